@@ -31,10 +31,21 @@ grant all on m.p to m_granted, m_group, m_columns, m_reader; alter table m.p ena
 create policy p_own on m.p to m_group, m_granted using (who = current_user) with check (n < 50);
 create policy p_low on m.p as restrictive for select using (n < 30);
 create policy p_seen on m.p for select to m_reader using (id > (select min(x.id) from m.other x) or id < 3);
-create view m.pv as select * from m.p; alter view m.pv owner to m_owner; grant all on m.pv to m_granted, m_group
+create view m.pv as select * from m.p; alter view m.pv owner to m_owner; grant all on m.pv to m_granted, m_group;
+create function m.f(int) returns int language sql as 'select $1 + 1'; create function m.kept(int) returns int language sql as 'select $1 + 1';
+create function m.reads() returns bigint language sql as 'select sum(a) from m.t';
+create function m.owners() returns bigint security definer language sql as 'select sum(a) from m.t';
+create function m.who() returns name security definer language sql as 'select current_user';
+create procedure m.adds(int) language sql as 'insert into m.t (id) values ($1)';
+create view m.fv as select m.f(1) as f; alter view m.fv owner to m_owner; grant select on m.fv to public;
+alter function m.f owner to m_owner; alter function m.reads owner to m_owner; alter function m.owners owner to m_owner;
+alter function m.who owner to m_owner; alter procedure m.adds owner to m_owner; alter function m.kept owner to m_owner;
+revoke execute on function m.f from public; revoke execute on procedure m.adds from public;
+grant execute on function m.f to m_granted, m_group; grant all on procedure m.adds to m_granted, m_group
 """
 CLEAN = """
-drop view m.pv; drop table m.p; drop role m_bypass; drop role m_copier;
+drop view m.fv; drop function m.f; drop function m.reads; drop function m.owners; drop function m.who; drop procedure m.adds;
+drop function m.kept; drop view m.pv; drop table m.p; drop role m_bypass; drop role m_copier;
 drop materialized view m.mv; drop view m.v; drop table m.t; drop table m.other; drop sequence m.s; drop table m_closed.t;
 drop schema m; drop schema m_closed; drop role m_member; drop role m_noinherit; drop role m_granted; drop role m_stranger;
 drop role m_columns; drop role m_reader; drop role m_writer; drop role m_renamed; drop role m_group; drop role m_owner
@@ -184,6 +195,29 @@ truncate m.p
 copy m.p to stdout
 declare c cursor for select * from m.p
 create temporary table q as select * from m.p
+select m.f(1)
+select m.kept(1)
+select m.f(a) from m.t
+select f from m.fv
+select m.reads()
+select m.owners()
+select m.who()
+call m.adds(9)
+select has_function_privilege('m.f(int)', 'execute')
+select has_function_privilege('m.f(int)', 'execute with grant option')
+create function m.made() returns int language sql as 'select 1'
+create or replace function m.f(int) returns int language sql as 'select $1 + 2'
+alter function m.f(int) immutable
+alter function m.f(int) owner to m_group
+alter function m.reads() rename to n
+alter function m.f(int) leakproof
+comment on function m.f(int) is 'x'
+drop function m.reads()
+drop procedure m.adds(int)
+grant execute on function m.f(int) to m_stranger
+grant execute on all functions in schema m to m_stranger
+revoke execute on function m.f(int) from m_group
+alter default privileges for role m_owner revoke execute on functions from public
 select row_security_active('m.p')
 select row_security_active('m.t')
 create policy q on m.p using (true)
@@ -261,6 +295,9 @@ EXPLAINED = {
     # A role that was dropped has no rights at all, not even those of everybody.
     ("dropped", "grant usage on schema m to m_stranger"),
     ("dropped", "select has_database_privilege('postgres', 'connect')"),
+    ("dropped", "select m.kept(1)"),
+    ("dropped", "select m.owners()"),
+    ("dropped", "select m.who()"),
     ("dropped", "analyze m.t"),
     ("dropped", "create temporary table q (a int)"),
     ("dropped", "create temporary sequence q"),

@@ -17,7 +17,7 @@ pub const LETTERS: &str = "arwdDxtXUCTc";
 /// Stands for the owner in lists of an older format, which did not name him.
 const OWNER: Oid = Oid::MAX;
 
-/// What one role granted another, in PostgreSQL's letters (`r`, `a`, `w`, `d`, `D`, `x`, `t`, `U`, `C`, `T`, `c`).
+/// What one role granted another, in PostgreSQL's letters (`r`, `a`, `w`, `d`, `D`, `x`, `t`, `X`, `U`, `C`, `T`, `c`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// The role that may; [`PUBLIC`]: everybody.
@@ -46,6 +46,8 @@ pub enum AclKind {
     Database,
     /// A type.
     Type,
+    /// A function or procedure.
+    Function,
 }
 
 impl AclKind {
@@ -58,6 +60,7 @@ impl AclKind {
             AclKind::Schema => "UC",
             AclKind::Database => "CTc",
             AclKind::Type => "U",
+            AclKind::Function => "X",
         }
     }
 
@@ -65,6 +68,7 @@ impl AclKind {
         match self {
             AclKind::Database => "Tc",
             AclKind::Type => "U",
+            AclKind::Function => "X",
             AclKind::Table | AclKind::Column | AclKind::Sequence | AclKind::Schema => "",
         }
     }

@@ -19,6 +19,7 @@ pub mod object;
 pub mod policy;
 pub mod predefined;
 pub mod role;
+pub mod routine;
 pub mod types;
 
 use imbl::OrdMap;
@@ -34,6 +35,7 @@ pub use object::{
 };
 pub use policy::{Policy, PolicyCondition, RowSecurity};
 pub use role::{DefaultAcl, Membership, Role};
+pub use routine::{Argument, ArgumentMode, Routine, RoutineKind, Volatility};
 pub use types::{Attribute, Composite, Domain, Label, TypeBody, TypeObject};
 
 use crate::error::EngineError;
@@ -59,6 +61,8 @@ pub struct Catalog {
     temp_schema: Option<Oid>,
     /// The types that users define.
     types: OrdMap<Oid, ()>,
+    /// The functions and procedures.
+    routines: OrdMap<Oid, ()>,
     /// The commit that made this version; what a statement reads in it depends on that.
     pub lsn: Lsn,
 }
@@ -102,7 +106,9 @@ impl Catalog {
             | Object::Index(Index { schema, .. })
             | Object::Sequence(Sequence { schema, .. }) => Some(*schema) == self.temp_schema,
             Object::Comment(o) => self.get(o.object).is_some_and(|of| self.is_temporary(of)),
-            Object::Type(o) => Some(o.schema) == self.temp_schema,
+            Object::Type(TypeObject { schema, .. }) | Object::Routine(Routine { schema, .. }) => {
+                Some(*schema) == self.temp_schema
+            }
             Object::Database(_) | Object::Role(_) => false,
         }
     }
@@ -164,6 +170,34 @@ impl Catalog {
         }
     }
 
+    /// The functions and procedures of a name in a schema.
+    pub fn routines_in(&self, schema: Oid, name: &str) -> impl Iterator<Item = &Arc<Object>> {
+        let prefix: String = format!("{name}\0");
+        let first = (b'f', schema, Arc::from(prefix.as_str()));
+        let named = self.names.range(first..).take_while(move |((space, of, signature), _)| {
+            (*space, *of) == (b'f', schema) && signature.starts_with(&prefix)
+        });
+        named.filter_map(|(_, oid)| self.objects.get(oid))
+    }
+
+    /// The functions and procedures, by number.
+    pub fn routines(&self) -> impl Iterator<Item = &Routine> {
+        self.routines.keys().filter_map(|oid| self.routine(*oid))
+    }
+
+    /// Whether there is a function or procedure at all.
+    pub fn has_routines(&self) -> bool {
+        !self.routines.is_empty()
+    }
+
+    /// A function or procedure by number.
+    pub fn routine(&self, oid: Oid) -> Option<&Routine> {
+        match &**self.objects.get(&oid)? {
+            Object::Routine(routine) => Some(routine),
+            _ => None,
+        }
+    }
+
     /// A table, view, index or sequence by name.
     pub fn in_schema(&self, schema: Oid, name: &str) -> Option<&Arc<Object>> {
         self.named(b'r', schema, name)
@@ -218,7 +252,7 @@ impl Catalog {
         if matches!(&object, Object::Schema(schema) if schema.name.starts_with(TEMP_PREFIX)) {
             next.temp_schema = Some(object.oid());
         }
-        let name = (space, within, Arc::from(object.name()));
+        let name = (space, within, Arc::from(&*object.unique_name()));
         if next.names.contains_key(&name) {
             return Err(EngineError::Exists { kind: object.kind(), name: object.name().to_owned() });
         }
@@ -232,6 +266,9 @@ impl Catalog {
             }
             Object::Type(found) => {
                 next.types.insert(found.oid, ());
+            }
+            Object::Routine(routine) => {
+                next.routines.insert(routine.oid, ());
             }
             _ => {}
         }
@@ -248,8 +285,9 @@ impl Catalog {
         };
         next.temp_schema = next.temp_schema.filter(|schema| *schema != oid);
         next.types.remove(&oid);
+        next.routines.remove(&oid);
         let (space, within) = object.name_space();
-        next.names.remove(&(space, within, object.name().into()));
+        next.names.remove(&(space, within, Arc::from(&*object.unique_name())));
         match &*object {
             Object::Index(index) => remove_from(&mut next.indexes_of, index.table, oid),
             Object::Relation(relation) => {

@@ -28,6 +28,10 @@ impl Object {
                     TypeBody::Composite(c) => types.extend(c.attributes.iter().map(|a| a.type_oid)),
                 }
             }
+            Object::Routine(r) => {
+                out.push(r.schema);
+                types.extend(r.arguments.iter().map(|a| a.type_oid).chain([r.result]));
+            }
             Object::Role(r) => {
                 out.extend(r.member_of.iter().map(|m| m.role));
                 lists.extend(r.defaults.iter().map(|d| &d.acl));

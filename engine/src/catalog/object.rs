@@ -5,6 +5,7 @@ use super::acl::{Acl, AclKind};
 use super::index::Index;
 use super::policy::RowSecurity;
 use super::role;
+use super::routine::Routine;
 use super::types::TypeObject;
 use super::{BOOTSTRAP_ROLE, Role};
 use serde::{Deserialize, Serialize};
@@ -392,6 +393,8 @@ pub enum Object {
     Comment(Comment),
     /// See [`TypeObject`].
     Type(TypeObject),
+    /// See [`Routine`].
+    Routine(Routine),
 }
 
 impl Object {
@@ -406,6 +409,7 @@ impl Object {
             Object::Role(o) => o.oid,
             Object::Comment(o) => o.oid,
             Object::Type(o) => o.oid,
+            Object::Routine(o) => o.oid,
         }
     }
 
@@ -420,6 +424,7 @@ impl Object {
             Object::Role(o) => &o.name,
             Object::Comment(o) => &o.part,
             Object::Type(o) => &o.name,
+            Object::Routine(o) => &o.name,
         }
     }
 
@@ -431,6 +436,7 @@ impl Object {
             Object::Relation(o) => Some(o.owner),
             Object::Sequence(o) => Some(o.owner),
             Object::Type(o) => Some(o.owner),
+            Object::Routine(o) => Some(o.owner),
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
@@ -443,6 +449,7 @@ impl Object {
             Object::Relation(o) => Some((&o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&o.acl, AclKind::Sequence)),
             Object::Type(o) => Some((&o.acl, AclKind::Type)),
+            Object::Routine(o) => Some((&o.acl, AclKind::Function)),
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
@@ -455,6 +462,7 @@ impl Object {
             Object::Relation(o) => Some((&mut o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&mut o.acl, AclKind::Sequence)),
             Object::Type(o) => Some((&mut o.acl, AclKind::Type)),
+            Object::Routine(o) => Some((&mut o.acl, AclKind::Function)),
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
@@ -471,6 +479,7 @@ impl Object {
             }
             Object::Sequence(o) => o.owner = owner,
             Object::Type(o) => o.owner = owner,
+            Object::Routine(o) => o.owner = owner,
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => {}
         }
         if let Some((acl, _)) = self.acl_mut() {
@@ -499,6 +508,7 @@ impl Object {
             Object::Role(o) => &mut o.name,
             Object::Comment(o) => &mut o.part,
             Object::Type(o) => &mut o.name,
+            Object::Routine(o) => &mut o.name,
         };
         to.clone_into(name);
     }
@@ -514,6 +524,15 @@ impl Object {
             Object::Role(_) => "role",
             Object::Comment(_) => "comment",
             Object::Type(_) => "type",
+            Object::Routine(r) => r.kind.name(),
+        }
+    }
+
+    /// What is unique in its name space: its name, and of a routine the types of its arguments, too.
+    pub fn unique_name(&self) -> std::borrow::Cow<'_, str> {
+        match self {
+            Object::Routine(o) => o.signature().into(),
+            other => other.name().into(),
         }
     }
 
@@ -528,6 +547,7 @@ impl Object {
             Object::Sequence(o) => (b'r', o.schema),
             Object::Comment(o) => (b'c', o.object),
             Object::Type(o) => (b't', o.schema),
+            Object::Routine(o) => (b'f', o.schema),
         }
     }
 }

@@ -104,7 +104,7 @@ pub struct DefaultAcl {
     pub database: Oid,
     /// In this schema; 0: in any.
     pub schema: Oid,
-    /// `r` for tables, `S` for sequences, `n` for schemas.
+    /// `r` for tables, `S` for sequences, `n` for schemas, `T` for types, `f` for functions.
     pub kind: char,
     /// For a schema what is added; else the whole list.
     pub acl: Acl,

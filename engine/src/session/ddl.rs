@@ -68,6 +68,7 @@ impl Session {
             Object::Database(_) => (0, 1262),
             Object::Schema(_) => (self.database, 2615),
             Object::Type(_) => (self.database, 1247),
+            Object::Routine(_) => (self.database, 1255),
             Object::Relation(_) | Object::Index(_) | Object::Sequence(_) | Object::Comment(_) => return Ok(()),
         };
         let tag = LockTag::Object { database, class, object: u64::from(object.oid()) };
@@ -157,7 +158,7 @@ impl Session {
             self.lock_named(&object, read.as_ref()).await?;
         }
         let (space, within) = object.name_space();
-        self.lock_name(space, within, object.name()).await?;
+        self.lock_name(space, within, &object.unique_name()).await?;
         self.check_unchanged(object.oid(), read.as_ref())?;
         let catalog = self.catalog();
         let is_new = catalog.get(object.oid()).is_none();
@@ -195,7 +196,7 @@ impl Session {
             return Ok(());
         }
         let (space, within) = object.name_space();
-        self.lock_name(space, within, object.name()).await?;
+        self.lock_name(space, within, &object.unique_name()).await?;
         if self.catalog().get(oid).is_none() {
             return Err(EngineError::Missing { kind: object.kind(), name: object.name().to_owned() });
         }

@@ -23,11 +23,12 @@ use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::polite::Polite;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Microseconds from 1970 to 2000.
@@ -64,6 +65,10 @@ pub struct NamedStatement {
 }
 
 type Path = (u64, Arc<Catalog>, Arc<[String]>);
+
+/// A function, and the types of its arguments and result where a call decides them.
+type BodyKey = (Oid, Vec<Oid>);
+type Body = Arc<dyn Any + Send + Sync>;
 
 /// A session that works as another role for as long as this lives.
 pub struct Acting<'a> {
@@ -120,6 +125,11 @@ pub struct Core {
     path: Mutex<Option<Path>>,
     /// The types that users define, as of the catalog that the path was made for.
     pub types: Slot,
+    /// How deep calls of functions nest (RTN-1).
+    pub calls: AtomicU32,
+    /// The bodies of functions that the session has called, and their plans; the session's part above knows what they are.
+    pub bodies: Mutex<HashMap<BodyKey, Body>>,
+    own: OnceLock<Weak<Core>>,
 }
 
 impl Core {
@@ -155,7 +165,20 @@ impl Core {
             transaction_started: AtomicI64::new(now()),
             path: Mutex::new("sql/search_path", None),
             types: crate::types::user::slot(),
+            calls: AtomicU32::new(0),
+            bodies: Mutex::new("sql/bodies", HashMap::new()),
+            own: OnceLock::new(),
         }
+    }
+
+    /// Lets it find the reference that holds it.
+    pub fn know(self: &Arc<Core>) {
+        let _ = self.own.set(Arc::downgrade(self));
+    }
+
+    /// A reference that holds it; none before `know`.
+    pub fn own(&self) -> Option<Arc<Core>> {
+        self.own.get()?.upgrade()
     }
 
     /// The formats of values as they are set now.

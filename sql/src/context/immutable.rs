@@ -1,7 +1,7 @@
 //! Which expressions have the same value for the same row for ever, in every session: PostgreSQL's IMMUTABLE.
 
 use crate::expr::operators::Op;
-use crate::expr::{Bound, BoundKind};
+use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::types::{Oid, element_of, oid, user};
 
 /// Functions whose value depends on settings or on the time of the transaction, whatever their arguments are.
@@ -99,6 +99,9 @@ fn is_fixed(e: &Bound) -> bool {
         BoundKind::Binary { op: Op::Add | Op::Sub, left, right } => {
             let types = [left.ty.oid, right.ty.oid];
             !(types.contains(&oid::TIMESTAMPTZ) && types.contains(&oid::INTERVAL))
+        }
+        BoundKind::Host { function: HostFunction::Sql(oid), .. } => {
+            crate::types::routine::of_oid(*oid).is_some_and(|r| r.volatility == 'i')
         }
         BoundKind::Host { .. } | BoundKind::Subquery { .. } | BoundKind::Late(_) | BoundKind::Param(_) => false,
         _ => true,

@@ -8,6 +8,7 @@ use super::convert::{storage_of, to_datum, to_value};
 use super::immutable::is_immutable;
 use super::types::{Nowhere, bare_binder, refresh};
 use crate::error::{Result, SqlError};
+use crate::expr::bind_routines::without_inlining;
 use crate::expr::{Bound, BoundKind, Env, Params, Scope, ScopeColumn, eval};
 use crate::syntax::ast::Expr;
 use crate::types::text::Conversion;
@@ -134,7 +135,7 @@ fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn
 /// All types of the table's database, if one of its columns has such a type. The path is the same in every session: `public`, then the
 /// others by name.
 fn types_for(catalog: &Catalog, table: &Relation) -> Option<Slot> {
-    if table.columns.iter().all(|c| c.type_oid < user::FIRST_OID) {
+    if table.columns.iter().all(|c| c.type_oid < user::FIRST_OID) && !catalog.has_routines() {
         return None;
     }
     let mut path: Vec<String> = catalog
@@ -205,6 +206,15 @@ fn bind_new(table: &Relation, expr: &Expr, place: Place) -> Result<Bound> {
 }
 
 fn bind_expr(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -> Result<Bound> {
+    let bound = bind_any(table, called, expr, place)?;
+    if bound.may_wait() {
+        let what = "an index over a function whose body is more than one expression";
+        return Err(SqlError::unsupported(what));
+    }
+    Ok(bound)
+}
+
+fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -> Result<Bound> {
     let column = |(index, c): (usize, &clearway_engine::catalog::Column)| ScopeColumn {
         relation: called.map(str::to_owned),
         name: c.name.clone(),
@@ -235,13 +245,14 @@ fn bind_expr(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) 
     Ok(bound)
 }
 
-/// The same, with the types of the table's database.
+/// Binds a text with the types of the table's database, for a definition that is shown: calls of functions stay calls.
 ///
 /// # Errors
 /// As [`bind`].
-pub fn bind_in(catalog: &Catalog, table: &Relation, text: &str, place: Place) -> Result<Bound> {
+pub fn bind_shown(catalog: &Catalog, table: &Relation, text: &str, place: Place) -> Result<Bound> {
     let _types = types_for(catalog, table).map(user::enter);
-    bind(table, text, place)
+    let expr = crate::syntax::parse_expression(text)?;
+    without_inlining(|| bind_any(table, None, &expr, place))
 }
 
 /// How the constants of definitions are shown.

@@ -6,7 +6,7 @@
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
 //! into SQL errors, `obstacle` says who is in a statement's way, `witness` tells the lock manager who a session is, `log_line` is a line
-//! of the server's log, `checkpoint` takes a checkpoint for a statement, `archived` the policy under which commits wait for the archive, `statements` what statements have cost, `samples` what sessions were doing, `observed` how both are kept, `views` declares the system views.
+//! of the server's log, `checkpoint` takes a checkpoint for a statement, `archived` the policy under which commits wait for the archive, `statements` what statements have cost, `routines` are functions that users define, `samples` what sessions were doing, `observed` how both are kept, `views` declares the system views.
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.
 
@@ -33,6 +33,7 @@ pub mod observed;
 pub mod obstacle;
 pub mod privileges;
 pub mod recorded;
+pub mod routines;
 pub mod samples;
 mod setting_table;
 mod setting_text;

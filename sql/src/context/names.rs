@@ -114,6 +114,10 @@ impl Names for CatalogNames {
     fn role(&self, name: &str) -> Option<Oid> {
         self.catalog.role(name).map(|role| role.oid)
     }
+    fn may_execute(&self, oid: Oid) -> bool {
+        let judge = Judge::new(&self.catalog, self.database, self.role);
+        self.catalog.get(oid).is_some_and(|object| judge.may_with(object, 'X'))
+    }
     fn role_name(&self, oid: Oid) -> Option<String> {
         super::privileges::role_by_oid(&self.catalog, oid).map(|role| quote(&role.name))
     }
@@ -170,6 +174,7 @@ pub fn schema_of(object: &Object) -> Option<Oid> {
         Object::Index(o) => Some(o.schema),
         Object::Sequence(o) => Some(o.schema),
         Object::Type(o) => Some(o.schema),
+        Object::Routine(o) => Some(o.schema),
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => None,
     }
 }

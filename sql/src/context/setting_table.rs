@@ -70,7 +70,7 @@ pub static SETTINGS: &[Setting] = &[
     s("autovacuum_max_workers", "0", Kind::Fixed, false, "Nothing has to be vacuumed; shows 0."),
     s("block_size", "8192", Kind::Fixed, false, "Shows the size of a page."),
     s("bytea_output", "hex", Kind::Enum(&["hex"]), false, "Sets the output format for bytea."),
-    s("check_function_bodies", "on", Kind::Bool, false, "Accepted; there are no functions of users whose bodies could be checked."),
+    s("check_function_bodies", "on", Kind::Bool, false, "The bodies of functions are checked when they are created."),
     s("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode"]), true, "Sets the client's character set encoding."),
     s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
     s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),

@@ -1,6 +1,7 @@
 //! The types that users define, made from a catalog for the session's use.
 
 use super::names::quote;
+use super::routines::CatalogRoutines;
 use crate::error::{Result, SqlError};
 use crate::expr::{Binder, Bound, Env, Params, Scope, ScopeColumn, Session, eval};
 use crate::types::datetime::Format;
@@ -16,6 +17,9 @@ use std::sync::{Arc, LazyLock};
 pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, database: Oid, path: &[String]) {
     let rows = Rows { catalog: catalog.clone(), database, path: path.to_vec() };
     let mut types = UserTypes::new(path.to_vec()).with_rows(Arc::new(rows));
+    if catalog.has_routines() {
+        types = types.with_routines(Arc::new(CatalogRoutines { catalog: catalog.clone(), database }));
+    }
     for ty in catalog.types().filter(|t| t.database == database) {
         add(&mut types, catalog, ty, path);
     }
@@ -84,7 +88,7 @@ impl RowTypes for Rows {
     }
 }
 
-fn schema_name(catalog: &Catalog, oid: Oid) -> Option<Arc<str>> {
+pub(super) fn schema_name(catalog: &Catalog, oid: Oid) -> Option<Arc<str>> {
     match catalog.get(oid).map(|o| &**o) {
         Some(Object::Schema(s)) => Some(s.name.as_str().into()),
         _ => None,

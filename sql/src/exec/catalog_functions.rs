@@ -53,14 +53,11 @@ fn settled(function: &str) -> Option<Datum> {
         "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" => Datum::Bool(false),
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_safe_snapshot_blocking_pids" => Datum::Array(Array::one_dimensional(oid::INT4, Vec::new()).into()),
-        // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
-        // were written in SQL.
+        // Collations have no versions; nothing is partitioned; there are no statistics over several columns.
         "pg_collation_actual_version"
         | "pg_database_collation_actual_version"
         | "pg_get_partition_constraintdef"
-        | "pg_get_statisticsobjdef"
-        | "pg_get_functiondef"
-        | "pg_get_function_sqlbody" => Datum::Null,
+        | "pg_get_statisticsobjdef" => Datum::Null,
         _ => return None,
     })
 }
@@ -134,6 +131,8 @@ impl Cx<'_> {
         let object = self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o);
         let is_table = matches!(object, Some(Object::Relation(r)) if r.kind == RelationKind::Table);
         Ok(match name {
+            "pg_get_functiondef" => self.routine_definition(oid_at(args, 0)),
+            "pg_get_function_sqlbody" => self.routine_body(oid_at(args, 0)),
             "current_schemas" => self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false)),
             "pg_get_serial_sequence" => self.serial_sequence(text(args, 0), text(args, 1))?,
             "pg_relation_is_publishable" => Datum::Bool(is_table),
@@ -282,6 +281,11 @@ impl Cx<'_> {
                 let at = (column as usize).checked_sub(1).and_then(|at| r.columns.get(at));
                 let prefix = at.map_or(String::new(), |c| format!("column {} of ", quote(&c.name)));
                 format!("{prefix}{} {shown}", object.kind())
+            }
+            (Object::Routine(r), _) => {
+                let types =
+                    r.input_types().iter().map(|ty| crate::types::format_type((*ty).into())).collect::<Vec<_>>();
+                format!("{} {}({})", r.kind.name(), quote(&r.name), types.join(","))
             }
             (other, _) => format!("{} {shown}", other.kind()),
         };

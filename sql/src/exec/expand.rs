@@ -25,6 +25,10 @@ impl SetRows {
         let args = cx.values(&call.args, row, values).await?;
         Ok(match call.function {
             SetFunction::GenerateSeries => SetRows::Series(Box::new(Series::new(&args)?)),
+            SetFunction::Sql { oid, .. } => {
+                let columns = call.columns.iter().map(|c| c.1).collect();
+                SetRows::List(cx.routine_rows(oid, args, columns).await?.into_iter())
+            }
             SetFunction::Catalog(at) => {
                 let function = FUNCTIONS.get(at).ok_or_else(|| SqlError::internal("an unknown function"))?;
                 SetRows::List(cx.run.views.function_rows(function, &args, cx.run)?.into_iter())

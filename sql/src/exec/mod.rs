@@ -41,6 +41,8 @@ pub mod ranges;
 mod recheck;
 mod reset;
 mod rights;
+mod routine_definition;
+mod routines;
 mod row_batch;
 mod running;
 pub mod scan;

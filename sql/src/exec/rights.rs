@@ -1,7 +1,7 @@
 //! The functions that ask for the rights of a role: `has_table_privilege` and its kin, `pg_has_role`.
 //!
 //! Structure: the role, the object and the privileges of a call are read one after the other; [`Judge`] answers. Of what has no access
-//! list here (functions, types, languages) PostgreSQL's defaults hold: everybody may use it.
+//! list here (functions of the system, languages) PostgreSQL's defaults hold: everybody may use it.
 
 use super::Cx;
 use crate::context::privileges::{self, Judge, role_by_oid};
@@ -197,6 +197,7 @@ impl<'a> Cx<'a> {
             Object::Schema(_) => is_schema,
             Object::Database(_) => function == "has_database_privilege",
             Object::Type(_) => function == "has_type_privilege",
+            Object::Routine(_) => function == "has_function_privilege",
             _ => false,
         };
         Ok(catalog.get(number).map(|o| &**o).filter(|o| fits(o)).map(About::Object))

@@ -3,8 +3,10 @@
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Placed};
 use super::leaf::named;
+use super::plan::Query;
 use super::select::label_of;
 use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::bind_routines::{Called, set_call};
 use crate::expr::bind_rows::is_row;
 use crate::expr::sets::{self, SetCall, SetFunction};
 use crate::expr::{Bound, Params, Scope};
@@ -30,6 +32,16 @@ impl Planner<'_> {
             && let Some(placed) = self.rows_function(out, c, ordinality, alias, scope, params)?
         {
             return Ok(placed);
+        }
+        if let [only] = list
+            && let ExprKind::Call(c) = &*only.kind
+            && !ordinality
+            && c.over.is_none()
+            && alias.is_none_or(|a| a.types.is_empty())
+            && let Some(called) = self.bind(scope, params, PLACE, None, |b| b.user_function(c, only.pos))?
+            && let Some(plan) = self.inlined_rows(&called, only.pos)
+        {
+            return inlined_leaf(out, plan, called, alias, only.pos);
         }
         let mut calls: Vec<SetCall> = Vec::new();
         let defined = alias.map_or(Ok(None), defined_shape)?;
@@ -71,6 +83,13 @@ impl Planner<'_> {
         scope: &Scope<'_>,
         params: &mut Params,
     ) -> Result<()> {
+        if let ExprKind::Call(c) = &*e.kind
+            && c.over.is_none()
+            && let Some(called) = self.bind(scope, params, PLACE, None, |b| b.user_function(c, e.pos))?
+        {
+            calls.push(self.called_in_from(called, defined.map(|d| &**d), e.pos)?);
+            return Ok(());
+        }
         if let Some(shape) = defined {
             let ExprKind::Call(c) = &*e.kind else { return Err(not_for(e.pos)) };
             let call = self.bind(scope, params, PLACE, None, |b| sets::defined(b, c, shape, e.pos))?;
@@ -109,6 +128,30 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// A query that stands for a call: its columns have the names that those of the call have.
+fn inlined_leaf(out: &mut Layout, plan: Arc<Query>, called: Called, alias: Option<&Alias>, pos: Pos) -> Result<Placed> {
+    let name = called.signature.name.clone();
+    let call = set_call(called, pos);
+    let relation = alias.map(|a| &a.name).filter(|given| !given.is_empty()).unwrap_or(&name).clone();
+    let mut columns: Vec<String> = call.columns.iter().map(|c| c.0.clone()).collect();
+    if let ([only], false) = (columns.as_mut_slice(), call.names_columns()) {
+        only.clone_from(&relation);
+    }
+    for (given, column) in alias.iter().flat_map(|a| &a.columns).zip(&mut columns) {
+        column.clone_from(given);
+    }
+    if let Some(a) = alias.filter(|a| a.columns.len() > columns.len()) {
+        let message = format!(
+            "table \"{relation}\" has {} columns available but {} columns specified",
+            columns.len(),
+            a.columns.len()
+        );
+        return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
+    }
+    let alias = Alias { name: relation.clone(), columns, types: Vec::new() };
+    super::leaf::derived_leaf(out, plan, Some(&alias), &relation, None, false)
 }
 
 /// The row that a column definition list describes.

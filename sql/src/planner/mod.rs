@@ -40,6 +40,7 @@ mod pullup;
 mod pushdown;
 pub mod ranges;
 mod rewrite;
+mod routine;
 pub mod select;
 pub mod sought;
 mod stages;

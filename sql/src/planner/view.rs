@@ -58,6 +58,11 @@ impl Meaning {
         Meaning { owner, text: view.meaning.clone().unwrap_or_default(), follows, stars: 0, named: None }
     }
 
+    /// That of a statement in a function's body.
+    pub fn of_body(text: ViewMeaning) -> Meaning {
+        Meaning { owner: None, text, follows: true, stars: 0, named: None }
+    }
+
     /// That of a policy's condition, for the role whose rights count.
     pub fn of_policy(owner: Option<Oid>, condition: &PolicyCondition) -> Meaning {
         Meaning { owner, text: condition.meaning.clone(), follows: true, stars: 0, named: None }

@@ -88,7 +88,7 @@ impl Session {
         types: &[Oid],
     ) -> Result<Prepared> {
         let given = types.iter().map(|t| if *t == 0 || *t == oid::UNKNOWN { None } else { Some(*t) }).collect();
-        let mut params = Params { types: given, open: true };
+        let mut params = Params { types: given, open: true, ..Params::default() };
         let planned = if is_planned(&statement) { run::plan(&self.core, &statement, &mut params)? } else { None };
         let (types, columns, plan) = match planned {
             Some(cached) => {

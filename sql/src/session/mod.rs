@@ -1,12 +1,13 @@
 //! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
 //!
 //! Structure: `session` is a session, `block` its transaction block, `extended` its prepared statements, `portals` its portals; `run` one execution
-//! of a planned statement, `point` the short way of those that read one row, `short` of those that change one, `at_once` what else needs no wait, `template` that of texts that differ in integers only; `statement` chooses: `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
+//! of a planned statement, `routine` those in the bodies of functions, `form` how rows are written, `point` the short way of those that read one row, `short` of those that change one, `at_once` what else needs no wait, `template` that of texts that differ in integers only; `statement` chooses: `call`, `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
 //! What the planner and the executor need of a session stands below them, in `context`.
 
 mod alter_system;
 mod at_once;
 mod block;
+mod call;
 pub mod client;
 mod copy;
 mod cursor;
@@ -15,6 +16,7 @@ mod deferred;
 mod discard;
 mod explain;
 mod extended;
+mod form;
 mod held_up;
 mod kept;
 mod mysql;
@@ -23,7 +25,8 @@ pub mod password;
 mod point;
 mod portals;
 mod quiet;
-pub mod run;
+pub mod routine;
+mod run;
 mod series;
 #[allow(clippy::module_inception)]
 pub mod session;

@@ -114,6 +114,7 @@ async fn rows_of(core: &Arc<Core>, statement: &Statement) -> Result<Vec<Vec<Datu
         transaction_started: core.transaction_started(),
         latest: false,
         measured: false,
+        body: None,
     };
     let (mut execution, _) = run::begin(core, request, None).await?;
     execution.take(core, ROWS_MAX).await

@@ -1,7 +1,8 @@
 //! One execution of a planned statement: it takes the locks and the snapshot, and sends the rows to the client.
 
-use super::client::{Client, Column};
-use super::point::{Point, write_integer};
+use super::client::Client;
+pub use super::form::{describe, format_of, write_row};
+use super::point::Point;
 use super::short::ShortChange;
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
@@ -11,18 +12,21 @@ use crate::exec::change::Feed;
 use crate::exec::foreign::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
+use crate::expr::bind_routines::ParamNames;
 use crate::expr::{Params, Reads};
 use crate::planner::explain::Actuals;
 use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
-use crate::types::text::{self, Conversion};
-use crate::types::{Datum, Oid, binary, facts, oid};
+use crate::types::text::Conversion;
+use crate::types::user;
+use crate::types::{Datum, Oid};
 use crate::views::SystemViews;
 use clearway_base::breath;
-use clearway_engine::catalog::{Catalog, Relation};
+use clearway_engine::catalog::{Catalog, Relation, ViewMeaning};
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mvcc::book::View;
 use std::sync::Arc;
 
 /// A plan and the catalog that it was made for.
@@ -36,6 +40,8 @@ pub struct Cached {
     path_changes: u64,
     /// The number of the change that the session's role goes back to.
     role_changes: u64,
+    /// The session's role.
+    role: Option<Oid>,
     /// The session's role may do what the plan does.
     permitted: bool,
     /// The state of the statistics by which it was made; none: it would be the same by any others.
@@ -52,16 +58,21 @@ pub struct Cached {
 pub struct Opened {
     core: Arc<Core>,
     statement: Option<EngineStatement>,
+    /// It sees what the statement sees in whose function it stands.
+    of_caller: Option<View>,
 }
 
 impl Opened {
     /// A snapshot that is given back with this.
     pub fn new(core: &Arc<Core>, statement: EngineStatement) -> Opened {
-        Opened { core: core.clone(), statement: Some(statement) }
+        Opened { core: core.clone(), statement: Some(statement), of_caller: None }
     }
 
     /// What the statement sees.
-    pub fn view(&self) -> clearway_txn::mvcc::book::View {
+    pub fn view(&self) -> View {
+        if let Some(view) = self.of_caller {
+            return view;
+        }
         self.statement.as_ref().map_or_else(Default::default, |s| s.view)
     }
 }
@@ -140,11 +151,25 @@ pub struct Request<'a> {
     pub latest: bool,
     /// Nodes are measured.
     pub measured: bool,
+    /// It stands in the body of a function.
+    pub body: Option<&'a BodyContext>,
+}
+
+/// What a statement in the body of a function runs with.
+pub struct BodyContext {
+    /// The names of its parameters.
+    pub names: Arc<ParamNames>,
+    /// The schemas in which its names are looked for; none: the session's.
+    pub path: Option<Arc<[String]>>,
+    /// What its names mean, where that is settled.
+    pub meaning: Option<ViewMeaning>,
+    /// What it sees; none: what has happened so far.
+    pub view: Option<View>,
 }
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, false).map_err(|unplanned| unplanned.error)
+    plan_or_locks(core, statement, params, (false, None)).map_err(|unplanned| unplanned.error)
 }
 
 /// A statement that can't be planned.
@@ -160,7 +185,7 @@ fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    exempt: bool,
+    (exempt, body): (bool, Option<&BodyContext>),
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
@@ -168,7 +193,13 @@ fn plan_or_locks(
         let settings = core.settings.lock();
         (settings.path_changes, settings.role_changes, settings.row_security, settings.format.clone())
     };
-    let names = core.names(&catalog);
+    let mut names = core.names(&catalog);
+    let role = names.role;
+    let own_path = names.path.clone();
+    let path_of_body = body.and_then(|body| body.path.clone());
+    if let Some(path) = &path_of_body {
+        names.path = path.clone();
+    }
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, &catalog);
     let statistics = core.db.statistics();
@@ -177,9 +208,16 @@ fn plan_or_locks(
     let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, row_security };
     let planner = Planner::new(&env);
     let planner = if exempt { planner.exempt() } else { planner };
-    let plan = planner.plan_or_locks(statement, params);
+    let planner = match body.and_then(|body| body.meaning.as_ref()) {
+        Some(meaning) => planner.of_body(meaning),
+        None => planner,
+    };
+    let plan = match path_of_body {
+        Some(path) => user::on_path(path, || planner.plan_or_locks(statement, params)),
+        None => planner.plan_or_locks(statement, params),
+    };
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
-    let path = names.path.clone();
+    let path = own_path;
     Ok(plan.map(|plan| {
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
@@ -190,6 +228,7 @@ fn plan_or_locks(
             path,
             path_changes,
             role_changes,
+            role,
             permitted,
             generation,
             point: Point::of(&plan, core.database).filter(|_| permitted),
@@ -239,13 +278,14 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
         Some(version) => core.engine.take().sees_catalog(version),
         None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
     };
-    let (path_changes, role_changes) = {
+    let (path_changes, same_role) = {
         let settings = core.settings.lock();
-        (settings.path_changes, settings.role_changes)
+        let same_role = settings.role_changes == cached.role_changes || settings.current_role() == cached.role;
+        (settings.path_changes, same_role)
     };
     let same_figures = cached.generation.is_none_or(|g| g == core.db.statistics().generation());
     let same_names = path_changes == cached.path_changes || *cached.path == *core.path();
-    same_catalog && role_changes == cached.role_changes && same_names && same_figures
+    same_catalog && same_role && same_names && same_figures
 }
 
 /// A client that was told of a statement's columns reads its rows by them.
@@ -284,8 +324,10 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
             Some(fresh) => fresh,
             None => {
                 let types = request.types.iter().map(|t| Some(*t)).collect();
-                let mut params = Params { types, open: false };
-                let planned = match plan_or_locks(core, request.statement, &mut params, request.latest) {
+                let names = request.body.map(|body| body.names.clone());
+                let mut params = Params { types, names, ..Params::default() };
+                let planned = match plan_or_locks(core, request.statement, &mut params, (request.latest, request.body))
+                {
                     Ok(planned) => planned,
                     Err(unplanned) => {
                         judge_again(core, *unplanned).await?;
@@ -318,7 +360,8 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
             let mut engine = core.engine.take();
             if request.latest { engine.open_latest(request.text) } else { engine.open_statement(request.text, mode) }
         };
-        let opened = Opened { core: core.clone(), statement: Some(statement) };
+        let of_caller = request.body.and_then(|body| body.view);
+        let opened = Opened { core: core.clone(), statement: Some(statement), of_caller };
         // REINDEX lets readers be: what it committed before the snapshot, the plan must know.
         if is_fresh(core, &fresh) {
             break (fresh, opened, read_only);
@@ -537,64 +580,4 @@ impl Execution {
             Action::Delete(_) => format!("DELETE {}", self.count),
         }
     }
-}
-
-/// The form of a column's values.
-pub fn format_of(formats: &[i16], i: usize) -> bool {
-    match formats {
-        [] => false,
-        [one] => *one == 1,
-        list => list.get(i) == Some(&1),
-    }
-}
-
-/// Writes a row as the client wants it.
-pub fn write_row(
-    conversion: &Conversion<'_>,
-    columns: &[OutputColumn],
-    formats: &[i16],
-    row: &Row,
-    client: &mut dyn Client,
-) {
-    client.row(row.len(), &mut |i, out| {
-        let (Some(value), Some(column)) = (row.get(i), columns.get(i)) else { return false };
-        if value.is_null() {
-            return false;
-        }
-        match value {
-            _ if format_of(formats, i) => binary::output(column.ty, value, out),
-            Datum::Text(s) => {
-                out.extend_from_slice(s.as_bytes());
-                pad(s, column, out);
-            }
-            Datum::Int4(v) => write_integer(i64::from(*v), out),
-            Datum::Int8(v) => write_integer(*v, out),
-            _ => out.extend_from_slice(text::output(column.ty, value, conversion).as_bytes()),
-        }
-        true
-    });
-}
-
-/// char(n) gets its blanks back.
-fn pad(s: &str, column: &OutputColumn, out: &mut Vec<u8>) {
-    if column.ty.oid == oid::BPCHAR && column.ty.modifier > 4 {
-        out.resize(out.len() + (column.ty.modifier as usize - 4).saturating_sub(s.chars().count()), b' ');
-    }
-}
-
-/// Columns as the client is told of them.
-pub fn describe(columns: &[OutputColumn], formats: &[i16], client: &mut dyn Client) {
-    let list: Vec<Column<'_>> = columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| Column {
-            name: &c.name,
-            table: c.origin.0,
-            attribute: c.origin.1,
-            ty: c.ty,
-            len: facts(c.ty.oid).map_or(-1, |f| f.len),
-            binary: format_of(formats, i),
-        })
-        .collect();
-    client.row_description(&list);
 }

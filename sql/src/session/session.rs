@@ -168,6 +168,7 @@ impl Session {
     /// 3D000 for an unknown database, 28000 for an unknown role, 22023 and others for bad settings.
     pub async fn new(db: &Arc<Db>, start: SessionStart) -> Result<Session> {
         crate::context::index_terms::install();
+        crate::context::routines::install(&super::routine::Runner);
         let catalog = db.catalog();
         let role = catalog.role(&start.user).filter(|r| r.login).cloned();
         let Some(role) = role else {
@@ -208,8 +209,10 @@ impl Session {
             settings,
         );
         refused.into_iter().for_each(|error| core.notice("WARNING", error));
+        let core = Arc::new(core);
+        core.know();
         Ok(Session {
-            core: Arc::new(core),
+            core,
             block: Block::None,
             savepoints: Vec::new(),
             settings_at_begin: None,
@@ -451,6 +454,7 @@ impl Session {
             transaction_started: self.core.transaction_started(),
             latest: false,
             measured,
+            body: None,
         };
         let (execution, cached) = run::begin(&self.core, request, cached).await?;
         self.told |= cached.plan.columns.is_some();

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{copy, ddl, deferred, discard, explain, held_up, mysql, run, utility};
+use super::{call, copy, ddl, deferred, discard, explain, held_up, mysql, run, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
@@ -65,6 +65,7 @@ impl Session {
                 Box::pin(deferred::set_constraints(&self.core, names, *deferred)).await?;
                 Ok("SET CONSTRAINTS".to_owned())
             }
+            Statement::Routine(r) if r.is_call() => Box::pin(call::run(self, prepared, r, &params, client)).await,
             Statement::Mysql(what) => Box::pin(mysql::run(self, what, client)).await,
             Statement::Discard(what) => Box::pin(discard::discard(self, *what)).await.map(str::to_owned),
             _ => match Box::pin(utility::run(self, statement, client)).await? {

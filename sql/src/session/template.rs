@@ -215,7 +215,7 @@ impl Template {
         if left > 0 {
             return None; // TPL-2
         }
-        let mut params = Params { types: vec![Some(oid::INT4); integers.len()], open: false };
+        let mut params = Params { types: vec![Some(oid::INT4); integers.len()], ..Params::default() };
         let cached = run::plan(core, &statement, &mut params).ok()??;
         let template = Template { statement: Arc::new(statement), digest: Digest::of(text), cached: Arc::new(cached) };
         is_safe(&template.cached.plan).then_some(template)

@@ -136,7 +136,7 @@ fn attributes<'r>(
                     of_composite(composite, &mut out);
                 }
             }
-            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {}
+            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Routine(_) => {}
         }
     }
     out

@@ -64,6 +64,7 @@ fn is_local(object: &Object, database: u32) -> bool {
         Object::Index(i) => i.database == database,
         Object::Sequence(s) => s.database == database,
         Object::Type(t) => t.database == database,
+        Object::Routine(r) => r.database == database,
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => false,
     }
 }
@@ -288,7 +289,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
         Object::Type(t) => return class_of_type(t),
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Routine(_) => {
             return None;
         }
     })

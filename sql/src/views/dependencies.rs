@@ -6,12 +6,13 @@ use super::{ViewOf, text};
 use crate::exec::{Row, Run};
 use crate::planner::may_read_column;
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::{Object, Relation, RelationKind, TypeBody, TypeObject};
+use clearway_engine::catalog::{Object, Relation, RelationKind, Routine, TypeBody, TypeObject};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_depend", pg_depend), ("pg_catalog", "pg_rewrite", pg_rewrite)];
 
 const PG_TYPE: Oid = 1247;
+const PG_PROC: Oid = 1255;
 const PG_CLASS: Oid = 1259;
 const PG_CONSTRAINT: Oid = 2606;
 const PG_ATTRDEF: Oid = 2604;
@@ -55,6 +56,7 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
                 }
             }
             Object::Type(t) => of_type(run, t, &mut out),
+            Object::Routine(r) => of_routine(run, r, &mut out),
             Object::Sequence(s) => {
                 let Some((table, column)) = s.owned_by else { continue };
                 let identity = run.names.catalog.relation(table).and_then(|t| t.columns.get(column)?.identity);
@@ -81,6 +83,22 @@ fn of_type(run: &Run<'_>, t: &TypeObject, out: &mut Vec<Row>) {
         if let Some(used) = run.names.catalog.types().find(|u| u.oid == part || u.array == part) {
             depend(out, (PG_TYPE, t.oid, 0), (PG_TYPE, used.oid, 0), "n");
         }
+    }
+}
+
+/// A routine depends on the types of its arguments and its result, and on the relations that a body of the standard names.
+fn of_routine(run: &Run<'_>, r: &Routine, out: &mut Vec<Row>) {
+    let this = (PG_PROC, r.oid, 0);
+    for used in r.arguments.iter().map(|a| a.type_oid).chain([r.result]) {
+        if let Some(found) = run.names.catalog.types().find(|u| u.oid == used || u.array == used) {
+            depend(out, this, (PG_TYPE, found.oid, 0), "n");
+        }
+        if let Some((table, _)) = clearway_engine::catalog::types::table_of_row_type(used) {
+            depend(out, this, (PG_CLASS, table, 0), "n");
+        }
+    }
+    for (_, relation) in r.meanings.iter().flat_map(|m| &m.names) {
+        depend(out, this, (PG_CLASS, *relation, 0), "n");
     }
 }
 

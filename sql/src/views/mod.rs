@@ -25,6 +25,7 @@ mod memory;
 mod mysql;
 mod progress;
 mod rights;
+mod routines;
 mod server_statistics;
 mod table_statistics;
 mod types;
@@ -90,7 +91,11 @@ impl ViewRows for SystemViews {
         let found = sought.and_then(|sought| sought_rows(view, sought, run));
         let mut rows = found.unwrap_or_else(|| match rows_of(view) {
             Some((_, _, rows)) => rows(run),
-            None => builtin::rows(view, sought),
+            None => {
+                let mut rows = builtin::rows(view, sought);
+                routines::extend(view, &mut rows, run);
+                rows
+            }
         });
         debug_assert!(rows.iter().all(|r| r.len() == view.columns.len()), "rows of {}", view.name);
         if view.is_table() {

@@ -130,6 +130,8 @@ pub struct Call {
     pub name: QualName,
     /// Its arguments.
     pub args: Vec<Expr>,
+    /// The names of the last of them: `f(1, b => 2)`.
+    pub names: Vec<String>,
     /// `f(*)`.
     pub star: bool,
     /// `f(DISTINCT x)`.
@@ -152,6 +154,7 @@ impl Call {
         Self {
             name,
             args,
+            names: Vec::new(),
             star: false,
             distinct: false,
             variadic: false,

@@ -1,6 +1,7 @@
 //! The syntax tree of the statements that define data.
 
 use super::ast::{Expr, QualName, TypeName};
+use super::routine::{RoutineKind, RoutineName};
 use super::stmt::{GenericOption, Statement};
 use crate::error::Pos;
 
@@ -396,6 +397,8 @@ pub enum ObjectKind {
     Type,
     /// The same.
     Domain,
+    /// The same: functions and procedures.
+    Function,
     Column,
     /// Of a table; COMMENT alone names one.
     Constraint,
@@ -427,6 +430,8 @@ pub struct Grant {
     pub privileges: Vec<(String, Vec<String>)>,
     pub object: ObjectKind,
     pub names: Vec<QualName>,
+    /// Functions and procedures: what kind is said, and those that are named.
+    pub routines: Option<(RoutineKind, Vec<RoutineName>)>,
     /// ALL TABLES IN SCHEMA: `names` are schemas.
     pub all_in_schema: bool,
     /// `public` comes as that name.

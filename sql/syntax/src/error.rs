@@ -173,6 +173,26 @@ impl SqlError {
         self.0.names.push((b'W', context.into()));
         self
     }
+    /// With one more CONTEXT line behind those that it has.
+    pub fn within(mut self, context: impl Into<String>) -> Self {
+        let context = context.into();
+        match self.0.names.iter_mut().find(|(field, _)| *field == b'W') {
+            Some((_, known)) => {
+                known.push('\n');
+                known.push_str(&context);
+            }
+            None => self.0.names.push((b'W', context)),
+        }
+        self
+    }
+    /// Its place is one in this text, which the client did not send.
+    pub fn internal_to(mut self, text: &str) -> Self {
+        if let Some(at) = self.0.at.take() {
+            let position = char_position(text, at).to_string();
+            self.0.names.extend([(b'p', position), (b'q', text.to_owned())]);
+        }
+        self
+    }
     /// All fields.
     pub fn fields(&self) -> &Fields {
         &self.0

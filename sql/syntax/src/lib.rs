@@ -24,9 +24,10 @@ pub mod lexer;
 mod parser;
 pub mod policy;
 pub mod rename;
+pub mod routine;
 pub mod stmt;
 pub mod user_type;
 pub mod window;
 
 pub use error::{Result, SqlError};
-pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name};
+pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name, routine_statements};

@@ -6,6 +6,7 @@ use super::ddl::{
     IndexKey, ObjectKind, Rename, RoleOption, SequenceOption,
 };
 use super::policy::PolicyStatement;
+use super::routine::RoutineStatement;
 use super::user_type::TypeStatement;
 use crate::error::Pos;
 
@@ -171,6 +172,7 @@ pub enum Statement {
     },
     Checkpoint,
     Type(Box<TypeStatement>),
+    Routine(Box<RoutineStatement>),
     Policy(Box<PolicyStatement>),
     Listen {
         channel: String,

@@ -1,7 +1,7 @@
 //! The expressions and conditions of indexes as their definitions show them.
 
 use super::words::{Names, Style, Words};
-use crate::context::index_terms::{Place, bare_conversion, bind_in};
+use crate::context::index_terms::{Place, bare_conversion, bind_shown};
 use crate::expr::{Bound, BoundKind};
 use clearway_engine::catalog::{Catalog, Relation};
 
@@ -18,7 +18,7 @@ pub struct Definition {
 
 /// The definition of a text over the columns of a table.
 pub fn definition(catalog: &Catalog, table: &Relation, text: &str, place: Place, pretty: bool) -> Definition {
-    match bind_in(catalog, table, text, place) {
+    match bind_shown(catalog, table, text, place) {
         Ok(bound) => of_bound(table, text, &bound, pretty),
         Err(_) => Definition { text: text.to_owned(), is_call: false },
     }
@@ -46,7 +46,7 @@ pub fn of_bound(table: &Relation, text: &str, bound: &Bound, pretty: bool) -> De
     };
     let is_call = match &bound.kind {
         K::Call { function, .. } => named(function),
-        K::Spread { .. } | K::Coalesce(_) | K::MinMax { .. } => true,
+        K::Host { .. } | K::Spread { .. } | K::Coalesce(_) | K::MinMax { .. } => true,
         _ => false,
     };
     Definition { text: words.expr(bound), is_call }

@@ -3,7 +3,7 @@
 use crate::expr::bind_rows::FIELD;
 use crate::expr::bound::BoundKind as K;
 use crate::expr::bound::SubqueryUse;
-use crate::expr::{Bound, BoundKind};
+use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::planner::plan::Query;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, SqlType, element_of, format_type, oid};
@@ -112,7 +112,7 @@ impl Words<'_> {
             }
             K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
             K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
-            K::Host { function, args } => format!("{}({})", snake(&format!("{function:?}")), all(args, ", ")),
+            K::Host { function, args } => host(*function, args.iter().map(show).collect()),
             K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),
             K::Subscript { arg, index } => format!("{}[{}]", show(arg), all(index, "][")),
             K::Slice { arg, bounds } => format!("{}[{}]", show(arg), all(bounds, ":")),
@@ -269,4 +269,20 @@ fn field(args: &[Bound], show: impl Fn(&Bound) -> String) -> String {
     };
     let name = crate::types::user::shape(row.ty.oid).map_or_else(|| format!("f{}", at + 1), |shape| shape.name(at));
     format!("({}).{}", show(row), crate::context::names::quote(&name))
+}
+
+/// A call of a host function.
+fn host(function: HostFunction, mut args: Vec<String>) -> String {
+    let name = match function {
+        HostFunction::Sql(oid) => match crate::types::routine::of_oid(oid) {
+            Some(s) => {
+                // Behind the arguments of a polymorphic function stand their types.
+                args.truncate(s.inputs.len());
+                crate::context::names::quote(&s.name)
+            }
+            None => "function".to_owned(),
+        },
+        function => snake(&format!("{function:?}")),
+    };
+    format!("{name}({})", args.join(", "))
 }

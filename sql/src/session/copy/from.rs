@@ -240,6 +240,7 @@ pub(super) async fn copy_from(
         transaction_started: session.core.transaction_started(),
         latest: false,
         measured: false,
+        body: None,
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await?;
     if matches!(&execution.cached.plan.action, crate::planner::plan::Action::Insert(insert) if insert.guard.is_some()) {

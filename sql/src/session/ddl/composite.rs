@@ -158,6 +158,11 @@ pub(super) fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c 
 /// What another type has of it, as PostgreSQL names it.
 pub(super) fn type_user_of(catalog: &Catalog, ty: &TypeObject) -> Option<String> {
     let uses = |oid: u32| oid == ty.oid || oid == ty.array;
+    let has =
+        |r: &&clearway_engine::catalog::Routine| r.arguments.iter().map(|a| a.type_oid).chain([r.result]).any(uses);
+    if let Some(r) = catalog.routines().find(has) {
+        return Some(format!("{} {}", r.kind.name(), super::routine::shown_plainly(r)));
+    }
     catalog.types().find_map(|t| match &t.body {
         TypeBody::Enum(_) => None,
         TypeBody::Domain(domain) => uses(domain.base).then(|| format!("type {}", t.name)),

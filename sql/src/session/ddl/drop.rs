@@ -35,6 +35,7 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Type => "type",
         ObjectKind::Domain => "domain",
         ObjectKind::Policy => "policy",
+        ObjectKind::Function => "function",
     }
 }
 
@@ -51,6 +52,7 @@ fn tag(kind: ObjectKind) -> &'static str {
         ObjectKind::Rule => "DROP RULE",
         ObjectKind::Type => "DROP TYPE",
         ObjectKind::Domain => "DROP DOMAIN",
+        ObjectKind::Function => "DROP FUNCTION",
         ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Policy => "ALTER TABLE",
     }
 }
@@ -172,6 +174,7 @@ impl Ddl<'_> {
                 self.take_away(oid, None).await
             }
             Object::Type(ty) => self.drop_type(ty, cascade).await,
+            Object::Routine(_) => self.drop_routine(oid, cascade, together).await,
             _ => Ok(()),
         }
     }
@@ -272,6 +275,7 @@ impl Ddl<'_> {
             Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
         }
         self.drop_policies_about(r, cascade, together).await?;
+        self.drop_routines_about(r, cascade, together).await?;
         let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
         for child in children {
             if together.contains(&child.oid) {
@@ -428,6 +432,7 @@ impl Ddl<'_> {
                 Object::Schema(c) => (c.database == oid, None),
                 Object::Comment(c) => (c.object == oid, None),
                 Object::Type(t) => (t.database == oid, None),
+                Object::Routine(r) => (r.database == oid, None),
                 Object::Database(_) | Object::Role(_) => (false, None),
             };
             if inside {

@@ -164,6 +164,7 @@ impl Ddl<'_> {
             transaction_started: self.core.transaction_started(),
             latest: true,
             measured: false,
+            body: None,
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
         let mut rows = Collected(Vec::new());

@@ -9,8 +9,9 @@ use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use crate::session::utility::find_object;
 use crate::syntax::ddl::{DefaultPrivileges, Grant, ObjectKind};
+use crate::syntax::routine::{RoutineKind, RoutineName};
 use clearway_engine::catalog::acl::{AclError, PUBLIC};
-use clearway_engine::catalog::{Acl, AclKind, Catalog, DefaultAcl, Object, Relation};
+use clearway_engine::catalog::{Acl, AclKind, Catalog, DefaultAcl, Object, Relation, Routine};
 use std::sync::Arc;
 
 /// What a statement says of privileges, apart from the objects.
@@ -37,6 +38,7 @@ fn check_kind(s: &Grant, kind: AclKind) -> Result<()> {
         AclKind::Database => "database",
         AclKind::Type if s.object == ObjectKind::Domain => "domain",
         AclKind::Type => "type",
+        AclKind::Function => "function",
     };
     for (word, columns) in &s.privileges {
         if word == "all" && !columns.is_empty() {
@@ -123,6 +125,9 @@ impl Ddl<'_> {
 
     fn granted_objects(&self, catalog: &Arc<Catalog>, s: &Grant) -> Result<Vec<Arc<Object>>> {
         let mut objects = Vec::new();
+        if let Some((kind, names)) = &s.routines {
+            return self.granted_routines(catalog, s, *kind, names);
+        }
         for name in &s.names {
             match s.object {
                 ObjectKind::Schema => {
@@ -165,6 +170,33 @@ impl Ddl<'_> {
                     objects.push(found);
                 }
             }
+        }
+        Ok(objects)
+    }
+
+    /// The functions and procedures of GRANT.
+    fn granted_routines(
+        &self,
+        catalog: &Arc<Catalog>,
+        s: &Grant,
+        kind: RoutineKind,
+        names: &[RoutineName],
+    ) -> Result<Vec<Arc<Object>>> {
+        crate::session::utility::with_env(self.core, catalog, |_| ());
+        let mut objects = Vec::new();
+        for name in names {
+            objects.push(self.find_routine(catalog, kind, name)??);
+        }
+        for name in &s.names {
+            let schema = catalog.schema(self.core.database, name.name());
+            let schema = schema.ok_or_else(|| missing("schema", name.name()))?.oid;
+            let wanted = |r: &Routine| match kind {
+                RoutineKind::Function => r.kind == clearway_engine::catalog::RoutineKind::Function,
+                RoutineKind::Procedure => r.kind == clearway_engine::catalog::RoutineKind::Procedure,
+                RoutineKind::Routine => true,
+            };
+            let inside = catalog.routines().filter(|r| r.schema == schema && wanted(r));
+            objects.extend(inside.filter_map(|r| catalog.get(r.oid)).cloned());
         }
         Ok(objects)
     }
@@ -296,6 +328,7 @@ impl Ddl<'_> {
             ObjectKind::Sequence => ('S', AclKind::Sequence),
             ObjectKind::Schema => ('n', AclKind::Schema),
             ObjectKind::Type => ('T', AclKind::Type),
+            ObjectKind::Function => ('f', AclKind::Function),
             _ => ('r', AclKind::Table),
         };
         if letter == 'n' && !s.schemas.is_empty() {
@@ -359,7 +392,7 @@ impl Ddl<'_> {
         Ok("ALTER DEFAULT PRIVILEGES")
     }
 
-    /// The access list with which an object of the session's role begins: `kind` is `r`, `S`, `n` or `T`.
+    /// The access list with which an object of the session's role begins: `kind` is `r`, `S`, `n`, `T` or `f`.
     pub(super) fn first_acl(&self, letter: char, schema: u32) -> Result<Acl> {
         let catalog = self.catalog();
         let role = self.role_named(&catalog, "current_user")?;
@@ -367,6 +400,7 @@ impl Ddl<'_> {
             'S' => AclKind::Sequence,
             'n' => AclKind::Schema,
             'T' => AclKind::Type,
+            'f' => AclKind::Function,
             _ => AclKind::Table,
         };
         let of = |schema: u32| {

@@ -25,6 +25,9 @@ mod rewrite;
 mod role_dependents;
 mod role_settings;
 mod roles;
+mod routine;
+mod routine_drop;
+mod routine_find;
 mod table;
 mod table_as;
 pub(super) mod temporary;
@@ -87,6 +90,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.create_database(name, options).await?
         }
         Statement::Type(s) => d.types(s).await?,
+        Statement::Routine(s) => d.routines(s).await?,
         Statement::Policy(s) => d.policy(s).await?,
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
@@ -163,7 +167,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Locks a schema, role, type or database that is to be dropped (SES-8), and reads it again; none: it has gone.
+    /// Locks a schema, role, type, routine or database that is to be dropped (SES-8), and reads it again; none: it has gone.
     async fn lock_to_drop(&self, oid: u32) -> Result<Option<Arc<Object>>> {
         let Some(object) = self.catalog().get(oid).cloned() else { return Ok(None) };
         {
@@ -250,6 +254,7 @@ impl Ddl<'_> {
                     "role" => "pg_authid_rolname_index",
                     "schema" => "pg_namespace_nspname_index",
                     "type" => "pg_type_typname_nsp_index",
+                    "function" | "procedure" => "pg_proc_proname_args_nsp_index",
                     _ => "pg_class_relname_nsp_index",
                 };
                 let message = format!("duplicate key value violates unique constraint \"{index}\"");

@@ -255,6 +255,7 @@ impl Ddl<'_> {
             Object::Sequence(q) => q.database == self.core.database,
             Object::Schema(s) => s.database == self.core.database,
             Object::Type(t) => t.database == self.core.database,
+            Object::Routine(r) => r.database == self.core.database,
             Object::Database(_) | Object::Role(_) | Object::Comment(_) => true,
         }
     }

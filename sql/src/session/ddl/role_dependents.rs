@@ -57,6 +57,7 @@ fn database_of(object: &Object) -> Option<u32> {
         Object::Index(o) => Some(o.database),
         Object::Sequence(o) => Some(o.database),
         Object::Type(o) => Some(o.database),
+        Object::Routine(o) => Some(o.database),
         Object::Database(_) | Object::Role(_) | Object::Comment(_) => None,
     }
 }
@@ -94,6 +95,14 @@ fn defaults(catalog: &Catalog, owner: &Role, list: &DefaultAcl) -> String {
 /// The kind and the name of an object, with its schema where the name alone does not lead to it.
 fn described(catalog: &Catalog, (database, path): (u32, &[String]), object: &Object) -> String {
     let (kind, name) = (object.kind(), quote(object.name()));
+    if let Object::Routine(r) = object {
+        let shown = super::routine::shown_plainly(r);
+        let on_path = path.iter().any(|s| catalog.schema(database, s).is_some_and(|s| s.oid == r.schema));
+        return match catalog.get(r.schema) {
+            Some(schema) if !on_path => format!("{kind} {}.{shown}", quote(schema.name())),
+            _ => format!("{kind} {shown}"),
+        };
+    }
     let visible = match object {
         Object::Type(ty) => path.iter().any(|s| catalog.schema(database, s).is_some_and(|s| s.oid == ty.schema)),
         _ => match find(catalog, database, path, None, object.name()) {

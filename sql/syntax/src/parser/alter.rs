@@ -46,6 +46,9 @@ impl Parser<'_> {
         if self.eat("system") {
             return self.alter_system();
         }
+        if self.is_routine() {
+            return self.alter_routine();
+        }
         if self.is("policy") {
             return self.alter_policy();
         }
@@ -65,6 +68,7 @@ impl Parser<'_> {
             ObjectKind::Rule
             | ObjectKind::Type
             | ObjectKind::Domain
+            | ObjectKind::Function
             | ObjectKind::Column
             | ObjectKind::Constraint
             | ObjectKind::Policy => {
@@ -385,6 +389,9 @@ impl Parser<'_> {
         if self.is_any(&["type", "domain"]) {
             return self.drop_type();
         }
+        if self.is_routine() {
+            return self.drop_routine();
+        }
         if self.is("policy") {
             return self.drop_policy();
         }
@@ -423,6 +430,9 @@ impl Parser<'_> {
 
     pub(super) fn comment(&mut self) -> Result<Statement> {
         self.expect_seq(&["comment", "on"])?;
+        if self.is_routine() {
+            return self.comment_on_routine();
+        }
         let object = if self.eat("constraint") {
             ObjectKind::Constraint
         } else if self.eat("policy") {

@@ -26,6 +26,7 @@ impl Parser<'_> {
                 Ok(Statement::CreateSequence { name, temporary, if_not_exists, options: self.sequence_options()? })
             }
             Some("materialized") if !replace && !temporary => self.create_materialized_view(persistence),
+            Some("function" | "procedure") if persistence == Persistence::Permanent => self.create_routine(replace),
             Some("rule") if persistence == Persistence::Permanent => self.create_rule(replace),
             _ if replace || persistence != Persistence::Permanent => Err(self.error_or_unsupported()),
             Some("unique" | "index") => self.create_index(),

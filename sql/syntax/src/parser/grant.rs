@@ -3,6 +3,7 @@
 use super::super::ast::QualName;
 use super::super::ddl::{DefaultPrivileges, Grant, GrantRole, ObjectKind};
 use super::super::lexer::Tok;
+use super::super::routine::{RoutineKind, RoutineName};
 use super::super::stmt::Statement;
 use super::Parser;
 use crate::error::Result;
@@ -31,7 +32,12 @@ impl Parser<'_> {
             }));
         }
         self.expect("on")?;
-        let (object, names, all_in_schema) = self.grant_objects()?;
+        let routines = self.granted_routines()?;
+        let (object, names, all_in_schema) = match routines {
+            Some((_, (_, ref schemas), all)) => (ObjectKind::Function, schemas.clone(), all),
+            None => self.grant_objects()?,
+        };
+        let routines = routines.map(|(kind, (routines, _), _)| (kind, routines));
         self.expect(preposition)?;
         let roles = self.comma_list(|p| {
             p.eat("group");
@@ -40,8 +46,18 @@ impl Parser<'_> {
         grant_option |= !revoke && self.eat_seq(&["with", "grant", "option"]);
         let granted_by = self.granted_by()?;
         let cascade = revoke && self.cascade();
-        let grant =
-            Grant { revoke, privileges, object, names, all_in_schema, roles, grant_option, granted_by, cascade };
+        let grant = Grant {
+            revoke,
+            privileges,
+            object,
+            names,
+            routines,
+            all_in_schema,
+            roles,
+            grant_option,
+            granted_by,
+            cascade,
+        };
         Ok(Statement::Grant(grant))
     }
 
@@ -77,8 +93,8 @@ impl Parser<'_> {
             ObjectKind::Schema
         } else if self.eat("types") {
             ObjectKind::Type
-        } else if self.is_any(&["functions", "routines"]) {
-            return Err(self.unsupported("default privileges of this kind of object"));
+        } else if self.eat("functions") || self.eat("routines") {
+            ObjectKind::Function
         } else {
             return Err(self.error_here());
         };
@@ -95,6 +111,7 @@ impl Parser<'_> {
             privileges,
             object,
             names,
+            routines: None,
             all_in_schema,
             roles: grantees,
             grant_option,
@@ -114,6 +131,27 @@ impl Parser<'_> {
         Ok(if columns.is_empty() { Vec::new() } else { vec![("all".to_owned(), columns)] })
     }
 
+    /// Functions and procedures, or the schemas whose they are (true).
+    #[allow(clippy::type_complexity)]
+    fn granted_routines(&mut self) -> Result<Option<(RoutineKind, (Vec<RoutineName>, Vec<QualName>), bool)>> {
+        for (word, kind) in [
+            ("functions", RoutineKind::Function),
+            ("procedures", RoutineKind::Procedure),
+            ("routines", RoutineKind::Routine),
+        ] {
+            if self.eat_seq(&["all", word, "in", "schema"]) {
+                return Ok(Some((kind, (Vec::new(), self.comma_list(Self::qual_name)?), true)));
+            }
+        }
+        let named =
+            matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_)) && !matches!(self.word_at(1), Some("to" | "from"));
+        if !self.is_routine() || !named {
+            return Ok(None);
+        }
+        let Some(kind) = self.routine_kind() else { return Ok(None) };
+        Ok(Some((kind, (self.comma_list(Self::routine_name)?, Vec::new()), false)))
+    }
+
     fn grant_objects(&mut self) -> Result<(ObjectKind, Vec<QualName>, bool)> {
         if self.eat("all") {
             let object = if self.eat("tables") {
@@ -125,7 +163,7 @@ impl Parser<'_> {
             self.expect_seq(&["in", "schema"])?;
             return Ok((object, self.comma_list(Self::qual_name)?, true));
         }
-        let refused = ["function", "procedure", "routine", "language", "foreign", "large", "tablespace", "parameter"];
+        let refused = ["language", "foreign", "large", "tablespace", "parameter"];
         if self.is_any(&refused)
             && matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_))
             && self.word_at(1) != Some("to")

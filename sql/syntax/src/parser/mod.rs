@@ -15,6 +15,7 @@ mod operators;
 mod options;
 mod policy;
 mod primary;
+mod routine;
 mod select;
 mod statement;
 mod table;
@@ -39,6 +40,8 @@ pub const HEIGHT_MAX: u16 = 3_000;
 
 /// How many items a FROM may have: a join of them is a tree of that height.
 pub const ITEMS_MAX: usize = 1_000;
+
+pub use routine::statements as routine_statements;
 
 /// A statement with its bytes in the text.
 #[derive(Clone, Debug, PartialEq)]

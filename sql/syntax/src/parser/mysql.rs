@@ -25,7 +25,7 @@ impl Parser<'_> {
         let known = matches!(name.schema(), None | Some("sys" | "ps_helper")) && PROCEDURES.contains(&name.name());
         if !known {
             self.at = at;
-            return Err(self.unsupported("CALL"));
+            return self.call_routine();
         }
         let args = if self.is_punct(b'(') { self.arguments()? } else { Vec::new() };
         Ok(Statement::Mysql(Box::new(Mysql::Call(name, args))))

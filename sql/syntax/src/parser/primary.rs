@@ -204,7 +204,7 @@ impl Parser<'_> {
         self.node(ExprKind::Column(name), pos)
     }
 
-    fn function(&mut self, name: QualName) -> Result<Expr> {
+    pub(super) fn function(&mut self, name: QualName) -> Result<Expr> {
         let pos = name.pos;
         self.expect_punct(b'(')?;
         let mut call = Call::new(name, Vec::new());
@@ -218,7 +218,13 @@ impl Parser<'_> {
             }
             loop {
                 call.variadic = self.eat("variadic");
-                call.args.push(self.argument()?);
+                let (name, arg) = self.argument()?;
+                if name.is_none() && !call.names.is_empty() {
+                    let message = "positional argument cannot follow named argument";
+                    return Err(SqlError::new(code::SYNTAX_ERROR, message).at(arg.pos));
+                }
+                call.names.extend(name);
+                call.args.push(arg);
                 if call.variadic || !self.eat_punct(b',') {
                     break;
                 }
@@ -264,12 +270,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn argument(&mut self) -> Result<Expr> {
-        let named = matches!(self.peek_at(1), Tok::ColonEquals | Tok::EqualsGreater);
-        if named && self.is_col_id() {
-            return Err(self.unsupported("a function argument by name"));
+    /// An argument, and its name where it is given by name.
+    fn argument(&mut self) -> Result<(Option<String>, Expr)> {
+        if !matches!(self.peek_at(1), Tok::ColonEquals | Tok::EqualsGreater) || !self.is_col_id() {
+            return Ok((None, self.expr()?));
         }
-        self.expr()
+        let name = self.col_id()?;
+        self.advance();
+        Ok((Some(name), self.expr()?))
     }
 
     fn special(&mut self, word: &str) -> Result<Expr> {

@@ -1,5 +1,6 @@
 //! The binder: names to columns, operators and functions to rows of the tables, literals to values.
 
+use super::bind_routines::ParamNames;
 use super::bound::{Bound, BoundKind, SubqueryUse};
 use super::collect::{Aggregates, Collected};
 use super::functions::Function;
@@ -95,6 +96,10 @@ pub struct Params {
     pub types: Vec<Option<Oid>>,
     /// Whether further parameters may appear.
     pub open: bool,
+    /// The names by which the body of a function calls them.
+    pub names: Option<Arc<ParamNames>>,
+    /// What stands for them where the body takes the place of the call.
+    pub values: Option<Arc<[Bound]>>,
 }
 
 /// Binds subqueries; the planner implements it.
@@ -256,6 +261,9 @@ impl Binder<'_> {
 
     pub(super) fn param(&mut self, n: u32, pos: Pos) -> Result<Bound> {
         let i = n as usize - 1;
+        if let Some(value) = self.params.values.as_ref().and_then(|values| values.get(i)) {
+            return Ok(Bound { pos, ..value.clone() });
+        }
         if self.params.types.len() <= i {
             if !self.params.open {
                 return Err(SqlError::new(code::UNDEFINED_PARAMETER, format!("there is no parameter ${n}")).at(pos));
@@ -293,6 +301,9 @@ impl Binder<'_> {
             }
             scope = s.parent;
             level += 1;
+        }
+        if let Some(argument) = self.argument_named(&name.parts, name.pos) {
+            return Ok(argument);
         }
         Err(match relation {
             None => SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{column}\" does not exist")),
@@ -537,7 +548,8 @@ impl Binder<'_> {
 
 /// A row of a relation of the query: `t` where no column has that name.
 fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<Bound> {
-    let columns = scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation) && !is_system(&c.name));
+    let columns =
+        scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation) && !is_system_column(&c.name));
     let columns: Vec<&ScopeColumn> = columns.collect();
     if columns.is_empty() {
         return None;
@@ -546,11 +558,6 @@ fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<
     let names = Some(columns.iter().map(|c| c.name.clone()).collect());
     let shape = RowShape { oid: oid::RECORD, names, types: items.iter().map(|i| i.ty).collect() };
     Some(Bound { kind: BoundKind::Record { items, shape: shape.into() }, ty: oid::RECORD.into(), pos })
-}
-
-/// Whether a name is that of a column that every table has.
-fn is_system(name: &str) -> bool {
-    matches!(name, "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid")
 }
 
 /// The operators of a name that functions compute.

@@ -10,6 +10,7 @@ use super::inquiries;
 use super::json_populate;
 use super::range_functions;
 use super::resolve::{self, Choice};
+use super::sets::SetCall;
 use super::{sets, window};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
@@ -25,6 +26,15 @@ impl Binder<'_> {
             Some("information_schema") => name.starts_with("_pg_"),
             schema => schema.is_none_or(|s| s == "pg_catalog"),
         };
+        if call.over.is_none()
+            && !call.within_group
+            && let Some(bound) = self.user_call(call, pos)?
+        {
+            return Ok(bound);
+        }
+        if !call.names.is_empty() {
+            return Err(self.no_named(call, pos));
+        }
         if let Some(over) = &call.over {
             return self.window_call(call, over, pos);
         }
@@ -187,6 +197,24 @@ impl Binder<'_> {
 
     /// A function that gives rows, in an expression.
     fn set(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        self.may_give_rows(pos)?;
+        let bound = sets::bind(self, call, pos)?;
+        Ok(self.collected_set(bound, pos))
+    }
+
+    /// A function of a user that gives rows, in an expression.
+    pub(super) fn set_in_expression(&mut self, call: SetCall, pos: Pos) -> Result<Bound> {
+        self.may_give_rows(pos)?;
+        Ok(self.collected_set(call, pos))
+    }
+
+    fn collected_set(&mut self, bound: SetCall, pos: Pos) -> Bound {
+        let ty = bound.ty();
+        let at = self.collected.as_deref_mut().map_or(0, |c| c.set(bound));
+        Bound { kind: BoundKind::Late(Late::Set(at)), ty, pos }
+    }
+
+    fn may_give_rows(&mut self, pos: Pos) -> Result<()> {
         let refuse = |message: String| SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos);
         let inside = match self.collected.as_deref() {
             _ if self.in_aggregate => "aggregate",
@@ -199,10 +227,7 @@ impl Binder<'_> {
             let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
             return Err(refuse(message).hint(hint));
         }
-        let bound = sets::bind(self, call, pos)?;
-        let ty = bound.ty();
-        let at = self.collected.as_deref_mut().map_or(0, |c| c.set(bound));
-        Ok(Bound { kind: BoundKind::Late(Late::Set(at)), ty, pos })
+        Ok(())
     }
 
     /// range_agg and range_intersect_agg: a function of the array of the values.

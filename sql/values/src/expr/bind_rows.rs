@@ -4,12 +4,13 @@ use super::bind::Binder;
 use super::bound::{Bound, BoundKind, Late};
 use super::eval::Env;
 use super::functions::Function;
+use super::host::HostFunction;
 use super::operators::Op;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::types::cast::Context;
 use crate::types::datum::{Record, RowShape};
-use crate::types::{Datum, Oid, SqlType, format_type, oid, user};
+use crate::types::{Datum, Oid, SqlType, format_type, oid, routine, user};
 use std::sync::Arc;
 
 /// `(row).field`: (row, the number of the field from 0).
@@ -115,6 +116,9 @@ impl Binder<'_> {
                 self.collected.as_deref().and_then(|c| c.sets.get(*at)?.shape())
             }
             BoundKind::Const(Datum::Row(value)) => Some(value.shape.clone()),
+            BoundKind::Host { function: HostFunction::Sql(oid), .. } if row.ty.oid == oid::RECORD => {
+                routine::of_oid(*oid)?.outputs.clone()
+            }
             _ => user::shape(row.ty.oid),
         }
     }
@@ -138,6 +142,13 @@ impl Binder<'_> {
             BoundKind::Record { items, .. } | BoundKind::Row(items) => names.zip(items).collect(),
             _ => names.enumerate().map(|(i, name)| (name, field_at(&bound, i, &shape, pos))).collect(),
         })
+    }
+
+    /// A field of a row by its name; none: it has no such field.
+    pub(super) fn field_named(&self, row: Bound, name: &str, pos: Pos) -> Option<Bound> {
+        let shape = self.shape_of(&row)?;
+        let at = (0..shape.types.len()).find(|i| shape.name(*i) == name)?;
+        Some(field_at(&row, at, &shape, pos))
     }
 
     /// `(row).name`.

@@ -4,7 +4,9 @@ use super::eval::Env;
 use super::functions::{i, s};
 use crate::builtin;
 use crate::error::Result;
+use crate::types::routine::{self, Signature};
 use crate::types::{Datum, Oid, format_type, oid};
+use std::sync::Arc;
 
 /// `name_oid`, the name that information_schema gives a function; the name is cut so that all fits into 63 bytes.
 pub(super) fn name_and_oid(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -139,8 +141,25 @@ fn expressions(text: &str) -> Vec<String> {
     out.iter().map(|e| e.trim().to_owned()).collect()
 }
 
+/// The parameters of a function that a user has defined.
+fn of_user(oid: Oid) -> Option<(Vec<Parameter>, Arc<Signature>)> {
+    let signature = routine::of_oid(oid)?;
+    let mut defaults = signature.inputs.iter().map(|i| i.default.clone());
+    let parameter = |(mode, name, ty): &(char, Option<String>, Oid)| {
+        let default = if matches!(mode, 'i' | 'b' | 'v') { defaults.next().flatten() } else { None };
+        // Those of a procedure are marked, all of them.
+        let mode = if signature.procedure && *mode == 'i' { 'I' } else { *mode };
+        Parameter { mode, name: name.clone().unwrap_or_default(), ty: *ty, default }
+    };
+    let list = signature.declared.iter().map(parameter).collect();
+    Some((list, signature))
+}
+
 /// The parameters of a function, and the fields of its row in pg_proc.
 fn parameters(oid: Oid) -> Option<(Vec<Parameter>, Vec<Option<String>>)> {
+    if let Some((list, _)) = of_user(oid) {
+        return Some((list, Vec::new()));
+    }
     let known = builtin::proc(oid)?;
     let start = format!("{oid}\t");
     let line = builtin::rows_of("pg_proc")?.lines().find(|l| l.starts_with(&start))?;
@@ -166,6 +185,7 @@ fn parameters(oid: Oid) -> Option<(Vec<Parameter>, Vec<Option<String>>)> {
 
 fn shown(p: &Parameter, with_default: bool) -> String {
     let mode = match p.mode {
+        'I' => "IN ",
         'o' => "OUT ",
         'b' => "INOUT ",
         'v' => "VARIADIC ",
@@ -193,7 +213,7 @@ pub(super) fn function_arguments(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 /// pg_get_function_identity_arguments: what tells it from others of its name.
 pub(super) fn function_identity_arguments(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let Some((list, _)) = parameters(i(a, 0) as Oid) else { return Ok(Datum::Null) };
-    let list: Vec<String> = list.iter().filter(|p| !matches!(p.mode, 't' | 'o')).map(|p| shown(p, false)).collect();
+    let list: Vec<String> = list.iter().filter(|p| p.mode != 't').map(|p| shown(p, false)).collect();
     Ok(Datum::text(list.join(", ")))
 }
 
@@ -208,11 +228,21 @@ pub(super) fn function_arg_default(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 /// pg_get_function_result: the type of its result, with SETOF or TABLE.
 pub(super) fn function_result(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let oid = i(a, 0) as Oid;
+    if let Some((list, signature)) = of_user(oid) {
+        return Ok(result_of(&list, signature.procedure, signature.gives_rows, signature.result));
+    }
     let (Some((list, _)), Some(known)) = (parameters(oid), builtin::proc(oid)) else { return Ok(Datum::Null) };
+    Ok(result_of(&list, known.kind == 'p', known.gives_rows, known.result))
+}
+
+fn result_of(list: &[Parameter], procedure: bool, gives_rows: bool, result: Oid) -> Datum {
+    if procedure {
+        return Datum::Null;
+    }
     let columns: Vec<String> = list.iter().filter(|p| p.mode == 't').map(|p| shown(p, false)).collect();
     if !columns.is_empty() {
-        return Ok(Datum::text(format!("TABLE({})", columns.join(", "))));
+        return Datum::text(format!("TABLE({})", columns.join(", ")));
     }
-    let set = if known.gives_rows { "SETOF " } else { "" };
-    Ok(Datum::text(format!("{set}{}", format_type(known.result.into()))))
+    let set = if gives_rows { "SETOF " } else { "" };
+    Datum::text(format!("{set}{}", format_type(result.into())))
 }

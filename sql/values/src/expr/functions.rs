@@ -189,7 +189,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
     "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;
-    "pg_function_is_visible"(OID) BOOL strict visible; "pg_type_is_visible"(OID) BOOL strict visible;
+    "pg_function_is_visible"(OID) BOOL strict function_is_visible; "pg_type_is_visible"(OID) BOOL strict visible;
     "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
     "pg_opfamily_is_visible"(OID) BOOL strict visible; "pg_conversion_is_visible"(OID) BOOL strict visible;
     "pg_collation_is_visible"(OID) BOOL strict visible; "pg_statistics_obj_is_visible"(OID) BOOL strict visible;
@@ -208,6 +208,16 @@ fn absent(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
 /// All that the catalogs list of this kind is in pg_catalog, and that is always searched.
 fn visible(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Datum::Bool(true))
+}
+
+/// Whether a function's name alone leads to it.
+fn function_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let oid = i(a, 0) as Oid;
+    Ok(match crate::types::routine::of_oid(oid) {
+        Some(found) => Datum::Bool(crate::types::routine::is_visible(&found)),
+        None if crate::builtin::proc(oid).is_some() => Datum::Bool(true),
+        None => Datum::Null,
+    })
 }
 
 /// Bytes with a unit, below 10,240 of it, as in PostgreSQL.

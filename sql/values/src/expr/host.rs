@@ -63,6 +63,8 @@ macro_rules! host_functions {
         #[allow(missing_docs)]
         pub enum HostFunction {
             $($variant,)*
+            /// A function that a user has defined.
+            Sql(Oid),
             /// A question about the catalog (`super::inquiries`), by its name.
             Catalog(&'static str),
         }

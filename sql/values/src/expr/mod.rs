@@ -21,6 +21,7 @@ pub mod bind_assign;
 mod bind_calls;
 mod bind_nodes;
 mod bind_ordered_sets;
+pub mod bind_routines;
 pub mod bind_rows;
 mod bind_windows;
 mod bit_functions;

@@ -119,7 +119,8 @@ pub fn solve(signature: &[Oid], inputs: &[Oid], result: Oid) -> Option<(Vec<Oid>
     Some((arguments, concrete(result)?))
 }
 
-fn is_polymorphic(t: Oid) -> bool {
+/// Whether a type of a signature stands for what the arguments say.
+pub fn is_polymorphic(t: Oid) -> bool {
     matches!(
         t,
         oid::ANYELEMENT

@@ -32,6 +32,17 @@ pub enum SetFunction {
     Catalog(usize),
     /// Any scalar function: one row.
     Scalar,
+    /// A function that a user has defined.
+    Sql {
+        /// Its number.
+        oid: Oid,
+        /// The type of its rows; 0: they are single values.
+        row: Oid,
+        /// Its columns have names of their own.
+        named: bool,
+        /// It gives rows; else one.
+        gives_rows: bool,
+    },
     /// A function whose value is a row or an array of rows.
     Rows,
 }
@@ -52,6 +63,7 @@ impl SetCall {
         let alike = match (self.function, other.function) {
             (SetFunction::Table(a), SetFunction::Table(b)) => std::ptr::eq(a, b),
             (SetFunction::Catalog(a), SetFunction::Catalog(b)) => a == b,
+            (SetFunction::Sql { oid: a, .. }, SetFunction::Sql { oid: b, .. }) => a == b,
             (a, b) => std::mem::discriminant(&a) == std::mem::discriminant(&b),
         };
         alike && self.args.len() == other.args.len() && self.args.iter().zip(&other.args).all(|(a, b)| a.same(b))
@@ -61,6 +73,7 @@ impl SetCall {
     pub fn names_columns(&self) -> bool {
         match self.function {
             SetFunction::Table(row) => row.columns.iter().any(|c| !c.0.is_empty()),
+            SetFunction::Sql { named, .. } => named,
             _ => self.columns.len() != 1,
         }
     }
@@ -77,6 +90,7 @@ impl SetCall {
     fn row_type(&self) -> Option<Oid> {
         match (self.function, self.args.get(1)) {
             (SetFunction::Rows, Some(nulls)) => Some(nulls.ty.oid),
+            (SetFunction::Sql { row, .. }, _) if row != 0 => Some(row),
             _ => None,
         }
     }
@@ -122,7 +136,7 @@ impl SetFunction {
                 memory::claim(2 * args.iter().map(Datum::heap_bytes).sum::<usize>())?;
                 (row.body)(&args)?
             }
-            SetFunction::GenerateSeries | SetFunction::Catalog(_) => {
+            SetFunction::GenerateSeries | SetFunction::Catalog(_) | SetFunction::Sql { .. } => {
                 return Err(SqlError::internal("a function whose rows are found elsewhere"));
             }
         })

@@ -1,6 +1,7 @@
 //! The types that show an oid by a name: regclass, regtype, regproc, regprocedure, regoper, regoperator, regnamespace, regrole,
 //! regcollation.
 
+use super::routine::{self, Signature};
 use super::text::{Conversion, Names};
 use super::{Oid, format_type, oid};
 use crate::builtin::{self, Operator, Proc};
@@ -50,7 +51,13 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
                 SqlError::new(code::UNDEFINED_OBJECT, message)
             })
         }
-        oid::REGPROC => one(builtin::procs_named(&folded(unqualified(text))).iter().map(|p| p.oid), text, "function"),
+        oid::REGPROC => {
+            let (schema, name) = qualified(text);
+            let known = builtin::procs_named(&name).iter().map(|p| p.oid);
+            let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog"));
+            let own = routine::named(schema.as_deref(), &name);
+            one(known.chain(own.iter().map(|s| s.oid)), text, "function")
+        }
         oid::REGPROCEDURE => procedure(text),
         oid::REGOPER => one(operators_named(unqualified_operator(text)).map(|o| o.oid), text, "operator"),
         _ => operator(text),
@@ -65,6 +72,35 @@ fn unqualified(text: &str) -> &str {
 fn unqualified_operator(text: &str) -> &str {
     let text = text.trim();
     text.strip_prefix("pg_catalog.").unwrap_or(text)
+}
+
+/// The schema, if one is written, and the name.
+fn qualified(text: &str) -> (Option<String>, String) {
+    let text = text.trim();
+    let mut quoted = false;
+    let dot = text.char_indices().find(|(_, c)| {
+        quoted ^= *c == '"';
+        *c == '.' && !quoted
+    });
+    match dot {
+        Some((at, _)) => (Some(folded(&text[..at])), folded(&text[at + 1..])),
+        None => (None, folded(text)),
+    }
+}
+
+/// A name as SQL writes it.
+fn quoted(name: &str) -> String {
+    let plain =
+        name.chars().enumerate().all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && c.is_ascii_digit()));
+    let reserved =
+        crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 != crate::syntax::keywords::Category::Unreserved);
+    if plain && !reserved && !name.is_empty() { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// A function of a user, with its schema where its name alone does not lead to it.
+fn shown_routine(signature: &Signature) -> String {
+    let name = quoted(&signature.name);
+    if routine::is_visible(signature) { name } else { format!("{}.{name}", quoted(&signature.schema)) }
 }
 
 /// A name without its quotes; what is not quoted in lower case.
@@ -107,10 +143,12 @@ fn signature<'t>(text: &'t str, ty: &str) -> Result<(&'t str, Vec<Oid>)> {
 
 fn procedure(text: &str) -> Result<Oid> {
     let (name, types) = signature(text, "function")?;
-    let name = folded(unqualified(name));
-    let found = builtin::procs_named(&name).iter().find(|p| p.arguments == types);
-    found
-        .map(|p| p.oid)
+    let (schema, name) = qualified(name);
+    let known = builtin::procs_named(&name).iter().find(|p| p.arguments == types);
+    let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog")).map(|p| p.oid);
+    let own = || routine::named(schema.as_deref(), &name).iter().find(|s| s.types() == types).map(|s| s.oid);
+    known
+        .or_else(own)
         .ok_or_else(|| SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
 }
 
@@ -149,11 +187,20 @@ pub fn output(ty: Oid, value: Oid, names: &dyn Names) -> String {
             "ucs_basic" => c.1.to_owned(),
             name => format!("\"{name}\""),
         }),
-        oid::REGPROC => builtin::proc(value).map(|p| match builtin::procs_named(p.name) {
-            [_] => p.name.to_owned(),
-            _ => format!("pg_catalog.{}", p.name),
-        }),
-        oid::REGPROCEDURE => builtin::proc(value).map(shown_procedure),
+        oid::REGPROC => builtin::proc(value)
+            .map(|p| match builtin::procs_named(p.name) {
+                [_] => p.name.to_owned(),
+                _ => format!("pg_catalog.{}", p.name),
+            })
+            .or_else(|| routine::of_oid(value).map(|s| shown_routine(&s))),
+        oid::REGPROCEDURE => {
+            let own = || {
+                let signature = routine::of_oid(value)?;
+                let types: Vec<String> = signature.types().iter().map(|t| shown_type(*t)).collect();
+                Some(format!("{}({})", shown_routine(&signature), types.join(",")))
+            };
+            builtin::proc(value).map(shown_procedure).or_else(own)
+        }
         oid::REGOPER => builtin::operator(value).map(|o| match operators_named(o.name).nth(1) {
             None => o.name.to_owned(),
             Some(_) => format!("pg_catalog.{}", o.name),

@@ -32,6 +32,7 @@ pub mod numeric;
 mod numeric_math;
 pub mod range;
 mod record;
+pub mod routine;
 pub mod text;
 pub mod time;
 pub mod user;

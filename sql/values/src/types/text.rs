@@ -30,6 +30,10 @@ pub trait Names {
     fn role(&self, _name: &str) -> Option<Oid> {
         None
     }
+    /// Whether the session's role may call a function of a user.
+    fn may_execute(&self, _oid: Oid) -> bool {
+        true
+    }
     /// The name of a role, quoted where SQL needs that.
     fn role_name(&self, _oid: Oid) -> Option<String> {
         None

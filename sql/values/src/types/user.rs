@@ -11,6 +11,7 @@
 //!   evaluates it: the text is planned on the path on which it was written.
 
 use super::datum::{Datum, EnumLabel, RowShape};
+use super::routine::Routines;
 use super::{Oid, SqlType, TypeFacts};
 use crate::error::{Result, SqlError, code};
 use clearway_base::sync::Mutex;
@@ -88,6 +89,8 @@ pub struct UserTypes {
     path: Vec<String>,
     /// The types of tables' rows, and those that have been asked for.
     rows: Option<(Arc<dyn RowTypes>, Asked)>,
+    /// The functions and procedures; none: there are none.
+    routines: Option<Arc<dyn Routines>>,
 }
 
 impl UserTypes {
@@ -106,6 +109,22 @@ impl UserTypes {
     pub fn with_rows(mut self, rows: Arc<dyn RowTypes>) -> UserTypes {
         self.rows = Some((rows, Arc::new(Mutex::new("sql/types/rows", HashMap::new()))));
         self
+    }
+
+    /// Functions and procedures are found there.
+    pub fn with_routines(mut self, routines: Arc<dyn Routines>) -> UserTypes {
+        self.routines = Some(routines);
+        self
+    }
+
+    /// Where functions and procedures are found.
+    pub fn routines(&self) -> Option<&Arc<dyn Routines>> {
+        self.routines.as_ref()
+    }
+
+    /// The schemas in which names without one are looked for.
+    pub fn path(&self) -> &[String] {
+        &self.path
     }
 
     /// What `f` says of the type of a number.

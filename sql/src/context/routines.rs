@@ -1,0 +1,177 @@
+//! Functions and procedures that users define: as the binder finds them, and how the executor has them called by the session, which stands
+//! above it.
+//!
+//! # Invariants
+//! - RTN-1: calls within calls are counted: [`DEPTH_MAX`] of them at most.
+
+use super::core::Core;
+use super::types::schema_name;
+use crate::error::{Result, SqlError, code};
+use crate::types::datum::RowShape;
+use crate::types::routine::{Input, Routines, Signature};
+use crate::types::{Datum, Oid, SqlType, oid};
+use clearway_engine::catalog::{ArgumentMode, Catalog, Object, Routine, RoutineKind, Volatility};
+use clearway_txn::mvcc::book::View;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+
+/// How deep calls may nest.
+pub const DEPTH_MAX: u32 = 400;
+
+/// The functions and procedures of a catalog, for the binder.
+pub(super) struct CatalogRoutines {
+    pub catalog: Arc<Catalog>,
+    pub database: Oid,
+}
+
+impl std::fmt::Debug for CatalogRoutines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CatalogRoutines")
+    }
+}
+
+impl Routines for CatalogRoutines {
+    fn named(&self, schema: &str, name: &str) -> Vec<Arc<Signature>> {
+        let Some(schema) = self.catalog.schema(self.database, schema) else { return Vec::new() };
+        let found = self.catalog.routines_in(schema.oid, name).filter_map(|o| match &**o {
+            Object::Routine(r) => Some(Arc::new(signature(&self.catalog, r))),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    fn of_oid(&self, oid: Oid) -> Option<Arc<Signature>> {
+        self.catalog.routine(oid).map(|r| Arc::new(signature(&self.catalog, r)))
+    }
+}
+
+/// The columns of the result that a routine declares; none: it declares none.
+pub fn outputs(r: &Routine) -> Option<RowShape> {
+    let columns: Vec<_> = r.outputs().collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let name = |(i, a): (usize, &&clearway_engine::catalog::Argument)| {
+        a.name.clone().unwrap_or_else(|| format!("column{}", i + 1))
+    };
+    Some(RowShape {
+        oid: oid::RECORD,
+        names: Some(columns.iter().enumerate().map(name).collect()),
+        types: columns.iter().map(|a| SqlType::new(a.type_oid)).collect(),
+    })
+}
+
+/// The names of the schemas of a path.
+pub fn path_names(catalog: &Catalog, path: &[Oid]) -> Arc<[String]> {
+    path.iter().filter_map(|oid| schema_name(catalog, *oid)).map(|name| name.to_string()).collect()
+}
+
+/// A routine as the binder knows it.
+pub fn signature(catalog: &Catalog, r: &Routine) -> Signature {
+    let input = |a: &clearway_engine::catalog::Argument| Input {
+        name: a.name.clone(),
+        ty: a.type_oid,
+        default: a.default.clone(),
+    };
+    Signature {
+        oid: r.oid,
+        schema: schema_name(catalog, r.schema).unwrap_or_default(),
+        name: r.name.clone(),
+        procedure: r.kind == RoutineKind::Procedure,
+        declared: r.arguments.iter().map(|a| (mode(a.mode), a.name.clone(), a.type_oid)).collect(),
+        inputs: r.inputs().map(input).collect(),
+        variadic: r.inputs().last().is_some_and(|a| a.mode == ArgumentMode::Variadic),
+        result: r.result,
+        gives_rows: r.gives_rows,
+        outputs: outputs(r).map(Arc::new),
+        volatility: letter(r.volatility),
+        strict: r.strict,
+        apart: r.definer || !r.settings.is_empty(),
+        body: r.body.clone(),
+        atomic: r.atomic,
+        path: r.path.as_ref().map(|path| path_names(catalog, path)),
+    }
+}
+
+/// The letter of an argument in pg_proc.
+pub fn mode(mode: ArgumentMode) -> char {
+    match mode {
+        ArgumentMode::In => 'i',
+        ArgumentMode::Out => 'o',
+        ArgumentMode::InOut => 'b',
+        ArgumentMode::Variadic => 'v',
+        ArgumentMode::Table => 't',
+    }
+}
+
+/// The letter of pg_proc.
+pub fn letter(volatility: Volatility) -> char {
+    match volatility {
+        Volatility::Immutable => 'i',
+        Volatility::Stable => 's',
+        Volatility::Volatile => 'v',
+    }
+}
+
+/// A call.
+pub struct RoutineCall {
+    /// The routine.
+    pub oid: Oid,
+    /// Its arguments; behind those of a polymorphic one stand their types and that of the result.
+    pub args: Vec<Datum>,
+    /// The rows that are wanted as columns, of these types; none: as single values, or rows.
+    pub columns: Option<Vec<SqlType>>,
+    /// It is a CALL.
+    pub by_call: bool,
+    /// What the statement sees that calls.
+    pub view: View,
+}
+
+/// A future that may move between threads.
+pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Vec<Datum>>>> + Send + 'a>>;
+
+/// Runs the bodies of routines; the session implements it.
+pub trait RoutineRunner: Send + Sync {
+    /// The rows that a call gives; of a function that gives no rows, one.
+    fn call<'a>(&'a self, core: &'a Core, call: RoutineCall) -> CallFuture<'a>;
+}
+
+static RUNNER: OnceLock<&'static dyn RoutineRunner> = OnceLock::new();
+
+/// Has calls carried out by this.
+pub fn install(runner: &'static dyn RoutineRunner) {
+    // Whoever came first is the same.
+    let _ = RUNNER.set(runner);
+}
+
+/// Carries out a call.
+///
+/// # Errors
+/// 54001 beyond [`DEPTH_MAX`]; what the body gives.
+pub async fn call(core: &Core, call: RoutineCall) -> Result<Vec<Vec<Datum>>> {
+    let runner = RUNNER.get().ok_or_else(|| SqlError::internal("nobody runs functions"))?;
+    let _deeper = Deeper::into(core)?;
+    runner.call(core, call).await
+}
+
+/// RTN-1
+struct Deeper<'a>(&'a Core);
+
+impl<'a> Deeper<'a> {
+    fn into(core: &'a Core) -> Result<Deeper<'a>> {
+        if core.calls.fetch_add(1, Relaxed) >= DEPTH_MAX {
+            core.calls.fetch_sub(1, Relaxed);
+            let hint = format!("Calls of functions nest at most {DEPTH_MAX} deep.");
+            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").hint(hint));
+        }
+        Ok(Deeper(core))
+    }
+}
+
+impl Drop for Deeper<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Relaxed);
+    }
+}

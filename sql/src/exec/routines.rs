@@ -1,0 +1,25 @@
+//! Calls of functions that users define, from expressions and from FROM.
+
+use super::{Cx, Row};
+use crate::context::routines::{self, RoutineCall};
+use crate::error::Result;
+use crate::types::{Datum, Oid, SqlType};
+
+impl Cx<'_> {
+    /// The value of a function.
+    pub(super) async fn routine_value(self, oid: Oid, args: Vec<Datum>) -> Result<Datum> {
+        let rows = self.routine(oid, args, None).await?;
+        Ok(rows.into_iter().next().and_then(|mut row| row.pop()).unwrap_or(Datum::Null))
+    }
+
+    /// The rows of a function; with `columns` each row has those.
+    pub(super) async fn routine_rows(self, oid: Oid, args: Vec<Datum>, columns: Vec<SqlType>) -> Result<Vec<Row>> {
+        self.routine(oid, args, Some(columns)).await
+    }
+
+    async fn routine(self, oid: Oid, args: Vec<Datum>, columns: Option<Vec<SqlType>>) -> Result<Vec<Row>> {
+        self.breathe().await?;
+        let call = RoutineCall { oid, args, columns, by_call: false, view: self.run.view };
+        Box::pin(clearway_base::stack::deeper_polls(routines::call(self.run.core, call))).await
+    }
+}

@@ -1,0 +1,129 @@
+//! CALL of a procedure that a user has defined.
+
+use super::client::Client;
+use super::run::{describe, write_row};
+use super::session::{Prepared, Session};
+use super::utility::{bare_plan, with_env};
+use crate::context::core::{Core, now};
+use crate::context::routines::{self, RoutineCall};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::exec::{Cx, Run, RunState};
+use crate::expr::bind_routines::Called;
+use crate::expr::{Binder, Params, Scope};
+use crate::planner::plan::OutputColumn;
+use crate::syntax::ast::Call;
+use crate::syntax::routine::RoutineStatement;
+use crate::types::text::Conversion;
+use crate::types::{Datum, Oid, format_type, routine};
+use clearway_engine::catalog::{ArgumentMode, Catalog};
+use std::sync::Arc;
+
+/// The call without what stands in the places of OUT arguments: nothing is taken from there.
+fn inputs_only(call: &Call, catalog: &Catalog) -> Call {
+    let mut call = call.clone();
+    let named = routine::named(call.name.schema(), call.name.name());
+    let mut procedures = named.iter().filter(|s| s.procedure).filter_map(|s| catalog.routine(s.oid));
+    let fitting = procedures.find(|r| r.arguments.len() == call.args.len());
+    if let Some(r) = fitting
+        && call.names.is_empty()
+    {
+        let mut modes = r.arguments.iter().map(|a| a.mode);
+        call.args.retain(|_| modes.next() != Some(ArgumentMode::Out));
+    }
+    call
+}
+
+fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalog>, Called)> {
+    let catalog = core.catalog();
+    let called = with_env(core, &catalog, |env| {
+        let scope = Scope::default();
+        let mut params = Params { types: types.iter().map(|t| Some(*t)).collect(), open: false, ..Params::default() };
+        let mut binder = Binder {
+            scope: &scope,
+            params: &mut params,
+            collected: None,
+            subqueries: None,
+            conversion: env.conversion,
+            place: "CALL argument",
+            in_aggregate: false,
+        };
+        let reduced = inputs_only(call, &catalog);
+        let called = binder.user_function(&reduced, pos)?;
+        let shown = |binder: &mut Binder<'_>| -> Result<String> {
+            let mut types = Vec::new();
+            for arg in &call.args {
+                types.push(format_type(binder.bind_unsettled(arg)?.ty));
+            }
+            Ok(format!("{}({})", call.name.dotted(), types.join(", ")))
+        };
+        match called {
+            Some(called) if called.signature.procedure => Ok(called),
+            Some(_) => {
+                let message = format!("{} is not a procedure", shown(&mut binder)?);
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("To call a function, use SELECT.").at(pos))
+            }
+            None => {
+                let message = format!("procedure {} does not exist", shown(&mut binder)?);
+                let hint = "No procedure matches the given name and argument types. You might need to add explicit type casts.";
+                Err(SqlError::new(code::UNDEFINED_FUNCTION, message).hint(hint).at(pos))
+            }
+        }
+    });
+    Ok((catalog.clone(), called?))
+}
+
+fn columns_of(called: &Called) -> Option<Vec<OutputColumn>> {
+    let shape = called.signature.outputs.as_ref()?;
+    let column = |(i, ty)| OutputColumn { name: shape.name(i), ty, origin: (0, 0) };
+    Some(shape.types.iter().copied().enumerate().map(column).collect())
+}
+
+/// The columns of the row that a call gives; none: it gives no row.
+///
+/// # Errors
+/// Those of the call.
+pub fn columns(core: &Core, call: &Call, pos: Pos) -> Result<Option<Vec<OutputColumn>>> {
+    Ok(columns_of(&bind(core, call, pos, &[])?.1))
+}
+
+/// Runs a call.
+pub async fn run(
+    session: &Session,
+    prepared: &Prepared,
+    statement: &RoutineStatement,
+    params: &[Datum],
+    client: &mut dyn Client,
+) -> Result<String> {
+    let core = &session.core;
+    let (call, pos) = statement.as_call().ok_or_else(|| SqlError::internal("no call"))?;
+    let (catalog, called) = bind(core, call, pos, &prepared.types)?;
+    let columns = columns_of(&called);
+    let (format, names) = (core.format(), core.names(&catalog));
+    let (plan, state) = (bare_plan(), RunState::new());
+    let run = Run {
+        core,
+        plan: &plan,
+        params,
+        view: Default::default(),
+        isolation: Default::default(),
+        format: format.clone(),
+        names: names.clone(),
+        started: now(),
+        transaction_started: core.transaction_started(),
+        state: &state,
+        views: &crate::views::SystemViews,
+    };
+    let args = Cx { run: &run, outer: &[] }.values(&called.args, &[], &[]).await?;
+    let wanted = columns.as_ref().map(|list| list.iter().map(|c| c.ty).collect());
+    let routine =
+        RoutineCall { oid: called.signature.oid, args, columns: wanted, by_call: true, view: Default::default() };
+    let rows = Box::pin(routines::call(core, routine)).await?;
+    if let Some(columns) = columns {
+        describe(&columns, &[], client);
+        let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
+        for row in rows.into_iter().take(1) {
+            write_row(&conversion, &columns, &[], &row, client);
+        }
+    }
+    Ok("CALL".to_owned())
+}

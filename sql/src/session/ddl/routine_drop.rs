@@ -1,0 +1,268 @@
+//! DROP FUNCTION and DROP PROCEDURE, and what goes with a function: everything whose stored text calls it.
+//!
+//! A stored text names the functions that it calls, it does not number them: what calls a function of the name counts as one that calls
+//! this one.
+
+use super::Ddl;
+use super::routine::{shown_plainly, uses_type};
+use crate::error::{Result, SqlError};
+use crate::session::utility::with_env;
+use crate::syntax::lexer::{Tok, tokens};
+use crate::syntax::routine::{RoutineKind, RoutineName};
+use clearway_base::stack;
+use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind, Routine, TypeBody};
+use clearway_txn::lockmgr::LockMode;
+use clearway_values::builtin;
+
+/// Something whose text calls a function.
+pub(super) struct Dependent {
+    /// As DROP shows it.
+    pub shown: String,
+    what: What,
+}
+
+enum What {
+    View(u32),
+    Default(u32, usize),
+    Check(u32, String),
+    Index(u32),
+    Policy(u32, u32),
+    Routine(u32),
+    /// What DROP ... CASCADE does not take away.
+    Kept(&'static str),
+}
+
+impl Dependent {
+    /// The object whose text it is; 0: it is none that goes with others.
+    fn of(&self) -> u32 {
+        match self.what {
+            What::View(oid)
+            | What::Index(oid)
+            | What::Routine(oid)
+            | What::Default(oid, _)
+            | What::Check(oid, _)
+            | What::Policy(oid, _) => oid,
+            What::Kept(_) => 0,
+        }
+    }
+
+    /// Whether values are stored that the function has computed.
+    pub fn is_computed(&self) -> bool {
+        matches!(self.what, What::Index(_) | What::Kept(_))
+    }
+}
+
+/// Whether a text calls a function of a name.
+fn calls(text: &str, name: &str) -> bool {
+    let Ok(list) = tokens(text) else { return false };
+    list.windows(2).any(|pair| {
+        let named = match &pair[0].kind {
+            Tok::Word(word) | Tok::Quoted(word) => *word == name,
+            _ => false,
+        };
+        named && pair[1].kind == Tok::Punct(b'(')
+    })
+}
+
+fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
+    let mut add = |shown: String, what| out.push(Dependent { shown, what });
+    if r.kind != RelationKind::Table {
+        if r.query.as_ref().is_some_and(|query| calls(query, name)) {
+            add(format!("{} {}", r.kind.name(), r.name), What::View(r.oid));
+        }
+        return;
+    }
+    for (at, c) in r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped()) {
+        if !c.default.as_ref().is_some_and(|text| calls(text, name)) {
+            continue;
+        }
+        match c.generated {
+            true => add(
+                format!("column {} of table {}", c.name, r.name),
+                What::Kept("DROP FUNCTION ... CASCADE while a generated column calls the function"),
+            ),
+            false => add(format!("default value for column {} of table {}", c.name, r.name), What::Default(r.oid, at)),
+        }
+    }
+    for c in r.checks.iter().filter(|c| calls(&c.condition, name)) {
+        add(format!("constraint {} on table {}", c.name, r.name), What::Check(r.oid, c.name.clone()));
+    }
+    for p in &r.security.policies {
+        let mut conditions = p.using.iter().chain(&p.check);
+        if conditions.any(|c| calls(&c.text, name)) {
+            add(format!("policy {} on table {}", p.name, r.name), What::Policy(r.oid, p.oid));
+        }
+    }
+}
+
+/// What calls a function of the name of this one.
+pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
+    let name = r.name.as_str();
+    let mut out = Vec::new();
+    for object in catalog.objects() {
+        match &**object {
+            Object::Relation(o) if o.database == r.database => of_relation(o, name, &mut out),
+            Object::Index(i) if i.database == r.database => {
+                let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
+                if expressions.chain(&i.condition).any(|text| calls(text, name)) {
+                    out.push(Dependent { shown: format!("index {}", i.name), what: What::Index(i.oid) });
+                }
+            }
+            Object::Type(t) if t.database == r.database => {
+                if let TypeBody::Domain(d) = &t.body
+                    && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| calls(text, name))
+                {
+                    let what = What::Kept("DROP FUNCTION ... CASCADE while a domain calls the function");
+                    out.push(Dependent { shown: format!("type {}", t.name), what });
+                }
+            }
+            Object::Routine(o) if o.database == r.database && o.oid != r.oid => {
+                let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| calls(text, name));
+                if (o.atomic && calls(&o.body, name)) || by_default {
+                    let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
+                    out.push(Dependent { shown, what: What::Routine(o.oid) });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+impl Ddl<'_> {
+    pub(super) async fn drop_routines(
+        &self,
+        kind: RoutineKind,
+        names: &[RoutineName],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<&'static str> {
+        for name in names {
+            let catalog = self.catalog();
+            with_env(self.core, &catalog, |_| ());
+            match self.find_routine(&catalog, kind, name)? {
+                Ok(found) => {
+                    crate::context::privileges::may_drop(self.core, &catalog, &found)?;
+                    self.drop_routine(found.oid(), cascade, &[]).await?;
+                }
+                Err(missing) => {
+                    let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
+                    if in_catalog && !builtin::procs_named(name.name.name()).is_empty() && name.arguments.is_some() {
+                        let message = missing.message().replacen("function ", "cannot drop function ", 1);
+                        let message = message.replace(" does not exist", "");
+                        let message = format!("{message} because it is required by the database system");
+                        return Err(SqlError::new("2BP01", message));
+                    }
+                    if !if_exists {
+                        return Err(missing);
+                    }
+                    self.core.notice("NOTICE", SqlError::new("00000", skipped(name, kind)));
+                }
+            }
+        }
+        Ok(match kind {
+            RoutineKind::Function => "DROP FUNCTION",
+            RoutineKind::Procedure => "DROP PROCEDURE",
+            RoutineKind::Routine => "DROP ROUTINE",
+        })
+    }
+
+    /// Drops a routine; what calls it goes with it, or keeps it.
+    pub(super) async fn drop_routine(&self, oid: u32, cascade: bool, together: &[u32]) -> Result<()> {
+        self.lock_to_drop(oid).await?;
+        let catalog = self.catalog();
+        let Some(r) = catalog.routine(oid) else { return Ok(()) };
+        let mut users = dependents(&catalog, r);
+        users.retain(|user| !together.contains(&user.of()));
+        if !users.is_empty() && !cascade {
+            let this = format!("{} {}", r.kind.name(), shown_plainly(r));
+            let lines: Vec<String> = users.iter().map(|u| format!("{} depends on {this}", u.shown)).collect();
+            let message = format!("cannot drop {this} because other objects depend on it");
+            return Err(SqlError::new("2BP01", message)
+                .detail(lines.join("\n"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let notice = match users.as_slice() {
+            [] => None,
+            [one] => Some(SqlError::new("00000", format!("drop cascades to {}", one.shown))),
+            many => {
+                let lines: Vec<String> = many.iter().map(|u| format!("drop cascades to {}", u.shown)).collect();
+                let message = format!("drop cascades to {} other objects", many.len());
+                Some(SqlError::new("00000", message).detail(lines.join("\n")))
+            }
+        };
+        notice.into_iter().for_each(|notice| self.core.notice("NOTICE", notice));
+        for user in users {
+            self.drop_user(user.what).await?;
+        }
+        self.take_away(oid, None).await
+    }
+
+    /// A relation goes: the routines that have the type of its rows, and those whose bodies of the standard name it, go with it or keep it.
+    pub(super) async fn drop_routines_about(&self, r: &Relation, cascade: bool, together: &[u32]) -> Result<()> {
+        let catalog = self.catalog();
+        if !catalog.has_routines() {
+            return Ok(());
+        }
+        let row = clearway_engine::catalog::types::row_type(r.oid);
+        let about = |f: &&Routine| f.names_relation(r.oid) || row.is_some_and(|row| uses_type(f, row));
+        let about: Vec<&Routine> = catalog.routines().filter(about).filter(|f| !together.contains(&f.oid)).collect();
+        for f in about {
+            let shown = format!("{} {}", f.kind.name(), shown_plainly(f));
+            let kind = r.kind.name();
+            if !cascade {
+                let message = format!("cannot drop {kind} {} because other objects depend on it", r.name);
+                return Err(SqlError::new("2BP01", message)
+                    .detail(format!("{shown} depends on {kind} {}", r.name))
+                    .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            }
+            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {shown}")));
+            Box::pin(stack::deeper_polls(self.drop_routine(f.oid, true, together))).await?;
+        }
+        Ok(())
+    }
+
+    async fn drop_user(&self, what: What) -> Result<()> {
+        match what {
+            What::Kept(why) => Err(SqlError::unsupported(why)),
+            What::View(oid) | What::Index(oid) => Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await,
+            What::Routine(oid) => Box::pin(stack::deeper_polls(self.drop_routine(oid, true, &[]))).await,
+            What::Default(table, _) | What::Check(table, _) | What::Policy(table, _) => {
+                self.lock(table, LockMode::AccessExclusive).await?;
+                let Some(mut fresh) = self.catalog().relation(table).cloned() else { return Ok(()) };
+                match what {
+                    What::Default(_, column) => fresh.columns[column].default = None,
+                    What::Check(_, name) => fresh.checks.retain(|c| c.name != name),
+                    What::Policy(_, policy) => fresh.security.policies.retain(|p| p.oid != policy),
+                    _ => {}
+                }
+                self.put(Object::Relation(fresh)).await
+            }
+        }
+    }
+}
+
+/// What DROP IF EXISTS says of a routine that is not there.
+fn skipped(name: &RoutineName, kind: RoutineKind) -> String {
+    let what = if kind == RoutineKind::Procedure { "procedure" } else { "function" };
+    match &name.arguments {
+        Some(arguments) => {
+            // The types as they were understood, not as they are known: they may not exist.
+            let types: Vec<String> = arguments.iter().map(|a| a.ty.name.dotted()).collect();
+            format!("{what} {}({}) does not exist, skipping", name.name.dotted(), types.join(","))
+        }
+        None => format!("{what} {}() does not exist, skipping", name.name.dotted()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::calls;
+
+    #[test]
+    fn a_call_is_told_from_a_column() {
+        assert!(calls("a + F (b)", "f"));
+        assert!(calls("public.f(1)", "f") && calls("\"f\"(1)", "f"));
+        assert!(!calls("f + g(1)", "f") && !calls("'f(1)'", "f"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Rows and their columns in the form in which the client wants them.
+
+use super::client::{Client, Column};
+use super::point::write_integer;
+use crate::exec::Row;
+use crate::planner::plan::OutputColumn;
+use crate::types::text::{self, Conversion};
+use crate::types::{Datum, binary, facts, oid};
+
+/// The form of a column's values.
+pub fn format_of(formats: &[i16], i: usize) -> bool {
+    match formats {
+        [] => false,
+        [one] => *one == 1,
+        list => list.get(i) == Some(&1),
+    }
+}
+
+/// Writes a row as the client wants it.
+pub fn write_row(
+    conversion: &Conversion<'_>,
+    columns: &[OutputColumn],
+    formats: &[i16],
+    row: &Row,
+    client: &mut dyn Client,
+) {
+    client.row(row.len(), &mut |i, out| {
+        let (Some(value), Some(column)) = (row.get(i), columns.get(i)) else { return false };
+        if value.is_null() {
+            return false;
+        }
+        match value {
+            _ if format_of(formats, i) => binary::output(column.ty, value, out),
+            Datum::Text(s) => {
+                out.extend_from_slice(s.as_bytes());
+                pad(s, column, out);
+            }
+            Datum::Int4(v) => write_integer(i64::from(*v), out),
+            Datum::Int8(v) => write_integer(*v, out),
+            _ => out.extend_from_slice(text::output(column.ty, value, conversion).as_bytes()),
+        }
+        true
+    });
+}
+
+/// char(n) gets its blanks back.
+fn pad(s: &str, column: &OutputColumn, out: &mut Vec<u8>) {
+    if column.ty.oid == oid::BPCHAR && column.ty.modifier > 4 {
+        out.resize(out.len() + (column.ty.modifier as usize - 4).saturating_sub(s.chars().count()), b' ');
+    }
+}
+
+/// Columns as the client is told of them.
+pub fn describe(columns: &[OutputColumn], formats: &[i16], client: &mut dyn Client) {
+    let list: Vec<Column<'_>> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| Column {
+            name: &c.name,
+            table: c.origin.0,
+            attribute: c.origin.1,
+            ty: c.ty,
+            len: facts(c.ty.oid).map_or(-1, |f| f.len),
+            binary: format_of(formats, i),
+        })
+        .collect();
+    client.row_description(&list);
+}
