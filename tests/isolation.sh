@@ -3,6 +3,7 @@
 # PostgreSQL 15 printed. The last line is `N passed, N failed`.
 #
 # usage: tests/isolation.sh PATH-TO-clearway [DIRECTORY-WITH-specs-AND-expected] [SPEC ...]
+#        LIBRARY=1: the server's directory was made by the library
 set -u
 . "$(dirname "$0")/server.sh"
 clearway=$(realpath "$1")
@@ -17,6 +18,7 @@ fi
 scratch=$(mktemp -d)
 # PostgreSQL's DDL does not step aside.
 printf 'ddl_block_window = -1\n' >"$scratch/clearway.conf"
+[ -z "${LIBRARY:-}" ] || library_directory "$clearway" "$scratch/data" || { echo "0 passed, 1 failed"; exit 1; }
 start_server "$clearway" "$scratch/serve.log" --data "$scratch/data" --config "$scratch/clearway.conf"
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$scratch"' EXIT
 passed=0

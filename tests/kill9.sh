@@ -5,12 +5,15 @@
 #
 #   tests/kill9.sh [ROUNDS [CLIENTS [CLEARWAY]]]     3 rounds, 8 clients each, the clearway of the last debug build
 #
+#   LIBRARY=1: the directory was made by the library, which opens it again at the end, after the last kill
+#
 # Needs pgbench and psql of PostgreSQL 15, and sysbench with its pgsql driver.
 set -u -o pipefail
 rounds=${1:-3}
 clients=${2:-8}
 clearway=${3:-${CARGO_TARGET_DIR:-target}/debug/clearway}
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/server.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/clearway-kill9.XXXXXX")
 server=0
 port=0
@@ -44,6 +47,7 @@ sql() {
     psql -X -q -A -t -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$port" -U postgres postgres -c "$1" 2>&1
 }
 
+[ -z "${LIBRARY:-}" ] || library_directory "$clearway" "$work/data" || fail "the library makes no directory"
 start
 pgbench -q -i -s 1 -h 127.0.0.1 -p "$port" -U postgres postgres >"$work/init.log" 2>&1 || fail "pgbench -i: $(tail -2 "$work/init.log")"
 sql 'create table hot (id int primary key, n int not null); insert into hot select id, 0 from generate_series(1, 10) id;
@@ -89,6 +93,15 @@ for round in $(seq "$rounds"); do
     acknowledged=$found
     echo "round $round: $done_now acknowledged, $found in all, balances agree (${sums%%|*}); sysbench $written"
 done
+if [ -n "${LIBRARY:-}" ]; then
+    sql 'insert into hot values (11, 11)' >"$work/init.log" || fail "$(cat "$work/init.log")"
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    server=0
+    library_directory "$clearway" "$work/data" || fail "the library does not open what a killed server left"
+    start
+    [ "$(sql 'select n from hot where id = 11')" = 11 ] || fail "a row is lost between server and library"
+fi
 kill -TERM "$server"
 wait "$server" || fail "the server did not stop cleanly: $(tail -2 "$work/server.log")"
 server=0

@@ -8,6 +8,7 @@
 # usage: tests/postgres-isolation.sh PATH-TO-clearway [SPEC ...]    those; without a name the specs that tests/postgres-isolation.list claims
 #        tests/postgres-isolation.sh PATH-TO-clearway --docs        every spec; rewrites the generated part of docs/compat.md
 #        KEEP=DIR: outputs and diffs stay in DIR
+#        LIBRARY=1: the server's directory was made by the library
 set -u
 . "$(dirname "$0")/server.sh"
 clearway=$(realpath "$1")
@@ -35,6 +36,7 @@ give_up() {
 fresh_server() {
     rm -rf "$scratch/data" "$out/serve.log"
     printf 'serializable = snapshot\nddl_block_window = -1\n' >"$scratch/clearway.conf"
+    [ -z "${LIBRARY:-}" ] || library_directory "$clearway" "$scratch/data" || give_up "the library makes no directory"
     start_server "$clearway" "$out/serve.log" --data "$scratch/data" --config "$scratch/clearway.conf"
     [ -n "$port" ] || give_up "clearway serve did not start: $(tail -n 3 "$out/serve.log")"
     PGOPTIONS='' psql -Xq -h 127.0.0.1 -p "$port" -U postgres postgres -c 'CREATE DATABASE isolation_regression' \

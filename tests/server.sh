@@ -14,3 +14,17 @@ start_server() {
         sleep 0.1
     done
 }
+
+# library_directory CLEARWAY DIRECTORY: makes the directory, or opens it and adds a table, as a program with the library inside does; `clearway
+# import` is such a program.
+library_directory() {
+    local file made
+    file=$(mktemp)
+    python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(f"CREATE TABLE {sys.argv[2]} (a INTEGER PRIMARY KEY)")' \
+        "$file" "from_sqlite_$RANDOM" &&
+        "$1" import sqlite "$file" --data "$2" >"$file.log" 2>&1
+    made=$?
+    [ "$made" = 0 ] || { echo "the library could not make $2:"; cat "$file.log"; } >&2
+    rm -f "$file" "$file.log"
+    return "$made"
+}

@@ -12,7 +12,8 @@ use clearway_storage::backup::{Request, Start};
 use clearway_storage::ids::{Lsn, PageId};
 use clearway_storage::seams::BoxFuture;
 
-use crate::connection::{AsyncConnection, Connection};
+use crate::blocking::Connection;
+use crate::connection::AsyncConnection;
 use crate::error::{Error, Result};
 use crate::wait::wait;
 

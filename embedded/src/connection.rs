@@ -1,5 +1,4 @@
-//! Connections: each has a session of its own. [`Connection`] parks the thread while it waits; [`AsyncConnection`] gives futures that need no
-//! particular runtime.
+//! Connections whose calls are futures. Each has a session of its own; the futures need no particular runtime.
 
 use std::sync::Arc;
 
@@ -8,17 +7,27 @@ use clearway_base::waits::with_session;
 use crate::error::{Error, Result};
 use crate::params::Params;
 use crate::row::{Collector, FromRow, rows_of};
-use crate::rows::{AsyncRows, Query, Rows};
+use crate::rows::{AsyncRows, Query};
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
 use crate::statement::{BATCH_ROWS, Step, Tried};
-use crate::transaction::{AsyncTransaction, Transaction};
+use crate::transaction::AsyncTransaction;
 use crate::wait::wait;
 
 /// What a connection keeps for the rows of its next statement, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 10;
 
 /// A connection whose calls are futures. Each call must be driven to its end: a future that is dropped before rolls the transaction back.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// # let db = clearway::Database::in_memory()?;
+/// let mut connection = db.connect_async().await?;
+/// let (sum,): (i32,) = connection.query_row("SELECT $1::int + $2::int", (1, 2)).await?;
+/// assert_eq!(sum, 3);
+/// # Ok::<(), clearway::Error>(())
+/// # }).expect("done");
+/// ```
 pub struct AsyncConnection {
     pub(crate) slot: Arc<Slot>,
     pub(crate) sessions: Arc<Sessions>,
@@ -76,7 +85,7 @@ impl AsyncConnection {
     }
 
     /// Runs a statement on the spot if that needs no wait, or none but that for its commit. None: nothing has happened.
-    fn try_query(&mut self, sql: &str, params: &impl Params) -> Option<Result<Query>> {
+    pub(crate) fn try_query(&mut self, sql: &str, params: &impl Params) -> Option<Result<Query>> {
         if self.roll_back {
             return None;
         }
@@ -106,27 +115,13 @@ impl AsyncConnection {
     /// The statement's; `Closed`.
     ///
     /// ```
-    /// # fn main() -> Result<(), clearway::Error> {
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
     /// # let db = clearway::Database::in_memory()?;
-    /// # std::thread::spawn(move || {
-    /// # futures_lite_block_on(async {
-    /// let mut connection = db.connect_async().await?;
+    /// # let mut connection = db.connect_async().await?;
     /// connection.execute("CREATE TABLE t (a int)", ()).await?;
     /// assert_eq!(connection.execute("INSERT INTO t VALUES ($1), ($2)", (1, 2)).await?, 2);
-    /// # Ok::<(), clearway::Error>(()) }) }).join().unwrap()
-    /// # }
-    /// # fn futures_lite_block_on<F: std::future::Future>(future: F) -> F::Output {
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     struct Unpark(std::thread::Thread);
-    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark() } }
-    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-    /// #             std::task::Poll::Ready(output) => return output,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
     /// ```
     pub async fn execute(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<u64> {
         let mut out = Collector::default();
@@ -149,6 +144,16 @@ impl AsyncConnection {
 
     /// Runs all statements of a text, separated by semicolons, as one transaction unless the text begins one itself. Rows are passed over.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute_batch("CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2)").await?;
+    /// assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ()).await?.0, 2);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// The first statement's that fails; `Closed`.
     pub async fn execute_batch(&mut self, sql: &str) -> Result<()> {
@@ -161,6 +166,20 @@ impl AsyncConnection {
 
     /// Runs a statement and streams its rows.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut rows = connection.query("SELECT g FROM generate_series(1, 1000) g", ()).await?;
+    /// let mut sum = 0;
+    /// while let Some(row) = rows.next().await? {
+    ///     sum += row.get::<i32>(0)?;
+    /// }
+    /// assert_eq!(sum, 500_500);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// The statement's; `Closed`.
     pub async fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<AsyncRows<'_>> {
@@ -169,6 +188,17 @@ impl AsyncConnection {
     }
 
     /// As [`AsyncConnection::query`], without borrowing the connection: see [`Query`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut query = connection.begin_query("SELECT 7 AS n", ()).await?;
+    /// assert_eq!(query.columns()[0].name, "n");
+    /// assert_eq!(query.buffered().expect("a row").get::<i32>("n")?, 7);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Closed`.
@@ -187,6 +217,16 @@ impl AsyncConnection {
 
     /// The first row, converted; further rows are not read.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let (name, age): (String, i32) = connection.query_row("SELECT 'Ada', 36", ()).await?;
+    /// assert_eq!((name.as_str(), age), ("Ada", 36));
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// `NoRow`; the statement's; `Conversion`.
     pub async fn query_row<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<T> {
@@ -194,6 +234,16 @@ impl AsyncConnection {
     }
 
     /// The first row, converted, if there is one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let nobody: Option<(i32,)> = connection.query_opt("SELECT 1 WHERE false", ()).await?;
+    /// assert_eq!(nobody, None);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Conversion`.
@@ -209,6 +259,19 @@ impl AsyncConnection {
 
     /// Begins a transaction. Dropping the guard without [`AsyncTransaction::commit`] rolls it back before the connection's next call.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// let mut transaction = connection.transaction().await?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ()).await?;
+    /// transaction.commit().await?;
+    /// assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ()).await?.0, 1);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// 25001 if one is open already; `Closed`.
     pub async fn transaction(&mut self) -> Result<AsyncTransaction<'_>> {
@@ -216,11 +279,37 @@ impl AsyncConnection {
     }
 
     /// Stops what the connection runs, from any thread.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let cancel = connection.cancel_handle();
+    /// std::thread::spawn(move || loop {
+    ///     cancel.cancel();
+    ///     std::thread::sleep(std::time::Duration::from_millis(10));
+    /// });
+    /// let stopped = connection.execute("SELECT pg_sleep(600)", ()).await.unwrap_err();
+    /// assert_eq!(stopped.code(), Some("57014"));
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
     }
 
     /// Whether a transaction block is open: a guard, or a BEGIN of the program's own.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// assert!(!connection.in_transaction()?);
+    /// connection.execute("BEGIN", ()).await?;
+    /// assert!(connection.in_transaction()?);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// `Closed`.
@@ -246,155 +335,5 @@ impl Drop for AsyncConnection {
         // Waits only for a transaction to be rolled back.
         wait(self.slot.end());
         self.sessions.forget(&self.slot);
-    }
-}
-
-/// A connection. Its calls park the thread until they are done.
-///
-/// ```
-/// # fn main() -> Result<(), clearway::Error> {
-/// let db = clearway::Database::in_memory()?;
-/// let mut connection = db.connect()?;
-/// connection.execute_batch("CREATE TABLE people (id bigint PRIMARY KEY, name text NOT NULL)")?;
-/// connection.execute("INSERT INTO people VALUES ($1, $2), ($3, $4)", (1, "Ada", 2, "Grace"))?;
-/// let name: (String,) = connection.query_row("SELECT name FROM people WHERE id = $1", [2])?;
-/// assert_eq!(name.0, "Grace");
-/// # Ok(())
-/// # }
-/// ```
-pub struct Connection(pub(crate) AsyncConnection);
-
-impl Connection {
-    /// Runs a statement; how many rows it has changed (or returned, where it returns rows).
-    ///
-    /// # Errors
-    /// The statement's; `Closed`.
-    pub fn execute(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<u64> {
-        if let Some(query) = self.0.try_query(sql, &params) {
-            let query = query?;
-            let changed = rows_of(query.tag());
-            self.0.keep_spare(query.into_spare());
-            return Ok(changed);
-        }
-        wait(self.0.execute(sql, params))
-    }
-
-    /// Runs all statements of a text, separated by semicolons, as one transaction unless the text begins one itself. Rows are passed over.
-    ///
-    /// # Errors
-    /// The first statement's that fails; `Closed`.
-    pub fn execute_batch(&mut self, sql: &str) -> Result<()> {
-        wait(self.0.execute_batch(sql))
-    }
-
-    /// Runs a statement and streams its rows.
-    ///
-    /// # Errors
-    /// The statement's; `Closed`.
-    pub fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Rows<'_>> {
-        if let Some(query) = self.0.try_query(sql, &params) {
-            return Ok(Rows(AsyncRows::new(&mut self.0, query?)));
-        }
-        wait(self.0.query(sql, params)).map(Rows)
-    }
-
-    /// As [`Connection::query`], without borrowing the connection: see [`Query`].
-    ///
-    /// # Errors
-    /// The statement's; `Closed`.
-    pub fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
-        if let Some(query) = self.0.try_query(sql, &params) {
-            return query;
-        }
-        wait(self.0.begin_query(sql, params))
-    }
-
-    /// See [`Query::fetch`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn fetch(&mut self, query: &mut Query) -> Result<bool> {
-        wait(query.fetch(&mut self.0))
-    }
-
-    /// See [`Query::end`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn end_query(&mut self, query: &mut Query) -> Result<()> {
-        wait(query.end(&mut self.0))
-    }
-
-    /// Runs a statement; its rows, converted, as an iterator.
-    ///
-    /// # Errors
-    /// The statement's; `Closed`.
-    pub fn query_as<T: FromRow>(
-        &mut self,
-        sql: &str,
-        params: impl Params + Send + Sync,
-    ) -> Result<impl Iterator<Item = Result<T>>> {
-        let mut rows = self.query(sql, params)?;
-        Ok(std::iter::from_fn(move || rows.next().and_then(|row| row.map(T::from_row).transpose()).transpose()))
-    }
-
-    /// The first row, converted; further rows are not read.
-    ///
-    /// # Errors
-    /// `NoRow`; the statement's; `Conversion`.
-    pub fn query_row<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<T> {
-        self.query_opt(sql, params)?.ok_or(Error::NoRow)
-    }
-
-    /// The first row, converted, if there is one.
-    ///
-    /// # Errors
-    /// The statement's; `Conversion`.
-    pub fn query_opt<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Option<T>> {
-        let mut rows = self.query(sql, params)?;
-        let found = rows.next()?.map(T::from_row).transpose()?;
-        rows.close()?;
-        Ok(found)
-    }
-
-    /// Begins a transaction. Dropping the guard without [`Transaction::commit`] rolls it back.
-    ///
-    /// # Errors
-    /// 25001 if one is open already; `Closed`.
-    pub fn transaction(&mut self) -> Result<Transaction<'_>> {
-        Transaction::begin(self, "BEGIN")
-    }
-
-    /// As [`Connection::transaction`], at repeatable read: one snapshot for all of it.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn transaction_repeatable_read(&mut self) -> Result<Transaction<'_>> {
-        Transaction::begin(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-    }
-
-    /// From now on dates, times and uuids come in their text form, as `ValueRef::Text`: for bindings whose language has no types for them.
-    ///
-    /// # Errors
-    /// `Closed`.
-    pub fn dates_as_text(&mut self) -> Result<()> {
-        let mut lease = wait(self.0.lease())?;
-        lease.live().texts = true;
-        lease.live().forget_statements();
-        lease.done();
-        Ok(())
-    }
-
-    /// Stops what the connection runs, from any thread.
-    pub fn cancel_handle(&self) -> CancelHandle {
-        self.0.cancel_handle()
-    }
-
-    /// Whether a transaction block is open: a guard, or a BEGIN of the program's own.
-    ///
-    /// # Errors
-    /// `Closed`.
-    pub fn in_transaction(&self) -> Result<bool> {
-        self.0.in_transaction()
     }
 }

@@ -6,7 +6,7 @@ use clearway_base::waits::with_session;
 use clearway_sql::session::client::ClientFuture;
 use clearway_sql::session::{Client, CopyIn};
 
-use crate::connection::Connection;
+use crate::blocking::Connection;
 use crate::error::{Error, Result};
 use crate::row::rows_of;
 use crate::wait::wait;
@@ -101,6 +101,17 @@ impl Connection {
     }
 
     /// Runs `COPY ... TO STDOUT` and gives the bytes to a writer; how many rows there were.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut csv = Vec::new();
+    /// connection.copy_out("COPY (SELECT g, g * g FROM generate_series(1, 2) g) TO STDOUT (FORMAT csv)", &mut csv)?;
+    /// assert_eq!(csv, b"1,1\n2,4\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The statement's; the writer's.

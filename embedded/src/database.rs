@@ -1,21 +1,19 @@
 //! The open database: connections, transactions as closures, typed tables, closing.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
 use clearway_base::sync::Mutex;
-use clearway_base::vfs::{MemVfs, Vfs as _};
 use clearway_engine::embedded as tables;
 use clearway_engine::embedded::{Isolation, Txn, TxnOptions};
-use clearway_storage::buffer::PoolOptions;
-use clearway_storage::store::StoreOptions;
 
-use crate::connection::{AsyncConnection, Connection};
+use crate::blocking::Connection;
+use crate::builder::Builder;
+use crate::connection::AsyncConnection;
 use crate::error::{Error, Result};
-use crate::sessions::{Sessions, Shared, Start};
+use crate::sessions::Sessions;
 use crate::transaction::Transaction;
-use crate::typed::{Columns, Key, Outer, ReadTxn, Table, WriteTxn};
+use crate::typed::{Columns, Key, Named, Outer, ReadTxn, Table, WriteTxn};
 use crate::wait::wait;
 
 /// How often a closure is run again after a conflict before the conflict is told.
@@ -46,156 +44,28 @@ struct Inner {
     pool: Mutex<Vec<Connection>>,
 }
 
-/// How a database is opened.
-#[derive(Clone, Debug)]
-pub struct Builder {
-    cache_bytes: usize,
-    user: String,
-    database: String,
-    settings: Vec<(String, String)>,
-}
-
-impl Default for Builder {
-    fn default() -> Builder {
-        Builder {
-            cache_bytes: 64 << 20,
-            user: "postgres".to_owned(),
-            database: "clearway".to_owned(),
-            settings: Vec::new(),
-        }
-    }
-}
-
-/// A log segment of a new database, in bytes: small, so that an empty database is.
-const SEGMENT_BYTES: u64 = 256 << 10;
-/// Log that is prepared ahead, in bytes.
-const AHEAD_BYTES: u64 = 384 << 10;
-/// Log that ordinary work leaves for undo and commits, in bytes.
-const FLOOR_BYTES: usize = 128 << 10;
-/// Pages by which files grow.
-const EXTENT_PAGES: u32 = 32;
-/// Pages that only DELETE, TRUNCATE and DROP may take on a full disk: fewer than a server keeps, since a small database is to stay small.
-const SPARE_PAGES: u32 = 16;
-
-/// What tells a new database from every other: the standard library's hasher begins with random numbers.
-fn seed() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-impl Builder {
-    /// Memory for the page cache in bytes; 64 MiB if nothing is said.
-    #[must_use]
-    pub fn cache_bytes(mut self, bytes: usize) -> Builder {
-        self.cache_bytes = bytes;
-        self
+impl Database {
+    pub(crate) fn new(sessions: Sessions) -> Database {
+        let pool = Mutex::new("embedded/pool", Vec::new());
+        Database { inner: Arc::new(Inner { sessions: Arc::new(sessions), pool }) }
     }
 
-    /// The role of connections; `postgres` if nothing is said, which may do everything.
-    #[must_use]
-    pub fn user(mut self, role: impl Into<String>) -> Builder {
-        self.user = role.into();
-        self
-    }
-
-    /// The database of connections; `clearway` if nothing is said, in which typed tables stand, too.
-    #[must_use]
-    pub fn database(mut self, name: impl Into<String>) -> Builder {
-        self.database = name.into();
-        self
-    }
-
-    /// A setting with which connections begin (`SET name = value`).
-    #[must_use]
-    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Builder {
-        self.settings.push((name.into(), value.into()));
-        self
-    }
-
-    /// Opens the database of a directory, or makes it.
-    ///
-    /// # Errors
-    /// Another process has it open (it is named); damage; a newer format; a failed file operation.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
-        let store = self.store();
-        Ok(self.on(Some(tables::Database::open_with(path, store)?), None))
-    }
-
-    /// Opens the database of a directory, or makes it; where another process has it open, works through that process. The connections are the
-    /// same either way. When the process that has the directory ends, the next connection of another one opens it and lets the others in; a
-    /// statement that ran meanwhile fails with [`Error::Lost`], and the connection can be used again.
-    ///
-    /// The process that has the directory lets others in if it has opened it with this call too (with the feature `server`), or is
-    /// `clearway serve`. They reach it through
-    /// a Unix socket in the directory, so they need the rights of its owner.
+    /// Opens the database of a directory, or makes it. [`Database::builder`] has options.
     ///
     /// ```
-    /// # #[cfg(feature = "server")]
     /// # fn main() -> Result<(), clearway::Error> {
-    /// # let path = std::env::temp_dir().join(format!("clearway-shared-{}", std::process::id()));
-    /// let first = clearway::Database::open_or_connect(&path)?;
-    /// let second = clearway::Database::open_or_connect(&path)?; // as from another process
-    /// assert!(first.has_directory() && !second.has_directory());
-    /// second.connect()?.execute_batch("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")?;
-    /// assert_eq!(first.connect()?.query_row::<(i32,)>("SELECT a FROM t", ())?.0, 1);
-    /// second.close()?;
-    /// first.close()?;
-    /// # std::fs::remove_dir_all(path).ok();
+    /// # let dir = std::env::temp_dir().join(format!("clearway-doc-database-open-{}", std::process::id()));
+    /// let path = dir.as_path();
+    /// let db = clearway::Database::open(path)?;
+    /// db.connect()?.execute_batch("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")?;
+    /// db.close()?;
+    /// let db = clearway::Database::open(path)?;
+    /// assert_eq!(db.connect()?.query_row::<(i32,)>("SELECT a FROM t", ())?.0, 1);
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).ok();
     /// # Ok(())
     /// # }
-    /// # #[cfg(not(feature = "server"))]
-    /// # fn main() {}
     /// ```
-    ///
-    /// # Errors
-    /// `Held` if the other process lets nobody in for half a minute; those of [`Builder::open`].
-    pub fn open_or_connect(self, path: impl AsRef<Path>) -> Result<Database> {
-        let shared = Shared::new(path.as_ref(), self.store());
-        let db = self.on(None, Some(shared));
-        // Opens or connects now, so that whatever stands in the way is told here.
-        db.connect()?;
-        Ok(db)
-    }
-
-    /// A database in memory; its contents are gone when it is closed.
-    ///
-    /// # Errors
-    /// The system refuses a thread.
-    pub fn in_memory(self) -> Result<Database> {
-        let (vfs, dir) = (MemVfs::new(), Path::new("/memory"));
-        wait(vfs.create_dir(dir)).map_err(std::io::Error::other)?;
-        let store = StoreOptions { database_seed: seed(), ..StoreOptions::default() };
-        Ok(self.on(Some(tables::Database::open_on(Arc::new(vfs), dir, store)?), None))
-    }
-
-    /// A database that is open already and whose background loops run elsewhere: in a simulation. It is closed there, too.
-    ///
-    /// # Errors
-    /// If its database `clearway` was dropped.
-    #[doc(hidden)]
-    pub fn on_engine(self, db: Arc<clearway_engine::db::Db>) -> Result<Database> {
-        Ok(self.on(Some(tables::Database::on_engine(db)?), None))
-    }
-
-    fn store(&self) -> StoreOptions {
-        let mut store = StoreOptions { pool: PoolOptions::for_budget(self.cache_bytes), ..StoreOptions::default() };
-        store.wal.segment_bytes = SEGMENT_BYTES;
-        store.wal.ahead_bytes = AHEAD_BYTES;
-        store.wal.floor_bytes = FLOOR_BYTES;
-        store.space.extent_pages = EXTENT_PAGES;
-        store.space.spare_pages = SPARE_PAGES;
-        store.database_seed = seed();
-        store
-    }
-
-    fn on(self, tables: Option<tables::Database>, shared: Option<Shared>) -> Database {
-        let start = Start { database: self.database, user: self.user, settings: self.settings };
-        let sessions = Arc::new(Sessions::new(tables, shared, start));
-        Database { inner: Arc::new(Inner { sessions, pool: Mutex::new("embedded/pool", Vec::new()) }) }
-    }
-}
-
-impl Database {
-    /// Opens the database of a directory, or makes it. [`Database::builder`] has options.
     ///
     /// # Errors
     /// Another process has it open (it is named); damage; a newer format; a failed file operation.
@@ -205,6 +75,18 @@ impl Database {
 
     /// As [`Database::open`]; where another process has the directory open, works through that process: see [`Builder::open_or_connect`].
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let dir = std::env::temp_dir().join(format!("clearway-doc-database-open_or_connect-{}", std::process::id()));
+    /// let path = dir.as_path();
+    /// let db = clearway::Database::open_or_connect(path)?;
+    /// assert!(db.has_directory()); // no other process has it
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As there.
     pub fn open_or_connect(path: impl AsRef<Path>) -> Result<Database> {
@@ -213,11 +95,27 @@ impl Database {
 
     /// Whether this process has the directory open; else it works through the one that has ([`Database::open_or_connect`]). May change when
     /// that one ends.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// assert!(db.has_directory());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn has_directory(&self) -> bool {
         self.inner.sessions.is_home()
     }
 
     /// A database in memory; its contents are gone when it is closed.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// assert_eq!(db.connect()?.query_row::<(i32,)>("SELECT 1", ())?.0, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -226,11 +124,30 @@ impl Database {
     }
 
     /// Options for opening.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::builder().cache_bytes(16 << 20).in_memory()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder() -> Builder {
         Builder::default()
     }
 
     /// A connection. Each thread or task that works at the same time as others needs its own; there may be thousands.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..4 {
+    ///         scope.spawn(|| db.connect()?.execute("SELECT 1", ()));
+    ///     }
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Closed`; the role or the database of the builder does not exist.
@@ -239,6 +156,15 @@ impl Database {
     }
 
     /// A connection whose calls are futures.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// As [`Database::connect`].
@@ -251,6 +177,19 @@ impl Database {
     /// Runs a closure in a transaction at repeatable read and commits it; returns when the commit is durable. After a conflict or a deadlock
     /// (40001, 40P01) the transaction is rolled back and the closure is run again, so it should do nothing but work on the database. An
     /// error of the closure rolls back.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// db.connect()?.execute_batch("CREATE TABLE accounts (id int PRIMARY KEY, balance int); INSERT INTO accounts VALUES (1, 10), (2, 0)")?;
+    /// db.transaction(|t| {
+    ///     let (balance,): (i32,) = t.query_row("SELECT balance FROM accounts WHERE id = 1", ())?;
+    ///     t.execute("UPDATE accounts SET balance = balance - $1 WHERE id = 1", [balance])?;
+    ///     t.execute("UPDATE accounts SET balance = balance + $1 WHERE id = 2", [balance])
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The closure's; the commit's; a conflict that did not go away in a thousand attempts.
@@ -299,7 +238,45 @@ impl Database {
         Ok(self.inner.sessions.home("typed tables")?.tables.table(table, key, value)?)
     }
 
+    /// As [`Database::table`], with structures whose fields name the columns: `#[derive(Key)]`, `#[derive(Columns)]`.
+    ///
+    /// ```
+    /// # #[cfg(feature = "derive")]
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// use clearway::typed::{Columns, Key};
+    ///
+    /// #[derive(Key)]
+    /// struct Place { shelf: i32, slot: i32 }
+    /// #[derive(Columns)]
+    /// struct Box { label: String }
+    ///
+    /// let boxes = db.table_of::<Place, Box>("boxes")?;
+    /// db.transact(|t| t.insert(&boxes, &Place { shelf: 1, slot: 2 }, &Box { label: "pens".to_owned() }))?;
+    /// let (label,): (String,) = db.connect()?.query_row("SELECT label FROM boxes WHERE shelf = 1 AND slot = 2", ())?;
+    /// assert_eq!(label, "pens");
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "derive"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::table`].
+    pub fn table_of<K: Key + Named, V: Columns + Named>(&self, table: &str) -> Result<Table<K, V>> {
+        self.table(table, K::COLUMNS, V::COLUMNS)
+    }
+
     /// The names of the tables that can be opened as typed tables: those of the database `clearway`, schema `public`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// db.connect()?.execute("CREATE TABLE t (k bigint PRIMARY KEY, v text)", ())?;
+    /// assert_eq!(db.tables()?, ["t"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Elsewhere`.
@@ -334,6 +311,17 @@ impl Database {
 
     /// Runs a closure that reads typed tables in one snapshot.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.put(&t1, &1, &10))?;
+    /// let both = db.read(|t| Ok::<_, clearway::Error>((t.get(&t1, &1)?, t.get(&t1, &2)?)))?;
+    /// assert_eq!(both, (Some(10), None));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The closure's; `Elsewhere`; `Closed`.
     pub fn read<T, E: From<Error>>(
@@ -347,6 +335,19 @@ impl Database {
     }
 
     /// Runs a closure on typed tables in a transaction, as [`Database::transaction`] does for SQL.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let stock = db.table::<String, i64>("stock", &["item"], &["n"])?;
+    /// let moved = db.transact(|t| {
+    ///     t.put(&stock, &"pen".to_owned(), &3)?;
+    ///     t.get(&stock, &"pen".to_owned())
+    /// })?;
+    /// assert_eq!(moved, Some(3));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The closure's; the commit's; `Elsewhere`; `Closed`.
@@ -389,6 +390,17 @@ impl Database {
 
     /// Closes the database for every clone and every connection: statements that run are stopped, open transactions are rolled back, listeners
     /// end, and everything is written to disk. What comes later answers [`Error::Closed`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let mut connection = db.connect()?;
+    /// db.clone().close()?;
+    /// assert!(matches!(connection.execute("SELECT 1", ()), Err(clearway::Error::Closed)));
+    /// assert!(matches!(db.connect(), Err(clearway::Error::Closed)));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A failed file operation; the next opening recovers.

@@ -6,6 +6,18 @@ use clearway_engine::embedded::Error as TableError;
 use clearway_sql::SqlError;
 
 /// An error of the library.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// match connection.execute("SELECT * FROM nowhere", ()) {
+///     Err(clearway::Error::Sql(failure)) => assert_eq!(failure.code(), "42P01"), // undefined_table
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,9 +68,27 @@ pub enum Error {
 }
 
 /// The result of everything here that can fail.
+///
+/// ```
+/// fn count(connection: &mut clearway::Connection) -> clearway::Result<i64> {
+///     connection.query_row::<(i64,)>("SELECT count(*) FROM pg_class", ()).map(|row| row.0)
+/// }
+/// # let _ = count;
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// How a statement failed: the fields that PostgreSQL's clients know.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// connection.execute_batch("CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL CHECK (age > 0)); INSERT INTO people VALUES (1, 36)")?;
+/// let Err(clearway::Error::Sql(failure)) = connection.execute("INSERT INTO people VALUES (1, 85)", ()) else { panic!() };
+/// assert_eq!(failure.to_string(), r#"duplicate key value violates unique constraint "people_pkey" (SQLSTATE 23505): Key (id)=(1) already exists."#);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure(SqlError);
 
@@ -71,36 +101,110 @@ impl fmt::Debug for Failure {
 
 impl Failure {
     /// The SQLSTATE: five characters, as in PostgreSQL's appendix A.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("SELECT 1 / 0", ()) else { panic!() };
+    /// assert_eq!(failure.code(), "22012");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn code(&self) -> &'static str {
         self.0.code()
     }
 
     /// The message.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("SELECT 1 / 0", ()) else { panic!() };
+    /// assert_eq!(failure.message(), "division by zero");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn message(&self) -> &str {
         self.0.message()
     }
 
     /// More about it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute_batch("CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL CHECK (age > 0)); INSERT INTO people VALUES (1, 36)")?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("INSERT INTO people VALUES (1, 85)", ()) else { panic!() };
+    /// assert_eq!(failure.detail(), Some("Key (id)=(1) already exists."));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn detail(&self) -> Option<&str> {
         self.0.fields().detail.as_deref()
     }
 
     /// What to do.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("SELECT nothing(1)", ()) else { panic!() };
+    /// assert!(failure.hint().is_some_and(|hint| hint.contains("explicit type casts")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn hint(&self) -> Option<&str> {
         self.0.fields().hint.as_deref()
     }
 
     /// The constraint that was violated.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute_batch("CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL CHECK (age > 0)); INSERT INTO people VALUES (1, 36)")?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("INSERT INTO people VALUES (2, -1)", ()) else { panic!() };
+    /// assert_eq!(failure.constraint(), Some("people_age_check"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn constraint(&self) -> Option<&str> {
         self.name(b'n')
     }
 
     /// The table that it is about.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute_batch("CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL CHECK (age > 0)); INSERT INTO people VALUES (1, 36)")?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("INSERT INTO people VALUES (2, -1)", ()) else { panic!() };
+    /// assert_eq!(failure.table(), Some("people"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn table(&self) -> Option<&str> {
         self.name(b't')
     }
 
     /// The column that it is about.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute_batch("CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL CHECK (age > 0)); INSERT INTO people VALUES (1, 36)")?;
+    /// let Err(clearway::Error::Sql(failure)) = connection.execute("INSERT INTO people VALUES (2, NULL)", ()) else { panic!() };
+    /// assert_eq!(failure.column(), Some("age"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn column(&self) -> Option<&str> {
         self.name(b'c')
     }
@@ -123,6 +227,16 @@ impl fmt::Display for Failure {
 
 impl Error {
     /// The SQLSTATE of a failed statement; 08006 for [`Error::Lost`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// assert_eq!(connection.execute("SELEC 1", ()).unwrap_err().code(), Some("42601"));
+    /// assert_eq!(clearway::Error::Closed.code(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Error::Sql(failure) => Some(failure.code()),
@@ -133,6 +247,20 @@ impl Error {
 
     /// Whether the transaction may succeed when it is run again from its beginning: 40001 (another transaction changed what it read) or 40P01
     /// (deadlock). `Database::transaction` does so without being asked.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute_batch("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")?;
+    /// let mut other = db.connect()?;
+    /// let mut transaction = other.transaction_repeatable_read()?;
+    /// transaction.query_row::<(i32,)>("SELECT a FROM t", ())?;
+    /// connection.execute("UPDATE t SET a = 2", ())?;
+    /// assert!(transaction.execute("UPDATE t SET a = 3", ()).unwrap_err().is_retryable());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Sql(failure) => matches!(failure.code(), "40001" | "40P01"),
@@ -142,6 +270,16 @@ impl Error {
     }
 
     /// Whether a row with the same key stands there already: SQLSTATE 23505.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute_batch("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)")?;
+    /// assert!(connection.execute("INSERT INTO t VALUES (1)", ()).unwrap_err().is_duplicate());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_duplicate(&self) -> bool {
         match self {
             Error::Sql(failure) => failure.code() == "23505",

@@ -42,6 +42,8 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod blocking;
+mod builder;
 mod connection;
 mod copy;
 mod database;
@@ -49,6 +51,7 @@ mod error;
 mod guest;
 mod link;
 mod notifications;
+mod param;
 mod params;
 mod row;
 mod rows;
@@ -63,10 +66,13 @@ mod value;
 mod wait;
 mod wire;
 
-pub use connection::{AsyncConnection, Connection};
-pub use database::{Builder, Database};
+pub use blocking::Connection;
+pub use builder::Builder;
+pub use connection::AsyncConnection;
+pub use database::Database;
 pub use error::{Error, Failure, Result};
 pub use notifications::Notification;
+pub use param::{Array, Param, ToSql, Value};
 pub use params::{Named, Params};
 pub use row::{Column, ColumnIndex, FromRow, Row};
 pub use rows::{AsyncRows, Query, Rows};
@@ -74,7 +80,7 @@ pub use rows::{AsyncRows, Query, Rows};
 pub use serve::Server;
 pub use slot::CancelHandle;
 pub use transaction::{AsyncTransaction, Savepoint, Transaction};
-pub use value::{Array, FromSql, Param, ToSql, Value, ValueRef};
+pub use value::{FromSql, ValueRef};
 
 #[cfg(feature = "derive")]
 pub use clearway_derive::{FromRow, Params};

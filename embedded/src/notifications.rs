@@ -8,7 +8,8 @@ use clearway_base::sync::timeout;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::session::TransactionStatus;
 
-use crate::connection::{AsyncConnection, Connection};
+use crate::blocking::Connection;
+use crate::connection::AsyncConnection;
 use crate::error::Result;
 use crate::link::Link;
 use crate::wait::wait;
@@ -17,6 +18,19 @@ use crate::wait::wait;
 pub(crate) const WAITING_MAX: usize = 100_000;
 
 /// A notification: what a transaction sent with `NOTIFY` or `pg_notify`, once it was durable.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// connection.execute("LISTEN jobs", ())?;
+/// connection.execute("SELECT pg_notify('jobs', 'seven')", ())?;
+/// let heard = connection.notifications(None)?;
+/// assert_eq!((heard[0].channel.as_str(), heard[0].payload.as_str()), ("jobs", "seven"));
+/// assert_eq!(heard[0].pid, connection.cancel_handle().pid());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notification {
@@ -31,6 +45,18 @@ pub struct Notification {
 impl AsyncConnection {
     /// The notifications that have come for the channels to which this connection has said `LISTEN`. Where there are none it waits for the
     /// first one, at most for `limit`. In a transaction block none come: the answer is empty at once.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("LISTEN jobs", ()).await?;
+    /// db.connect()?.execute("NOTIFY jobs, 'seven'", ())?;
+    /// let heard = connection.notifications(None).await?;
+    /// assert_eq!(heard[0].payload, "seven");
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// `Closed`; `Lost`.

@@ -3,9 +3,21 @@
 use clearway_syntax::lexer::{Tok, tokens};
 
 use crate::error::{Error, Result};
-use crate::value::ToSql;
+use crate::param::ToSql;
 
 /// Everything that a statement is given: `()`, a tuple, an array, a slice, [`Named`], or a type with `#[derive(Params)]`.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// connection.execute("CREATE TABLE t (a int, b text)", ())?;
+/// connection.execute("INSERT INTO t VALUES ($1, $2)", (1, "one"))?; // a tuple
+/// connection.execute("INSERT INTO t (a) VALUES (?), (?)", [2, 3])?; // an array, and the marks of SQLite
+/// connection.execute("INSERT INTO t (a) VALUES ($1)", vec![4])?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Params {
     /// How many there are.
     fn count(&self) -> usize;
@@ -68,6 +80,17 @@ impl<T: ToSql> Params for Vec<T> {
 }
 
 /// Parameters with names: `Named(&[("id", &7), ("owner", &"Ada")])` for `:id` and `:owner` in the text.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// use clearway::Named;
+/// let (sum,): (i32,) = connection.query_row("SELECT :a::int + :b::int + :a::int", Named(&[("a", &1), ("b", &5)]))?;
+/// assert_eq!(sum, 7);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Named<'a>(pub &'a [(&'a str, &'a dyn ToSql)]);
 

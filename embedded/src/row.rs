@@ -11,6 +11,18 @@ use crate::error::Result;
 use crate::value::{FromSql, ValueRef, conversion, is_binary, is_plain};
 
 /// A column of a result.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// let rows = connection.query("SELECT 1 AS one, 'x'::text AS letter", ())?;
+/// let names: Vec<&str> = rows.columns().iter().map(|column| column.name.as_str()).collect();
+/// assert_eq!(names, ["one", "letter"]);
+/// assert_eq!(rows.columns()[1].type_oid, 25); // text
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Its name.
@@ -114,6 +126,18 @@ pub(crate) fn rows_of(tag: &str) -> u64 {
 }
 
 /// One row. Texts and bytes are borrowed from it.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// let mut rows = connection.query("SELECT 1 AS one, 'x'::text AS letter", ())?;
+/// let row = rows.next()?.expect("a row");
+/// let (one, letter): (i32, &str) = (row.get("one")?, row.get(1)?);
+/// assert_eq!((one, letter), (1, "x"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     pub(crate) columns: &'a Arc<[Column]>,
@@ -122,6 +146,18 @@ pub struct Row<'a> {
 }
 
 /// A column's name or its number from 0.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// let mut rows = connection.query("SELECT 1 AS one", ())?;
+/// let row = rows.next()?.expect("a row");
+/// assert_eq!(row.get::<i32>(0)?, row.get::<i32>("one")?);
+/// assert!(row.get::<i32>("two").is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub trait ColumnIndex {
     /// The number, if there is such a column.
     fn find(&self, columns: &[Column]) -> Option<usize>;
@@ -149,11 +185,35 @@ impl ColumnIndex for &str {
 
 impl<'a> Row<'a> {
     /// The columns of the result.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut rows = connection.query("SELECT 1 AS one", ())?;
+    /// let row = rows.next()?.expect("a row");
+    /// assert_eq!(row.columns()[0].name, "one");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn columns(&self) -> &'a [Column] {
         self.columns
     }
 
     /// A value, converted.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut rows = connection.query("SELECT NULL::int AS n, 'Ada' AS name", ())?;
+    /// let row = rows.next()?.expect("a row");
+    /// assert_eq!(row.get::<Option<i32>>("n")?, None);
+    /// assert_eq!(row.get::<&str>("name")?, "Ada");
+    /// assert!(row.get::<i32>("n").is_err()); // NULL does not fit i32
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// There is no such column; the value does not fit the type.
@@ -166,6 +226,17 @@ impl<'a> Row<'a> {
     }
 
     /// A value as it is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// use clearway::ValueRef;
+    /// let mut rows = connection.query("SELECT 7", ())?;
+    /// assert_eq!(rows.next()?.expect("a row").value(0)?, ValueRef::Int(7));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// There is no such column.
@@ -185,6 +256,23 @@ impl<'a> Row<'a> {
 }
 
 /// A type that is made of a whole row: tuples by position, structures by `#[derive(FromRow)]` by name.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// use clearway::{FromRow, Result, Row};
+/// struct Point(f64, f64);
+/// impl FromRow for Point {
+///     fn from_row(row: Row<'_>) -> Result<Point> {
+///         Ok(Point(row.get("x")?, row.get("y")?))
+///     }
+/// }
+/// let point: Point = connection.query_row("SELECT 0.5::float8 AS x, 1.5::float8 AS y", ())?;
+/// assert_eq!(point.0 + point.1, 2.0);
+/// # Ok(())
+/// # }
+/// ```
 pub trait FromRow: Sized {
     /// Converts.
     ///

@@ -12,6 +12,20 @@ use crate::wait::wait;
 
 /// A query that has begun, apart from its connection: for bindings of other languages, whose objects can't borrow. The connection's next
 /// statement ends it.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// let mut query = connection.begin_query("SELECT g FROM generate_series(1, 3) g", ())?;
+/// let mut seen = Vec::new();
+/// while let Some(row) = query.buffered() {
+///     seen.push(row.get::<i32>(0)?);
+/// }
+/// assert_eq!(seen, [1, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Query {
     columns: Arc<[Column]>,
     out: Collector,
@@ -32,21 +46,62 @@ impl Query {
     }
 
     /// The columns.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let query = connection.begin_query("SELECT 1 AS one", ())?;
+    /// assert_eq!(query.columns()[0].name, "one");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
     /// PostgreSQL's command tag (`INSERT 0 1`), once the last row has been fetched.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let query = connection.begin_query("CREATE TABLE t (a int)", ())?;
+    /// assert_eq!(query.tag(), "CREATE TABLE");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tag(&self) -> &str {
         &self.out.tag
     }
 
     /// Whether rows may be left on the connection, beyond those of the batch that is here.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let query = connection.begin_query("SELECT g FROM generate_series(1, 100000) g", ())?;
+    /// assert!(query.has_more());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn has_more(&self) -> bool {
         self.more
     }
 
     /// The next row of the batch that is here.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut query = connection.begin_query("SELECT 7", ())?;
+    /// assert_eq!(query.buffered().expect("a row").get::<i32>(0)?, 7);
+    /// assert!(query.buffered().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn buffered(&mut self) -> Option<Row<'_>> {
         if self.next == self.out.batch.rows() {
             return None;
@@ -56,12 +111,42 @@ impl Query {
     }
 
     /// The row that [`Query::buffered`] gave last, as long as its batch is here.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut query = connection.begin_query("SELECT 7", ())?;
+    /// query.buffered();
+    /// assert_eq!(query.current().expect("the same row").get::<i32>(0)?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn current(&self) -> Option<Row<'_>> {
         let number = self.next.checked_sub(1)?;
         Some(Row { columns: &self.columns, batch: &self.out.batch, number })
     }
 
     /// Fetches the next batch; false: there was none.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut query = connection.begin_query("SELECT g FROM generate_series(1, 1000) g", ()).await?;
+    /// let mut rows = 0;
+    /// loop {
+    ///     while query.buffered().is_some() {
+    ///         rows += 1;
+    ///     }
+    ///     if !query.fetch(&mut connection).await? {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(rows, 1000);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Parameters` if the connection has run another statement since.
@@ -85,6 +170,17 @@ impl Query {
 
     /// Ends the query; rows that have not been fetched are not read.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut query = connection.begin_query("SELECT g FROM generate_series(1, 1000000) g", ()).await?;
+    /// query.end(&mut connection).await?;
+    /// assert!(!query.has_more());
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// The commit's, where the statement was a transaction of its own.
     pub async fn end(&mut self, connection: &mut AsyncConnection) -> Result<()> {
@@ -101,6 +197,18 @@ impl Query {
 
 /// Rows that a future gives. The connection is borrowed until they are dropped; a query that was not read to its end holds its snapshot until
 /// [`AsyncRows::close`] or the connection's next call.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect_async().await?;
+/// let mut rows = connection.query("SELECT g FROM generate_series(1, 3) g", ()).await?;
+/// while let Some(row) = rows.next().await? {
+///     println!("{}", row.get::<i32>(0)?);
+/// }
+/// # Ok::<(), clearway::Error>(())
+/// # }).expect("done");
+/// ```
 pub struct AsyncRows<'c> {
     connection: &'c mut AsyncConnection,
     query: Query,
@@ -112,16 +220,49 @@ impl<'c> AsyncRows<'c> {
     }
 
     /// The columns.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let rows = connection.query("SELECT 1 AS one", ()).await?;
+    /// assert_eq!(rows.columns()[0].name, "one");
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     pub fn columns(&self) -> &[Column] {
         &self.query.columns
     }
 
     /// How many rows the statement has changed, once the last row has been read: what `INSERT ... RETURNING` reports.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// let mut rows = connection.query("INSERT INTO t VALUES (1), (2) RETURNING a", ()).await?;
+    /// while rows.next().await?.is_some() {}
+    /// assert_eq!(rows.changed(), 2);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     pub fn changed(&self) -> u64 {
         rows_of(self.query.tag())
     }
 
     /// The next row.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut rows = connection.query("SELECT 'Ada'", ()).await?;
+    /// assert_eq!(rows.next().await?.expect("a row").get::<&str>(0)?, "Ada");
+    /// assert!(rows.next().await?.is_none());
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Closed`.
@@ -136,6 +277,17 @@ impl<'c> AsyncRows<'c> {
 
     /// Ends the query; rows that have not been read are not read.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut rows = connection.query("SELECT g FROM generate_series(1, 1000000) g", ()).await?;
+    /// rows.next().await?;
+    /// rows.close().await?;
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// The commit's, where the statement was a transaction of its own.
     pub async fn close(mut self) -> Result<()> {
@@ -147,6 +299,16 @@ impl<'c> AsyncRows<'c> {
     }
 
     /// All rows that are left, converted.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let squares = connection.query("SELECT g * g FROM generate_series(1, 3) g", ()).await?.collect::<(i32,)>().await?;
+    /// assert_eq!(squares, [(1,), (4,), (9,)]);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Conversion`.
@@ -160,20 +322,65 @@ impl<'c> AsyncRows<'c> {
 }
 
 /// The rows of a query. The connection is borrowed until they are dropped.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// let mut rows = connection.query("SELECT g FROM generate_series(1, 3) g", ())?;
+/// while let Some(row) = rows.next()? {
+///     println!("{}", row.get::<i32>(0)?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Rows<'c>(pub(crate) AsyncRows<'c>);
 
 impl Rows<'_> {
     /// The columns.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let rows = connection.query("SELECT 1 AS one", ())?;
+    /// assert_eq!(rows.columns()[0].name, "one");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn columns(&self) -> &[Column] {
         self.0.columns()
     }
 
     /// How many rows the statement has changed, once the last row has been read.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute("CREATE TABLE t (a int)", ())?;
+    /// let mut rows = connection.query("INSERT INTO t VALUES (1), (2) RETURNING a", ())?;
+    /// while rows.next()?.is_some() {}
+    /// assert_eq!(rows.changed(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn changed(&self) -> u64 {
         self.0.changed()
     }
 
     /// The next row. It borrows from these rows, so that texts and bytes need not be copied.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut rows = connection.query("SELECT 'Ada'", ())?;
+    /// assert_eq!(rows.next()?.expect("a row").get::<&str>(0)?, "Ada");
+    /// assert!(rows.next()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Closed`.
@@ -187,6 +394,17 @@ impl Rows<'_> {
 
     /// Ends the query; rows that have not been read are not read.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut rows = connection.query("SELECT g FROM generate_series(1, 1000000) g", ())?;
+    /// rows.next()?;
+    /// rows.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The commit's, where the statement was a transaction of its own.
     pub fn close(mut self) -> Result<()> {
@@ -195,6 +413,20 @@ impl Rows<'_> {
 
     /// Calls a function for each row that is left.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let mut sum = 0;
+    /// connection.query("SELECT g FROM generate_series(1, 10) g", ())?.for_each(|row| {
+    ///     sum += row.get::<i32>(0)?;
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(sum, 55);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The statement's, and the function's.
     pub fn for_each(mut self, f: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
@@ -202,6 +434,16 @@ impl Rows<'_> {
     }
 
     /// All rows that are left, converted.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let squares: Vec<(i32,)> = connection.query("SELECT g * g FROM generate_series(1, 3) g", ())?.collect()?;
+    /// assert_eq!(squares, [(1,), (4,), (9,)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The statement's; `Conversion`.

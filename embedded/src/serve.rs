@@ -71,6 +71,15 @@ fn start(
 }
 
 /// Where the clients find the database. It is served until it is closed.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// let db = clearway::Database::in_memory()?;
+/// let server = db.serve(&["127.0.0.1:0".parse().expect("an address")])?;
+/// println!("psql -h 127.0.0.1 -p {} -U postgres clearway", server.addresses()[0].port());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
@@ -78,6 +87,15 @@ pub struct Server {
 
 impl Server {
     /// The addresses; a port that was given as 0 is the real one here.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// let server = db.serve(&["127.0.0.1:0".parse().expect("an address")])?;
+    /// assert_ne!(server.addresses()[0].port(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -87,6 +105,16 @@ impl Database {
     /// Opens the database to psql and every other client of PostgreSQL's protocol, until it is closed. `pg_stat_activity` and the lock views
     /// show the program's own connections beside the clients'. Clients on this machine need no password unless an address beyond loopback is
     /// given, which needs a role with a password, and is refused for want of TLS.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// let server = db.serve(&["127.0.0.1:0".parse().expect("an address")])?;
+    /// std::net::TcpStream::connect(server.addresses()[0])?;
+    /// db.close()?; // ends the clients' sessions, too
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Listen`: the address is taken, or lies beyond loopback without password or TLS.

@@ -117,6 +117,17 @@ impl Drop for Lease {
 }
 
 /// Stops the statement that a connection runs, from any thread.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// let cancel = connection.cancel_handle();
+/// let (pid,): (i32,) = connection.query_row("SELECT pg_backend_pid()", ())?;
+/// assert_eq!(pid, cancel.pid());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct CancelHandle(Canceller);
 
@@ -135,6 +146,21 @@ impl CancelHandle {
     }
 
     /// Stops the statement that runs now; it fails with SQLSTATE 57014. Nothing happens if none runs.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let cancel = connection.cancel_handle();
+    /// std::thread::spawn(move || loop {
+    ///     cancel.cancel();
+    ///     std::thread::sleep(std::time::Duration::from_millis(10));
+    /// });
+    /// let stopped = connection.execute("SELECT pg_sleep(600)", ());
+    /// assert_eq!(stopped.unwrap_err().code(), Some("57014"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancel(&self) {
         match &self.0 {
             Canceller::Own(backend) => backend.interrupt.raise(Reason::Cancel),
@@ -143,6 +169,17 @@ impl CancelHandle {
     }
 
     /// The connection's number in `pg_stat_activity` and in lock views.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// let state = "SELECT state FROM pg_stat_activity WHERE pid = $1";
+    /// let (state,): (String,) = connection.query_row(state, [connection.cancel_handle().pid()])?;
+    /// assert_eq!(state, "active");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn pid(&self) -> i32 {
         match &self.0 {
             Canceller::Own(backend) => backend.pid,

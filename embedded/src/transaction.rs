@@ -2,12 +2,27 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::connection::{AsyncConnection, Connection};
+use crate::blocking::Connection;
+use crate::connection::AsyncConnection;
 use crate::error::Result;
 use crate::wait::wait;
 
 /// A transaction that is rolled back when the guard is dropped without [`AsyncTransaction::commit`]; the rollback runs before the
 /// connection's next call.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect_async().await?;
+/// connection.execute("CREATE TABLE t (a int)", ()).await?;
+/// {
+///     let mut transaction = connection.transaction().await?;
+///     transaction.execute("INSERT INTO t VALUES (1)", ()).await?;
+/// } // no commit: rolled back before the next call
+/// assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ()).await?.0, 0);
+/// # Ok::<(), clearway::Error>(())
+/// # }).expect("done");
+/// ```
 pub struct AsyncTransaction<'c> {
     connection: &'c mut AsyncConnection,
     open: bool,
@@ -22,6 +37,18 @@ impl<'c> AsyncTransaction<'c> {
 
     /// Commits; returns when the commit is durable.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// let mut transaction = connection.transaction().await?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ()).await?;
+    /// transaction.commit().await?;
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
     /// # Errors
     /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
     pub async fn commit(mut self) -> Result<()> {
@@ -32,6 +59,19 @@ impl<'c> AsyncTransaction<'c> {
     }
 
     /// Rolls back.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// let mut transaction = connection.transaction().await?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ()).await?;
+    /// transaction.roll_back().await?;
+    /// assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ()).await?.0, 0);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
     ///
     /// # Errors
     /// `Closed`.
@@ -114,6 +154,19 @@ impl<'c> Transaction<'c> {
 
     /// Commits; returns when the commit is durable.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute("CREATE TABLE t (a int)", ())?;
+    /// let mut transaction = connection.transaction()?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ())?;
+    /// assert!(transaction.execute("SELECT 1 / 0", ()).is_err());
+    /// assert_eq!(transaction.commit().unwrap_err().code(), Some("25P02"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
     pub fn commit(mut self) -> Result<()> {
@@ -125,6 +178,19 @@ impl<'c> Transaction<'c> {
 
     /// Rolls back.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute("CREATE TABLE t (a int)", ())?;
+    /// let mut transaction = connection.transaction()?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ())?;
+    /// transaction.roll_back()?;
+    /// assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ())?.0, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Closed`.
     pub fn roll_back(mut self) -> Result<()> {
@@ -133,6 +199,23 @@ impl<'c> Transaction<'c> {
     }
 
     /// A savepoint. Dropping the guard without [`Savepoint::release`] rolls back to it, also after a statement has failed.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute("CREATE TABLE t (a int PRIMARY KEY)", ())?;
+    /// let mut transaction = connection.transaction()?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ())?;
+    /// {
+    ///     let mut savepoint = transaction.savepoint()?;
+    ///     assert!(savepoint.execute("INSERT INTO t VALUES (1)", ()).is_err());
+    /// } // the transaction goes on without it
+    /// transaction.execute("INSERT INTO t VALUES (2)", ())?;
+    /// transaction.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// 25P02 in a failed transaction; `Closed`.
@@ -164,6 +247,20 @@ impl Drop for Transaction<'_> {
 }
 
 /// A part of a transaction that can be taken back.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// connection.execute("CREATE TABLE t (a int)", ())?;
+/// let mut transaction = connection.transaction()?;
+/// let mut savepoint = transaction.savepoint()?;
+/// savepoint.execute("INSERT INTO t VALUES (1)", ())?;
+/// savepoint.release()?; // kept
+/// transaction.commit()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Savepoint<'c> {
     connection: &'c mut Connection,
     open: bool,
@@ -180,6 +277,20 @@ impl<'c> Savepoint<'c> {
 
     /// Keeps what has been done since.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute("CREATE TABLE t (a int)", ())?;
+    /// let mut transaction = connection.transaction()?;
+    /// let mut savepoint = transaction.savepoint()?;
+    /// savepoint.execute("INSERT INTO t VALUES (1)", ())?;
+    /// savepoint.release()?;
+    /// assert_eq!(transaction.query_row::<(i64,)>("SELECT count(*) FROM t", ())?.0, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// 25P02 after a statement of it has failed: drop the guard instead.
     pub fn release(mut self) -> Result<()> {
@@ -189,6 +300,21 @@ impl<'c> Savepoint<'c> {
     }
 
     /// A savepoint within this one.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect()?;
+    /// connection.execute("CREATE TABLE t (a int)", ())?;
+    /// let mut transaction = connection.transaction()?;
+    /// let mut outer = transaction.savepoint()?;
+    /// outer.execute("INSERT INTO t VALUES (1)", ())?;
+    /// outer.savepoint()?.execute("INSERT INTO t VALUES (2)", ())?; // dropped: taken back
+    /// outer.release()?;
+    /// assert_eq!(transaction.query_row::<(i64,)>("SELECT sum(a) FROM t", ())?.0, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Transaction::savepoint`].

@@ -1,4 +1,4 @@
-//! Values: what goes in as a parameter, and what comes out of a row.
+//! Values on their way out: what a row holds, and the types that it becomes. Those of other crates go both ways here.
 //!
 //! # Forms
 //! Numbers, texts, bytes, dates, times and uuids cross in PostgreSQL's binary form; every other type crosses in its text form, which
@@ -7,11 +7,27 @@
 use clearway_values::types::{Oid, oid};
 
 use crate::error::{Error, Result};
+use crate::param::{Param, ToSql, uuid_text};
 
 const TIME: Oid = 1083;
 const UUID: Oid = 2950;
 
 /// A value of a row; text and bytes are borrowed from the batch of rows that holds them.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// use clearway::ValueRef;
+/// let mut rows = connection.query("SELECT 1, 'x', NULL, '[1]'::jsonb", ())?;
+/// let row = rows.next()?.expect("a row");
+/// assert_eq!(row.value(0)?, ValueRef::Int(1));
+/// assert_eq!(row.value(1)?, ValueRef::Text("x"));
+/// assert_eq!(row.value(2)?, ValueRef::Null);
+/// assert_eq!(row.value(3)?, ValueRef::Text("[1]"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ValueRef<'a> {
@@ -88,6 +104,10 @@ impl<'a> ValueRef<'a> {
     }
 
     /// What kind of value it is, for messages.
+    ///
+    /// ```
+    /// assert_eq!(clearway::ValueRef::Int(1).kind(), "an integer");
+    /// ```
     pub fn kind(&self) -> &'static str {
         match self {
             ValueRef::Null => "NULL",
@@ -106,6 +126,29 @@ impl<'a> ValueRef<'a> {
 }
 
 /// A type that a value of a row can become.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// # let mut connection = db.connect()?;
+/// use clearway::{FromSql, ValueRef};
+///
+/// #[derive(Debug, PartialEq)]
+/// enum Mood { Glad, Sad }
+/// impl<'a> FromSql<'a> for Mood {
+///     fn from_sql(value: ValueRef<'a>) -> Result<Mood, String> {
+///         match value {
+///             ValueRef::Text("glad") => Ok(Mood::Glad),
+///             ValueRef::Text("sad") => Ok(Mood::Sad),
+///             other => Err(format!("{other:?} is no mood")),
+///         }
+///     }
+/// }
+/// let (mood,): (Mood,) = connection.query_row("SELECT 'glad'", ())?;
+/// assert_eq!(mood, Mood::Glad);
+/// # Ok(())
+/// # }
+/// ```
 pub trait FromSql<'a>: Sized {
     /// Converts.
     ///
@@ -216,219 +259,6 @@ impl<'a> FromSql<'a> for &'a [u8] {
 impl<'a> FromSql<'a> for Vec<u8> {
     fn from_sql(value: ValueRef<'a>) -> Result<Self, String> {
         <&[u8]>::from_sql(value).map(<[u8]>::to_vec)
-    }
-}
-
-/// A parameter on its way in. It is converted to the type that the statement expects of it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Param<'a> {
-    /// NULL
-    Null,
-    /// boolean
-    Bool(bool),
-    /// Any integer.
-    Int(i64),
-    /// Any floating-point number.
-    Float(f64),
-    /// A text, or any type's text form.
-    Text(&'a str),
-    /// The same, made for the purpose.
-    Owned(String),
-    /// bytea
-    Bytes(&'a [u8]),
-}
-
-/// A parameter that owns what it was given: for bindings of other languages.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Value {
-    /// NULL
-    Null,
-    /// boolean
-    Bool(bool),
-    /// Any integer.
-    Int(i64),
-    /// Any floating-point number.
-    Float(f64),
-    /// A text, or any type's text form.
-    Text(String),
-    /// bytea
-    Bytes(Vec<u8>),
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> Param<'_> {
-        match self {
-            Value::Null => Param::Null,
-            Value::Bool(value) => Param::Bool(*value),
-            Value::Int(value) => Param::Int(*value),
-            Value::Float(value) => Param::Float(*value),
-            Value::Text(text) => Param::Text(text),
-            Value::Bytes(bytes) => Param::Bytes(bytes),
-        }
-    }
-}
-
-/// A type that can be a parameter.
-pub trait ToSql: Sync {
-    /// The parameter.
-    fn to_sql(&self) -> Param<'_>;
-}
-
-impl<T: ToSql + ?Sized> ToSql for &T {
-    fn to_sql(&self) -> Param<'_> {
-        (**self).to_sql()
-    }
-}
-
-impl<T: ToSql> ToSql for Option<T> {
-    fn to_sql(&self) -> Param<'_> {
-        self.as_ref().map_or(Param::Null, ToSql::to_sql)
-    }
-}
-
-impl ToSql for bool {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Bool(*self)
-    }
-}
-
-impl ToSql for f64 {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Float(*self)
-    }
-}
-
-impl ToSql for f32 {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Float(f64::from(*self))
-    }
-}
-
-impl ToSql for str {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Text(self)
-    }
-}
-
-impl ToSql for String {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Text(self)
-    }
-}
-
-impl ToSql for [u8] {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Bytes(self)
-    }
-}
-
-impl ToSql for Vec<u8> {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Bytes(self)
-    }
-}
-
-impl<const N: usize> ToSql for [u8; N] {
-    fn to_sql(&self) -> Param<'_> {
-        Param::Bytes(self)
-    }
-}
-
-/// A slice of anything but bytes as an array: `WHERE id = ANY ($1)`.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a, T>(pub &'a [T]);
-
-impl<T: ToSql> ToSql for Array<'_, T> {
-    fn to_sql(&self) -> Param<'_> {
-        let mut text = String::from("{");
-        for (at, item) in self.0.iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            element(&item.to_sql(), &mut text);
-        }
-        text.push('}');
-        Param::Owned(text)
-    }
-}
-
-/// An element in the text form of an array: quoted, unless it is NULL.
-fn element(param: &Param<'_>, out: &mut String) {
-    let form = match param {
-        Param::Null => return out.push_str("NULL"),
-        Param::Bytes(bytes) => bytea_text(bytes),
-        other => text_form(other),
-    };
-    out.push('"');
-    for c in form.chars() {
-        if matches!(c, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-}
-
-fn text_form(param: &Param<'_>) -> String {
-    match param {
-        Param::Null => String::new(),
-        Param::Bool(value) => if *value { "t" } else { "f" }.to_owned(),
-        Param::Int(value) => value.to_string(),
-        Param::Float(value) if value.is_nan() => "NaN".to_owned(),
-        Param::Float(value) if value.is_infinite() => if *value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
-        Param::Float(value) => value.to_string(),
-        Param::Text(text) => (*text).to_owned(),
-        Param::Owned(text) => text.clone(),
-        Param::Bytes(bytes) => bytea_text(bytes),
-    }
-}
-
-fn bytea_text(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::from("\\x");
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-fn uuid_text(bytes: &[u8; 16]) -> String {
-    let mut text = bytea_text(bytes).split_off(2);
-    for at in [20, 16, 12, 8] {
-        text.insert(at, '-');
-    }
-    text
-}
-
-impl Param<'_> {
-    /// Appends the parameter in the form for `ty`: whether the form is binary; `None` for NULL.
-    pub(crate) fn write(&self, ty: Oid, out: &mut Vec<u8>) -> Option<bool> {
-        match (self, ty) {
-            (Param::Null, _) => return None,
-            (Param::Bool(value), oid::BOOL) => out.push(u8::from(*value)),
-            (Param::Int(value), oid::INT8) => out.extend_from_slice(&value.to_be_bytes()),
-            (Param::Int(value), oid::INT4) if i32::try_from(*value).is_ok() => {
-                out.extend_from_slice(&(*value as i32).to_be_bytes());
-            }
-            (Param::Int(value), oid::INT2) if i16::try_from(*value).is_ok() => {
-                out.extend_from_slice(&(*value as i16).to_be_bytes());
-            }
-            (Param::Int(value), oid::FLOAT8) => out.extend_from_slice(&(*value as f64).to_be_bytes()),
-            (Param::Float(value), oid::FLOAT8) => out.extend_from_slice(&value.to_be_bytes()),
-            (Param::Bytes(bytes), oid::BYTEA) => out.extend_from_slice(bytes),
-            (Param::Text(text), _) => {
-                out.extend_from_slice(text.as_bytes());
-                return Some(false);
-            }
-            (other, _) => {
-                // The type's own reading of the text says what is wrong with it, in PostgreSQL's words.
-                out.extend_from_slice(text_form(other).as_bytes());
-                return Some(false);
-            }
-        }
-        Some(true)
     }
 }
 

@@ -170,3 +170,100 @@ fn a_guest_is_told_that_typed_tables_are_elsewhere() {
     owner.close().expect("closed");
     std::fs::remove_dir_all(&dir).expect("removed");
 }
+
+#[cfg(feature = "derive")]
+mod structures {
+    use std::ops::ControlFlow;
+
+    use clearway::typed::{Columns, Direction, Key};
+    use clearway::{Database, Result};
+
+    #[derive(Key, Clone, Debug, PartialEq)]
+    struct Place {
+        shelf: i32,
+        #[clearway(rename = "position")]
+        slot: String,
+    }
+
+    #[derive(Columns, Clone, Debug, PartialEq)]
+    struct Thing {
+        label: String,
+        weight: Option<f64>,
+        photo: Vec<u8>,
+        sold: bool,
+    }
+
+    fn place(shelf: i32, slot: &str) -> Place {
+        Place { shelf, slot: slot.to_owned() }
+    }
+
+    fn thing(label: &str, weight: Option<f64>) -> Thing {
+        Thing { label: label.to_owned(), weight, photo: label.as_bytes().repeat(700), sold: weight.is_none() }
+    }
+
+    #[test]
+    fn structures_are_keys_and_rows_by_their_fields_names() {
+        let db = Database::in_memory().expect("a database");
+        let things = db.table_of::<Place, Thing>("things").expect("made");
+        let all = [(place(1, "a"), thing("pen", Some(0.5))), (place(1, "b"), thing("ink", None)), (place(2, "a"), thing("", None))];
+        db.transact(|t| all.iter().try_for_each(|(key, value)| t.insert(&things, key, value))).expect("inserted");
+        let read: Vec<_> = db.read(|t| t.range(&things, ..).collect::<Result<_>>()).expect("read");
+        assert_eq!(read, all);
+        let mut c = db.connect().expect("a connection");
+        let sql = "SELECT label, weight FROM things WHERE shelf = 1 AND position = 'a'";
+        assert_eq!(c.query_row::<(String, f64)>(sql, ()).expect("a row"), ("pen".to_owned(), 0.5));
+        assert!(db.table::<Place, Thing>("things", &["shelf"], &[]).is_err());
+    }
+
+    #[test]
+    fn values_are_looked_at_where_they_are_also_in_rows_of_an_older_version() {
+        let db = Database::in_memory().expect("a database");
+        let things = db.table_of::<Place, Thing>("things").expect("made");
+        let (first, second) = (thing("pen", Some(0.5)), thing("ink", None));
+        db.transact(|t| t.insert(&things, &place(1, "a"), &first)).expect("inserted");
+        // The first row stays as it was written, the second one has a column more.
+        db.connect().expect("c").execute_batch("ALTER TABLE things ADD COLUMN note text DEFAULT 'none'").expect("added");
+        db.transact(|t| t.insert(&things, &place(1, "b"), &second)).expect("inserted");
+        let same = |(label, weight, photo, sold): (&str, Option<f64>, &[u8], bool), of: &Thing| {
+            (label, weight, photo, sold) == (of.label.as_str(), of.weight, of.photo.as_slice(), of.sold)
+        };
+        for (key, value) in [(place(1, "a"), &first), (place(1, "b"), &second)] {
+            let is = db.read(|t| t.get_ref(&things, &key, |seen| same(seen, value))).expect("read");
+            assert_eq!(is, Some(true), "{key:?}");
+        }
+        let none = db.read(|t| t.get_ref(&things, &place(9, "z"), |_| ())).expect("read");
+        assert_eq!(none, None);
+        let mut seen = Vec::new();
+        db.read(|t| {
+            seen.clear();
+            t.scan_ref(&things, .., Direction::Backward, |key, value| {
+                seen.push((key, same(value, if value.0 == "pen" { &first } else { &second })));
+                ControlFlow::Continue(())
+            })
+        })
+        .expect("read");
+        assert_eq!(seen, [(place(1, "b"), true), (place(1, "a"), true)]);
+        let mut count = 0;
+        db.read(|t| {
+            t.scan_ref(&things, .., Direction::Forward, |_, _| {
+                count += 1;
+                ControlFlow::Break(())
+            })
+        })
+        .expect("read");
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn a_writer_sees_its_own_changes_where_they_are() {
+        let db = Database::in_memory().expect("a database");
+        let things = db.table_of::<Place, Thing>("things").expect("made");
+        db.transact(|t| {
+            t.put(&things, &place(1, "a"), &thing("pen", None))?;
+            let length = t.get_ref(&things, &place(1, "a"), |(label, ..)| label.len())?;
+            assert_eq!(length, Some(3));
+            Ok::<_, clearway::Error>(())
+        })
+        .expect("committed");
+    }
+}

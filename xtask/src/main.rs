@@ -12,6 +12,7 @@
 //!   commands  cargo, and how many tests it ran
 //!   deb       the Debian package
 //!   documents plain words in headers, tests that the decisions name, the catalog's fields
+//!   examples  of every public item of the library
 //! ```
 //!
 //! # Not here
@@ -23,6 +24,7 @@ mod circles;
 mod commands;
 mod deb;
 mod documents;
+mod examples;
 mod imports;
 mod layers;
 mod names;
@@ -56,7 +58,7 @@ impl Problem {
 /// A check that needs no compiler.
 type StaticCheck = fn(&Tree) -> Vec<Problem>;
 
-const STATIC_CHECKS: [(&str, StaticCheck); 10] = [
+const STATIC_CHECKS: [(&str, StaticCheck); 11] = [
     ("layers: dependencies run downward", layers::dependencies),
     ("circles: no imports both ways between folders", circles::check),
     ("layers: files, sockets, clocks, threads", layers::places),
@@ -67,6 +69,7 @@ const STATIC_CHECKS: [(&str, StaticCheck); 10] = [
     ("plain words in headers and the design", documents::words),
     ("decisions name tests that exist", documents::decisions),
     ("every field of the catalog is described", documents::catalog),
+    ("every public item of the library has an example", examples::check),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
-//! `#[derive(FromRow)]` and `#[derive(Params)]` of the clearway library.
+//! `#[derive(FromRow)]`, `#[derive(Params)]`, `#[derive(Columns)]` and `#[derive(Key)]` of the clearway library.
 //!
-//! Both take structures with named fields. A field stands for the column, or for the parameter, of its own name;
+//! All take structures with named fields. A field is the column, or the parameter, of its own name;
 //! `#[clearway(rename = "other")]` gives another one.
 #![forbid(unsafe_code)]
 
@@ -60,6 +60,75 @@ pub fn params(input: TokenStream) -> TokenStream {
             }
         }
     })
+}
+
+/// A structure as columns of a typed table's value: each field's type is a `clearway::typed::Cell`.
+#[proc_macro_derive(Columns, attributes(clearway))]
+pub fn columns(input: TokenStream) -> TokenStream {
+    expand(parse_macro_input!(input as DeriveInput), typed_columns)
+}
+
+/// A structure as key of a typed table: each field's type is a `clearway::typed::KeyCell`.
+#[proc_macro_derive(Key, attributes(clearway))]
+pub fn key(input: TokenStream) -> TokenStream {
+    expand(parse_macro_input!(input as DeriveInput), |input, fields| {
+        let columns = typed_columns(input, fields);
+        let name = &input.ident;
+        let (generics, arguments, bounds) = input.generics.split_for_impl();
+        let types = fields.iter().map(|(field, _)| &field.ty);
+        quote! {
+            #columns
+            impl #generics ::clearway::typed::Key for #name #arguments #bounds {}
+            const _: () = {
+                fn key_cell<T: ::clearway::typed::KeyCell>() {}
+                #[allow(dead_code)]
+                fn key_cells #generics () #bounds {
+                    #(key_cell::<#types>();)*
+                }
+            };
+        }
+    })
+}
+
+fn typed_columns(input: &DeriveInput, fields: &Named) -> proc_macro2::TokenStream {
+    let name = &input.ident;
+    let (generics, arguments, bounds) = input.generics.split_for_impl();
+    let idents: Vec<_> = fields.iter().map(|(field, _)| &field.ident).collect();
+    let types: Vec<_> = fields.iter().map(|(field, _)| &field.ty).collect();
+    let names = fields.iter().map(|(_, column)| column);
+    let cell = quote! { ::clearway::typed::Cell };
+    quote! {
+        impl #generics ::clearway::typed::Named for #name #arguments #bounds {
+            const COLUMNS: &'static [&'static str] = &[#(#names),*];
+        }
+        impl #generics ::clearway::typed::Columns for #name #arguments #bounds {
+            type Ref<'clearway> = (#(<#types as #cell>::Ref<'clearway>,)*);
+            fn kinds() -> ::std::vec::Vec<::clearway::typed::ColumnKind> {
+                ::std::vec![#(::clearway::typed::ColumnKind {
+                    storage: <#types as #cell>::STORAGE,
+                    type_oid: <#types as #cell>::TYPE_OID,
+                    nullable: <#types as #cell>::NULLABLE,
+                }),*]
+            }
+            fn write(&self, row: &mut ::std::vec::Vec<::clearway::typed::Value>) {
+                #(row.push(#cell::to_value(&self.#idents));)*
+            }
+            fn read(values: &[::clearway::typed::Value]) -> ::std::option::Option<Self> {
+                match values {
+                    [#(#idents),*] => ::std::option::Option::Some(Self { #(#idents: #cell::from_value(#idents)?),* }),
+                    _ => ::std::option::Option::None,
+                }
+            }
+            fn read_ref<'clearway>(
+                values: &[::clearway::typed::ValueRef<'clearway>],
+            ) -> ::std::option::Option<Self::Ref<'clearway>> {
+                match values {
+                    [#(#idents),*] => ::std::option::Option::Some((#(<#types as #cell>::from_ref(*#idents)?,)*)),
+                    _ => ::std::option::Option::None,
+                }
+            }
+        }
+    }
 }
 
 type Named = Vec<(Field, String)>;

@@ -13,6 +13,22 @@ const FIRST_ROWS: usize = 16;
 const BATCH_ROWS: usize = 512;
 
 /// Rows in the order of their keys, from the front and from the back: see [`range`](super::ReadTxn::range). After an error there are no more.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// let squares = db.table::<i64, i64>("squares", &["n"], &["square"])?;
+/// db.transact(|t| (1..=9).try_for_each(|n| t.put(&squares, &n, &(n * n))))?;
+/// db.read(|t| {
+///     let mut rows = t.range(&squares, 2..=8);
+///     assert_eq!(rows.next().transpose()?, Some((2, 4)));
+///     assert_eq!(rows.next_back().transpose()?, Some((8, 64)));
+///     assert_eq!(rows.count(), 5);
+///     Ok::<_, clearway::Error>(())
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Rows<'a, 't, 's, K, V> {
     txn: &'a mut Txn<'t, 's>,
     table: Table<K, V>,

@@ -30,10 +30,80 @@ impl<'t, 's> ReadTxn<'t, 's> {
 
     /// The value of a key.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.put(&t1, &1, &10))?;
+    /// assert_eq!(db.read(|t| t.get(&t1, &1))?, Some(10));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The table is no longer as it was declared; a failed file operation.
     pub fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>> {
         Ok(self.txn.get(table, key)?)
+    }
+
+    /// Gives the value of a key to `f` where it is, uncopied: a `String` as `&str`, a `Vec<u8>` as `&[u8]`. What `f` returned; none if there is no
+    /// such key.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let pages = db.table::<i64, (String, Vec<u8>)>("pages", &["id"], &["title", "body"])?;
+    /// db.transact(|t| t.put(&pages, &1, &("Index".to_owned(), vec![7; 1000])))?;
+    /// let length = db.read(|t| t.get_ref(&pages, &1, |(title, body)| title.len() + body.len()))?;
+    /// assert_eq!(length, Some(1005));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get_ref<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnOnce(V::Ref<'_>) -> R,
+    ) -> Result<Option<R>> {
+        Ok(self.txn.get_ref(table, key, f)?)
+    }
+
+    /// As [`ReadTxn::scan`], with each value where it is, uncopied.
+    ///
+    /// ```
+    /// use clearway::typed::Direction;
+    /// use std::ops::ControlFlow;
+    ///
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let names = db.table::<i64, String>("names", &["id"], &["name"])?;
+    /// db.transact(|t| (0..9).try_for_each(|id| t.put(&names, &id, &format!("name {id}"))))?;
+    /// let mut bytes = 0;
+    /// db.read(|t| {
+    ///     bytes = 0; // the closure may run again
+    ///     t.scan_ref(&names, 3.., Direction::Forward, |_, name| {
+    ///         bytes += name.len();
+    ///         ControlFlow::Continue(())
+    ///     })
+    /// })?;
+    /// assert_eq!(bytes, 36);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn scan_ref<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        f: impl FnMut(K, V::Ref<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        Ok(self.txn.scan_ref(table, range, direction, f)?)
     }
 
     /// The rows whose keys lie in `range`, from either end: the iterator is double-ended. Rows are read in batches.
@@ -59,6 +129,27 @@ impl<'t, 's> ReadTxn<'t, 's> {
 
     /// Passes the rows whose keys lie in `range` to `f`, in the order of the keys or in the reverse order, until `f` breaks off.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// use clearway::typed::Direction;
+    /// use std::ops::ControlFlow;
+    ///
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| (0..10).try_for_each(|k| t.put(&t1, &k, &k)))?;
+    /// let mut last = Vec::new();
+    /// db.read(|t| {
+    ///     last.clear(); // the closure may run again
+    ///     t.scan(&t1, .., Direction::Backward, |key, _| {
+    ///         last.push(key);
+    ///         if last.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    ///     })
+    /// })?;
+    /// assert_eq!(last, [9, 8, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`ReadTxn::get`].
     pub fn scan<K: Key, V: Columns>(
@@ -72,6 +163,17 @@ impl<'t, 's> ReadTxn<'t, 's> {
     }
 
     /// The rows whose first columns of an index have these values, in the order of the index. SQL makes indexes (`CREATE INDEX`).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let people = db.table::<i64, (String, i32)>("people", &["id"], &["name", "age"])?;
+    /// db.connect()?.execute("CREATE INDEX people_age ON people (age)", ())?;
+    /// db.transact(|t| t.put(&people, &1, &("Ada".to_owned(), 36)))?;
+    /// assert_eq!(db.read(|t| t.by_index(&people, "people_age", &36))?, [(1, ("Ada".to_owned(), 36))]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The table has no index of this name, or its columns are of other types; as [`ReadTxn::get`].
@@ -92,6 +194,18 @@ impl<'t, 's> ReadTxn<'t, 's> {
 
 /// A transaction that writes, too. It reads one snapshot; if another transaction has changed a row first that this one wants to change, the
 /// closure runs again.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// # let db = clearway::Database::in_memory()?;
+/// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+/// db.transact(|t| {
+///     let sum = t.range(&t1, ..).map(|row| row.map(|(_, v)| v)).sum::<clearway::Result<i64>>()?;
+///     t.put(&t1, &1, &(sum + 1))
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct WriteTxn<'t, 's>(ReadTxn<'t, 's>);
 
 impl<'t, 's> Deref for WriteTxn<'t, 's> {
@@ -114,6 +228,19 @@ impl<'t, 's> WriteTxn<'t, 's> {
 
     /// The newest value of a key; the row stays locked against changes until the transaction ends.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.put(&t1, &1, &10))?;
+    /// db.transact(|t| match t.get_for_update(&t1, &1)? {
+    ///     Some(v) => t.put(&t1, &1, &(v + 1)), // nobody has changed it since
+    ///     None => Ok(()),
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// A conflict if the transaction's snapshot does not have the newest value; as [`ReadTxn::get`].
     pub fn get_for_update<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>> {
@@ -121,6 +248,17 @@ impl<'t, 's> WriteTxn<'t, 's> {
     }
 
     /// Inserts a new row.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.insert(&t1, &1, &10))?;
+    /// let again = db.transact(|t| t.insert(&t1, &1, &11));
+    /// assert!(again.is_err_and(|error: clearway::Error| error.is_duplicate()));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::is_duplicate`] if the key stands there already; the transaction goes on then.
@@ -130,6 +268,17 @@ impl<'t, 's> WriteTxn<'t, 's> {
 
     /// Sets the value of a key, whether the key stands there or not.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.put(&t1, &1, &10))?;
+    /// db.transact(|t| t.put(&t1, &1, &11))?;
+    /// assert_eq!(db.read(|t| t.get(&t1, &1))?, Some(11));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::is_duplicate`] if a unique index refuses the value.
     pub fn put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<()> {
@@ -138,6 +287,17 @@ impl<'t, 's> WriteTxn<'t, 's> {
 
     /// Deletes a key; whether it stood there.
     ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.put(&t1, &1, &10))?;
+    /// assert!(db.transact(|t| t.delete(&t1, &1))?);
+    /// assert!(!db.transact(|t| t.delete(&t1, &1))?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`ReadTxn::get`].
     pub fn delete<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<bool> {
@@ -145,6 +305,17 @@ impl<'t, 's> WriteTxn<'t, 's> {
     }
 
     /// Runs `f` on the newest value of a key under the row's lock and stores what it leaves. What `f` returned; none if there is no such key.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// db.transact(|t| t.put(&t1, &1, &10))?;
+    /// let old = db.transact(|t| t.update_with(&t1, &1, |v| std::mem::replace(v, 20)))?;
+    /// assert_eq!(old, Some(10));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`WriteTxn::get_for_update`].

@@ -200,6 +200,44 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
+    /// Every value where it is, by its place among `columns`, which are all columns of the row. Fixed columns come first.
+    pub fn refs(&self, columns: &[Storage], mut put: impl FnMut(usize, ValueRef<'a>)) -> Result<(), RowDamage> {
+        let mut fixed = self.body;
+        let mut variable_columns = 0;
+        for (i, storage) in columns.iter().enumerate() {
+            match storage.fixed_width() {
+                _ if self.is_null(i) => put(i, ValueRef::Null),
+                None => variable_columns += 1,
+                Some(width) => {
+                    let (bytes, rest) = fixed.split_at_checked(width).ok_or(RowDamage("a fixed column is cut off"))?;
+                    fixed = rest;
+                    put(
+                        i,
+                        match fixed_value(*storage, bytes) {
+                            Value::Bool(value) => ValueRef::Bool(value),
+                            Value::Int(value) => ValueRef::Int(value),
+                            Value::Float(value) => ValueRef::Float(value),
+                            _ => return Err(RowDamage("a fixed column is of no fixed type")),
+                        },
+                    );
+                }
+            }
+        }
+        if variable_columns == 0 {
+            return fixed.is_empty().then_some(()).ok_or(RowDamage("bytes follow its last column"));
+        }
+        let mut ends = Ends::new(fixed, variable_columns)?;
+        for (i, storage) in columns.iter().enumerate() {
+            if storage.fixed_width().is_some() || self.is_null(i) {
+                continue;
+            }
+            let bytes = ends.next()?;
+            let decimal = || StoredDecimal::read(bytes).ok_or(RowDamage("a decimal is malformed"));
+            put(i, if *storage == Storage::Decimal { ValueRef::StoredDecimal(decimal()?) } else { ValueRef::Bytes(bytes) });
+        }
+        Ok(())
+    }
+
     /// Gives the columns that are wanted, each with its position, to `put`. `columns` are all columns of the row.
     pub fn pick(
         &self,

@@ -61,6 +61,33 @@ impl<'s> Txn<'_, 's> {
         wait(self.0.get(table, key))
     }
 
+    /// See [`AsyncTxn::get_ref`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_ref<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnOnce(V::Ref<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        wait(self.0.get_ref(table, key, f))
+    }
+
+    /// See [`AsyncTxn::scan_ref`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scan_ref<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        f: impl FnMut(K, V::Ref<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        wait(self.0.scan_ref(table, range, direction, f))
+    }
+
     /// See [`AsyncTxn::get_for_update`].
     ///
     /// # Errors

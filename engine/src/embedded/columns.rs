@@ -10,7 +10,7 @@
 //! A type of one's own becomes a cell by naming a storage and translating to and from [`Value`].
 
 use crate::catalog::Oid;
-use crate::value::{Storage, Value};
+use crate::value::{Storage, Value, ValueRef};
 
 /// A type that is one column.
 pub trait Cell: Sized + Send + 'static {
@@ -20,10 +20,14 @@ pub trait Cell: Sized + Send + 'static {
     const TYPE_OID: Oid;
     /// Whether it can be null.
     const NULLABLE: bool = false;
+    /// The value where it is, uncopied: `&str` of a `String`.
+    type Ref<'a>;
     /// The value to store; it fits `STORAGE`.
     fn to_value(&self) -> Value;
     /// The stored value; `None` if it is not of this type.
     fn from_value(value: &Value) -> Option<Self>;
+    /// The stored value where it is; `None` if it is not of this type.
+    fn from_ref(value: ValueRef<'_>) -> Option<Self::Ref<'_>>;
 }
 
 /// A cell that can stand in a key: never null, and its key form gives the value back.
@@ -42,12 +46,16 @@ pub struct ColumnKind {
 
 /// One or more columns.
 pub trait Columns: Sized + Send + 'static {
+    /// The values where they are, uncopied.
+    type Ref<'a>;
     /// What the columns are.
     fn kinds() -> Vec<ColumnKind>;
     /// Appends the values.
     fn write(&self, row: &mut Vec<Value>);
     /// Reads the values, as many as there are kinds; `None` if they are others.
     fn read(values: &[Value]) -> Option<Self>;
+    /// The same where they are.
+    fn read_ref<'a>(values: &[ValueRef<'a>]) -> Option<Self::Ref<'a>>;
 }
 
 /// Columns that make a key.
@@ -58,12 +66,19 @@ macro_rules! int_cell {
         impl Cell for $int {
             const STORAGE: Storage = Storage::Int($width);
             const TYPE_OID: Oid = $oid;
+            type Ref<'a> = $int;
             fn to_value(&self) -> Value {
                 Value::Int(i64::from(*self))
             }
             fn from_value(value: &Value) -> Option<Self> {
                 match value {
                     Value::Int(int) => <$int>::try_from(*int).ok(),
+                    _ => None,
+                }
+            }
+            fn from_ref(value: ValueRef<'_>) -> Option<$int> {
+                match value {
+                    ValueRef::Int(int) => <$int>::try_from(int).ok(),
                     _ => None,
                 }
             }
@@ -77,12 +92,19 @@ int_cell!(i16, 2, 21; i32, 4, 23; i64, 8, 20);
 impl Cell for bool {
     const STORAGE: Storage = Storage::Bool;
     const TYPE_OID: Oid = 16;
+    type Ref<'a> = bool;
     fn to_value(&self) -> Value {
         Value::Bool(*self)
     }
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Bool(bool) => Some(*bool),
+            _ => None,
+        }
+    }
+    fn from_ref(value: ValueRef<'_>) -> Option<bool> {
+        match value {
+            ValueRef::Bool(bool) => Some(bool),
             _ => None,
         }
     }
@@ -93,6 +115,7 @@ impl KeyCell for bool {}
 impl Cell for f64 {
     const STORAGE: Storage = Storage::Float;
     const TYPE_OID: Oid = 701;
+    type Ref<'a> = f64;
     fn to_value(&self) -> Value {
         Value::Float(*self)
     }
@@ -102,17 +125,30 @@ impl Cell for f64 {
             _ => None,
         }
     }
+    fn from_ref(value: ValueRef<'_>) -> Option<f64> {
+        match value {
+            ValueRef::Float(float) => Some(float),
+            _ => None,
+        }
+    }
 }
 
 impl Cell for String {
     const STORAGE: Storage = Storage::Bytes;
     const TYPE_OID: Oid = 25;
+    type Ref<'a> = &'a str;
     fn to_value(&self) -> Value {
         Value::bytes(self.as_bytes())
     }
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Bytes(bytes) => String::from_utf8(bytes.to_vec()).ok(),
+            _ => None,
+        }
+    }
+    fn from_ref(value: ValueRef<'_>) -> Option<&str> {
+        match value {
+            ValueRef::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
         }
     }
@@ -123,12 +159,19 @@ impl KeyCell for String {}
 impl Cell for Vec<u8> {
     const STORAGE: Storage = Storage::Bytes;
     const TYPE_OID: Oid = 17;
+    type Ref<'a> = &'a [u8];
     fn to_value(&self) -> Value {
         Value::bytes(self)
     }
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Bytes(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+    fn from_ref(value: ValueRef<'_>) -> Option<&[u8]> {
+        match value {
+            ValueRef::Bytes(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -140,11 +183,15 @@ impl<C: Cell> Cell for Option<C> {
     const STORAGE: Storage = C::STORAGE;
     const TYPE_OID: Oid = C::TYPE_OID;
     const NULLABLE: bool = true;
+    type Ref<'a> = Option<C::Ref<'a>>;
     fn to_value(&self) -> Value {
         self.as_ref().map_or(Value::Null, Cell::to_value)
     }
     fn from_value(value: &Value) -> Option<Self> {
         if value.is_null() { Some(None) } else { C::from_value(value).map(Some) }
+    }
+    fn from_ref(value: ValueRef<'_>) -> Option<Option<C::Ref<'_>>> {
+        if value == ValueRef::Null { Some(None) } else { C::from_ref(value).map(Some) }
     }
 }
 
@@ -153,6 +200,7 @@ fn kind<C: Cell>() -> ColumnKind {
 }
 
 impl<C: Cell> Columns for C {
+    type Ref<'a> = C::Ref<'a>;
     fn kinds() -> Vec<ColumnKind> {
         vec![kind::<C>()]
     }
@@ -165,6 +213,12 @@ impl<C: Cell> Columns for C {
             _ => None,
         }
     }
+    fn read_ref<'a>(values: &[ValueRef<'a>]) -> Option<C::Ref<'a>> {
+        match values {
+            [value] => C::from_ref(*value),
+            _ => None,
+        }
+    }
 }
 
 impl<C: KeyCell> Key for C {}
@@ -172,6 +226,7 @@ impl<C: KeyCell> Key for C {}
 macro_rules! tuple_columns {
     ($($cell:ident $value:ident),+) => {
         impl<$($cell: Cell),+> Columns for ($($cell,)+) {
+            type Ref<'a> = ($($cell::Ref<'a>,)+);
             fn kinds() -> Vec<ColumnKind> {
                 vec![$(kind::<$cell>()),+]
             }
@@ -183,6 +238,12 @@ macro_rules! tuple_columns {
             fn read(values: &[Value]) -> Option<Self> {
                 match values {
                     [$($value),+] => Some(($($cell::from_value($value)?,)+)),
+                    _ => None,
+                }
+            }
+            fn read_ref<'a>(values: &[ValueRef<'a>]) -> Option<Self::Ref<'a>> {
+                match values {
+                    [$($value),+] => Some(($($cell::from_ref(*$value)?,)+)),
                     _ => None,
                 }
             }

@@ -47,6 +47,7 @@
 
 mod attempts;
 mod blocking;
+mod borrowed;
 mod columns;
 mod error;
 mod index;
@@ -68,6 +69,7 @@ use clearway_storage::wal::Wal;
 
 pub use blocking::Txn;
 pub use clearway_storage::btree::Direction;
+pub use crate::value::{Storage, Value, ValueRef};
 pub use columns::{Cell, ColumnKind, Columns, Key, KeyCell};
 pub use error::Error;
 pub use table::{Table, TableNames};

@@ -160,7 +160,7 @@ impl<K: Key, V: Columns> Table<K, V> {
         row.get(..K::kinds().len()).and_then(K::read).ok_or_else(|| self.bad_value())
     }
 
-    fn bad_value(&self) -> Error {
+    pub(super) fn bad_value(&self) -> Error {
         Error::Value { table: self.inner.name.clone() }
     }
 

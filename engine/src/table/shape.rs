@@ -17,7 +17,7 @@ use crate::codec::key::{KeyColumn, decode_value, encode_value};
 use crate::codec::row::{RowDamage, RowReader, encode_row};
 use crate::error::EngineError;
 use crate::table::terms::{self, Terms};
-use crate::value::{Storage, Value};
+use crate::value::{Storage, Value, ValueRef};
 
 /// One column.
 #[derive(Clone, Debug)]
@@ -230,6 +230,22 @@ impl TableShape {
     /// `BadRow`.
     pub fn row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, EngineError> {
         self.try_row(key, value).map_err(|damage| EngineError::BadRow { table: self.name.clone(), damage })
+    }
+
+    /// The columns of a row's value part where they are, each at its position in `row`, which has room for all columns; those of the key stay as
+    /// they are. False: the row is of an older schema version, and nothing was read.
+    ///
+    /// # Errors
+    /// `BadRow`.
+    pub(crate) fn refs<'v>(&self, value: &'v [u8], row: &mut [ValueRef<'v>]) -> Result<bool, EngineError> {
+        let bad = |damage| EngineError::BadRow { table: self.name.clone(), damage };
+        let (version, head) = RowReader::head(value).map_err(bad)?;
+        if version != self.version {
+            return Ok(false);
+        }
+        let reader = head.reader(self.stored.len()).map_err(bad)?;
+        reader.refs(&self.stored_storages, |at, value| row[self.stored[at]] = value).map_err(bad)?;
+        Ok(true)
     }
 
     fn try_row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, RowDamage> {

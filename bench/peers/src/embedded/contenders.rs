@@ -181,11 +181,7 @@ struct TypedSession<'a> {
 
 impl Session for TypedSession<'_> {
     fn get(&mut self, key: i64) -> bool {
-        let found = self.db.read(|t| t.get(&self.of.rows, &key)).unwrap();
-        found.is_some_and(|value| {
-            look_at(&value);
-            true
-        })
+        self.db.read(|t| t.get_ref(&self.of.rows, &key, look_at)).unwrap().is_some()
     }
 
     fn range(&mut self, from: i64, rows: usize) -> usize {
@@ -193,8 +189,8 @@ impl Session for TypedSession<'_> {
         self.db
             .read(|t| {
                 count = 0;
-                t.scan(&self.of.rows, from.., clearway::typed::Direction::Forward, |_, value| {
-                    look_at(&value);
+                t.scan_ref(&self.of.rows, from.., clearway::typed::Direction::Forward, |_, value| {
+                    look_at(value);
                     count += 1;
                     if count == rows { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
                 })

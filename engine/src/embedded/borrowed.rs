@@ -1,0 +1,122 @@
+//! Reads that copy no value: a closure looks at a row where it was read.
+
+use std::ops::{ControlFlow, Range, RangeBounds};
+
+use clearway_storage::btree::Direction;
+
+use super::columns::{Columns, Key};
+use super::error::Error;
+use super::table::Table;
+use super::transaction::AsyncTxn;
+use crate::codec::key::decode_value;
+use crate::table::shape::TableShape;
+use crate::value::{Value, ValueRef};
+
+/// Columns of a table for which no list is allocated.
+const FEW: usize = 16;
+
+impl AsyncTxn<'_> {
+    /// Gives the value of a key to `f` where it is; what `f` returned, or `None` if there is no such key.
+    ///
+    /// # Errors
+    /// From the engine; `Value`.
+    pub async fn get_ref<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnOnce(V::Ref<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let shape = self.enter(table, false).await?;
+        let key = table.key_bytes(&shape, key);
+        let columns = columns::<K, V>();
+        let view = self.open(false);
+        let found = match self.session.find(&shape, &view, &key).await {
+            Ok(Some(value)) => look(table, &shape, columns, (&key, value), f).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        self.close();
+        self.judge(found)
+    }
+
+    /// As [`AsyncTxn::scan`], with each value where it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn scan_ref<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        mut f: impl FnMut(K, V::Ref<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let shape = self.enter(table, false).await?;
+        let bytes = table.range(&shape, &range);
+        if bytes.to.as_ref().is_some_and(|to| *to <= bytes.from) {
+            return Ok(());
+        }
+        let columns = columns::<K, V>();
+        let view = self.open(false);
+        let mut scan = self.session.scan(&shape, bytes, direction, &view);
+        let mut keys = Vec::new();
+        let walked = loop {
+            match self.session.fill(&mut scan).await {
+                Err(error) => break Err(Error::from(error)),
+                Ok(false) => break Ok(()),
+                Ok(true) => {}
+            }
+            let Some((key, value)) = scan.buffered() else { continue };
+            let Some(typed) = key_of::<K>(&shape, key, &mut keys) else { break Err(table.bad_value()) };
+            match look(table, &shape, columns.clone(), (key, value), |value| f(typed, value)) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.close();
+        self.judge(walked)
+    }
+}
+
+/// Where the columns of a table's value are among its columns.
+fn columns<K: Key, V: Columns>() -> Range<usize> {
+    let from = K::kinds().len();
+    from..from + V::kinds().len()
+}
+
+/// The key of a row. No key column has a type whose key form does not give the value back (`KeyCell`).
+fn key_of<K: Key>(shape: &TableShape, mut rest: &[u8], values: &mut Vec<Value>) -> Option<K> {
+    values.clear();
+    for form in shape.key_columns() {
+        let (value, after) = decode_value(*form, rest)?;
+        values.push(value?);
+        rest = after;
+    }
+    K::read(values)
+}
+
+/// Gives the columns of a row to `f`.
+fn look<K: Key, V: Columns, R>(
+    table: &Table<K, V>,
+    shape: &TableShape,
+    columns: Range<usize>,
+    (key, value): (&[u8], &[u8]),
+    f: impl FnOnce(V::Ref<'_>) -> R,
+) -> Result<R, Error> {
+    let mut few = [ValueRef::Null; FEW];
+    let mut many = Vec::new();
+    let row = match few.get_mut(..shape.columns.len()) {
+        Some(few) => few,
+        None => {
+            many.resize(shape.columns.len(), ValueRef::Null);
+            &mut many[..]
+        }
+    };
+    if shape.refs(value, row)? {
+        return row.get(columns).and_then(V::read_ref).map(f).ok_or_else(|| table.bad_value());
+    }
+    // Of an older schema version: columns that were added since have their defaults.
+    let row = shape.row(key, value)?;
+    let row: Vec<ValueRef<'_>> = row.iter().map(Value::borrow).collect();
+    row.get(columns).and_then(V::read_ref).map(f).ok_or_else(|| table.bad_value())
+}

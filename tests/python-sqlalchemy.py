@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""SQLAlchemy's own suite for dialects (sqlalchemy.testing.suite) over `clearway:///DIRECTORY`: what passes, what differs and why.
+
+usage: tests/python-sqlalchemy.py [--python PYTHON] [--only EXPRESSION] [--page docs/python.md] [--record] [--seconds N]
+
+PYTHON is an interpreter in whose environment clearway, sqlalchemy and pytest are installed; by default the one that runs this script.
+tests/python-sqlalchemy.list names each test that does not pass, with the reason; a test that is listed and passes is a failure, as is one that
+fails and is not listed. --only is pytest's -k: the short form of the run. --page puts the table into the page, --record writes the list anew
+(the reasons of new lines are `?`). The last line is `N passed, N failed`.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIST = HERE / "python-sqlalchemy.list"
+
+#: Reasons in the list, and what they mean.
+REASONS = {
+    "collation": "Only C.UTF-8 orders texts; other collations are refused.",
+    "feature": "The statement needs a feature of PostgreSQL that is refused by its name (0A000), as docs/compat.md says.",
+    "reflection": "A view of the catalog tells less than PostgreSQL's.",
+    "aborted": "The test goes on in a transaction after an error.",
+    "open": "A defect that is known and not repaired yet.",
+}
+
+
+def run(python, only, work, seconds):
+    """How each test ended, and its first error, by its name."""
+    out = work / "out.xml"
+    command = [python, "-m", "pytest", "-q", "-W", "ignore", "--junitxml", out, f"--dburi=clearway:///{work / 'db'}", "test_suite.py"]
+    command += ["-k", only] if only else []
+    where = HERE / "sqlalchemy"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(command, cwd=where, timeout=seconds, env=environment, capture_output=True, text=True)
+    if not out.exists():
+        raise SystemExit(f"{ended.stdout[-3000:]}{ended.stderr[-3000:]}\n0 passed, 1 failed")
+    seen = {}
+    for case in ElementTree.parse(out).iter("testcase"):
+        name = f"{case.get('classname').rpartition('.')[2]}.{case.get('name')}"
+        # Names of parameters hold the dialect and numbers of this run.
+        name = re.sub(r"\s+", "_", name)
+        how, text = "passed", ""
+        for kind in ("failure", "error", "skipped"):
+            found = case.find(kind)
+            if found is not None:
+                how, text = ("skipped" if kind == "skipped" else "failed"), (found.get("message") or "").splitlines()[:1]
+                text = text[0] if text else ""
+                break
+        seen[name] = (how, text)
+    return seen
+
+
+def listed():
+    lines = [line.split(maxsplit=1) for line in LIST.read_text().splitlines() if line and not line.startswith("#")] if LIST.exists() else []
+    return {name: reason for reason, name in lines}
+
+
+def table(seen, reasons):
+    ended = Counter(how for how, _ in seen.values())
+    lines = [
+        "Written by `tests/python-sqlalchemy.py --page docs/python.md`.",
+        "",
+        f"{ended['passed']} tests pass, {ended['failed']} differ, {ended['skipped']} are skipped: they are about other databases.",
+        "",
+    ]
+    why = Counter(reasons.get(name, "?") for name, (how, _) in seen.items() if how == "failed")
+    if why:
+        lines += ["| tests that differ | why |", "|---|---|"]
+        lines += [f"| {count} | {REASONS.get(reason, reason)} |" for reason, count in why.most_common()]
+    return "\n".join(lines) + "\n"
+
+
+def put_into(page, text):
+    first, last = "<!-- suite of SQLAlchemy -->\n", "<!-- end of the suite of SQLAlchemy -->\n"
+    old = page.read_text()
+    before, _, rest = old.partition(first)
+    _, _, after = rest.partition(last)
+    page.write_text(f"{before}{first}\n{text}\n{last}{after}")
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--python", default=sys.executable)
+    arguments.add_argument("--only")
+    arguments.add_argument("--page", type=Path)
+    arguments.add_argument("--record", action="store_true")
+    arguments.add_argument("--seconds", type=int, default=1800)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        seen = run(given.python, given.only, Path(work), given.seconds)
+    reasons = listed()
+    failed = {name for name, (how, _) in seen.items() if how == "failed"}
+    if given.record:
+        head = "# Tests of SQLAlchemy's suite that differ, each with its reason (tests/python-sqlalchemy.py says what they mean).\n"
+        LIST.write_text(head + "".join(f"{reasons.get(name, '?')} {name}\n" for name in sorted(failed)))
+        reasons = listed()
+    if given.page:
+        put_into(given.page, table(seen, reasons))
+    wrong = 0
+    for name in sorted(failed - set(reasons)):
+        print(f"{name} fails and is not listed: {seen[name][1]}")
+        wrong += 1
+    for name in sorted(name for name in reasons if name in seen and name not in failed):
+        print(f"{name} is listed and does not fail: take the line out")
+        wrong += 1
+    for name, reason in sorted(reasons.items()):
+        if reason not in REASONS:
+            print(f"{name} is listed without a reason that is known: {reason}")
+            wrong += 1
+    passed = sum(how == "passed" for how, _ in seen.values())
+    print(f"{len(failed)} of {len(seen)} tests of SQLAlchemy's suite differ")
+    print(f"{passed} passed, {wrong} failed")
+    return wrong != 0 or passed == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
