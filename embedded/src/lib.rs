@@ -84,3 +84,9 @@ pub use value::{FromSql, ValueRef};
 
 #[cfg(feature = "derive")]
 pub use clearway_derive::{FromRow, Params};
+
+/// The programs of the guide are compiled.
+#[cfg(doctest)]
+#[cfg(feature = "derive")]
+#[doc = include_str!("../../docs/embedding.md")]
+mod guide {}

@@ -205,7 +205,11 @@ mod structures {
     fn structures_are_keys_and_rows_by_their_fields_names() {
         let db = Database::in_memory().expect("a database");
         let things = db.table_of::<Place, Thing>("things").expect("made");
-        let all = [(place(1, "a"), thing("pen", Some(0.5))), (place(1, "b"), thing("ink", None)), (place(2, "a"), thing("", None))];
+        let all = [
+            (place(1, "a"), thing("pen", Some(0.5))),
+            (place(1, "b"), thing("ink", None)),
+            (place(2, "a"), thing("", None)),
+        ];
         db.transact(|t| all.iter().try_for_each(|(key, value)| t.insert(&things, key, value))).expect("inserted");
         let read: Vec<_> = db.read(|t| t.range(&things, ..).collect::<Result<_>>()).expect("read");
         assert_eq!(read, all);
@@ -222,7 +226,10 @@ mod structures {
         let (first, second) = (thing("pen", Some(0.5)), thing("ink", None));
         db.transact(|t| t.insert(&things, &place(1, "a"), &first)).expect("inserted");
         // The first row stays as it was written, the second one has a column more.
-        db.connect().expect("c").execute_batch("ALTER TABLE things ADD COLUMN note text DEFAULT 'none'").expect("added");
+        db.connect()
+            .expect("c")
+            .execute_batch("ALTER TABLE things ADD COLUMN note text DEFAULT 'none'")
+            .expect("added");
         db.transact(|t| t.insert(&things, &place(1, "b"), &second)).expect("inserted");
         let same = |(label, weight, photo, sold): (&str, Option<f64>, &[u8], bool), of: &Thing| {
             (label, weight, photo, sold) == (of.label.as_str(), of.weight, of.photo.as_slice(), of.sold)

@@ -19,7 +19,7 @@ OPEN = """
     inline_check_constraint_reflection insert_from_select insert_returning intersect isolation_level json_array_indexes json_type
     legacy_unconditional_json_extract materialized_views multivalues_inserts named_constraints order_by_collation percent_schema_names
     precision_generic_float_type precision_numerics_many_significant_digits precision_numerics_retains_significant_digits
-    primary_key_constraint_reflection recursive_fk_cascade reflect_indexes_with_expressions reflect_tables_no_columns reflects_pk_names
+    primary_key_constraint_reflection recursive_fk_cascade reflect_indexes_with_expressions reflect_tables_no_columns reflect_table_options reflects_pk_names
     regexp_match regexp_replace repeated_column_foreign_keys repeated_remote_col_foreign_keys savepoints schema_create_delete schemas
     sequences sequences_optional server_defaults standalone_binds standalone_null_binds_whereclause supports_bitwise_and
     supports_bitwise_not supports_bitwise_or supports_bitwise_shift supports_bitwise_xor supports_distinct_on table_ddl_if_exists
@@ -39,6 +39,10 @@ class Requirements(SuiteRequirements):
     def get_isolation_levels(self, config):
         """The levels that the dialect takes."""
         return {"default": "READ COMMITTED", "supported": ["AUTOCOMMIT", "READ COMMITTED", "REPEATABLE READ"]}
+
+    def get_order_by_collation(self, config):
+        """One that is no other's default."""
+        return "POSIX"
 
 
 def _always(exclusion):

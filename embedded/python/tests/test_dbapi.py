@@ -129,6 +129,21 @@ def test_values_have_the_types_of_their_columns(connection):
     assert connection.execute("SELECT ?::numeric", (2**80,)).fetchone() == (2**80,)
 
 
+def test_intervals_and_times_of_a_zone(connection):
+    one = lambda sql: connection.execute(f"SELECT {sql}").fetchone()[0]
+    delta = datetime.timedelta
+    assert one("interval '1 day 02:03:04.5'") == delta(days=1, hours=2, minutes=3, seconds=4.5)
+    assert one("interval '-00:00:01'") == delta(seconds=-1)
+    assert one("interval '1 year 2 mons -3 days'") == delta(days=365 + 60 - 3)
+    assert one("interval '0'") == delta()
+    value = delta(days=-2, hours=5, microseconds=7)
+    assert connection.execute("SELECT ?::interval", (value,)).fetchone() == (value,)
+    zone = datetime.timezone(delta(hours=-3, minutes=-30))
+    assert one("time with time zone '12:34:56.5-03:30'") == datetime.time(12, 34, 56, 500_000, zone)
+    connection.execute("CREATE TABLE t (a int, b int, c int, PRIMARY KEY (c, a))")
+    assert one("indkey FROM pg_index WHERE indrelid = 't'::regclass") == [3, 1]
+
+
 def test_adapters_and_converters(connection):
     class Point:
         def __init__(self, x):

@@ -233,7 +233,10 @@ impl<'a> RowReader<'a> {
             }
             let bytes = ends.next()?;
             let decimal = || StoredDecimal::read(bytes).ok_or(RowDamage("a decimal is malformed"));
-            put(i, if *storage == Storage::Decimal { ValueRef::StoredDecimal(decimal()?) } else { ValueRef::Bytes(bytes) });
+            put(
+                i,
+                if *storage == Storage::Decimal { ValueRef::StoredDecimal(decimal()?) } else { ValueRef::Bytes(bytes) },
+            );
         }
         Ok(())
     }

@@ -67,9 +67,9 @@ use clearway_storage::store::StoreOptions;
 use clearway_storage::sync::Bell;
 use clearway_storage::wal::Wal;
 
+pub use crate::value::{Storage, Value, ValueRef};
 pub use blocking::Txn;
 pub use clearway_storage::btree::Direction;
-pub use crate::value::{Storage, Value, ValueRef};
 pub use columns::{Cell, ColumnKind, Columns, Key, KeyCell};
 pub use error::Error;
 pub use table::{Table, TableNames};

@@ -58,7 +58,7 @@ pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
     run.names.catalog.objects().map(|o| &**o).filter(move |o| is_local(o, database))
 }
 
-fn is_local(object: &Object, database: u32) -> bool {
+pub(super) fn is_local(object: &Object, database: u32) -> bool {
     match object {
         Object::Relation(r) => r.database == database,
         Object::Index(i) => i.database == database,

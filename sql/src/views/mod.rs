@@ -1,7 +1,7 @@
 //! The rows of the system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
 //!
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
-//! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
+//! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `comments` what COMMENT adds, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
 //! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
 //! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views, `progress` what long statements have done so far.
@@ -11,6 +11,7 @@ mod attributes;
 mod books;
 mod builtin;
 mod catalog;
+mod comments;
 mod configuration;
 mod constraints;
 mod deadlocks;
@@ -94,6 +95,9 @@ impl ViewRows for SystemViews {
             None => {
                 let mut rows = builtin::rows(view, sought);
                 routines::extend(view, &mut rows, run);
+                if view.name == "pg_description" {
+                    comments::append(run, sought, &mut rows);
+                }
                 rows
             }
         });

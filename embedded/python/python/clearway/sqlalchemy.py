@@ -3,6 +3,8 @@
 The language is PostgreSQL's, and so is the dialect, but for the module through which it speaks.
 """
 
+from json import dumps
+
 from sqlalchemy import pool, types
 from sqlalchemy.dialects.postgresql import base, json
 
@@ -22,28 +24,32 @@ class _Numeric(types.Numeric):
         return None if self.asdecimal else (lambda value: None if value is None else float(value))
 
 
-class _Uuid(types.Uuid):
-    render_bind_cast = True
-
-    def bind_processor(self, dialect):
-        return None if self.as_uuid else str
-
-    def result_processor(self, dialect, coltype):
-        return None if self.as_uuid else (lambda value: None if value is None else value.hex)
-
-
 class _Json(json.JSON):
     render_bind_cast = True
 
     def result_processor(self, dialect, coltype):
-        return None
+        return _again(dialect)
 
 
 class _Jsonb(json.JSONB):
     render_bind_cast = True
 
     def result_processor(self, dialect, coltype):
-        return None
+        return _again(dialect)
+
+
+def _again(dialect):
+    """The module has read the text already; a deserializer of the program's own gets it anew."""
+    loads = dialect._json_deserializer
+    return loads and (lambda value: None if value is None else loads(dumps(value)))
+
+
+class _Interval(base.INTERVAL):
+    render_bind_cast = True
+
+    @classmethod
+    def adapt_emulated_to_native(cls, interval, **options):
+        return cls(precision=interval.second_precision)
 
 
 class ClearwayDialect(base.PGDialect):
@@ -66,8 +72,9 @@ class ClearwayDialect(base.PGDialect):
         types.Date: _cast(types.Date),
         types.DateTime: _cast(types.DateTime),
         types.Time: _cast(types.Time),
-        types.Interval: _cast(base.INTERVAL),
-        types.Uuid: _Uuid,
+        types.Interval: _Interval,
+        base.INTERVAL: _Interval,
+        types.Uuid: _cast(types.Uuid),
         types.JSON: _Json,
         json.JSON: _Json,
         json.JSONB: _Jsonb,
@@ -99,8 +106,9 @@ class ClearwayDialect(base.PGDialect):
     def set_isolation_level(self, dbapi_connection, level):
         dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else level
 
-    def get_default_isolation_level(self, dbapi_connection):
-        return "READ COMMITTED"
+    def get_isolation_level(self, dbapi_connection):
+        level = dbapi_connection.isolation_level
+        return "AUTOCOMMIT" if level is None else level or "READ COMMITTED"
 
     def do_begin(self, dbapi_connection):
         if dbapi_connection.isolation_level is not None and not dbapi_connection.in_transaction:

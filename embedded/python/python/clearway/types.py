@@ -113,6 +113,44 @@ def time(micros):
     return (datetime.datetime.min + datetime.timedelta(microseconds=micros)).time()
 
 
+def time_of_zone(text):
+    """time with time zone: `12:00:00.5+02`, whose offset may have minutes and seconds."""
+    at = max(text.rfind("+"), text.rfind("-"))
+    clock, sign, offset = text[:at], text[at], [int(part) for part in text[at + 1 :].split(":")]
+    seconds = sum(part * unit for part, unit in zip(offset, (3600, 60, 1)))
+    zone = datetime.timezone(datetime.timedelta(seconds=-seconds if sign == "-" else seconds))
+    if clock.startswith("24:"):
+        return datetime.time.max.replace(tzinfo=zone)
+    hours, minutes, rest = clock.split(":")
+    whole, _, fraction = rest.partition(".")
+    return datetime.time(int(hours), int(minutes), int(whole), int(fraction.ljust(6, "0") or 0), zone)
+
+
+#: Days of the units of an interval that are no fixed time, as most drivers of PostgreSQL count them.
+DAYS = {"year": 365, "mon": 30, "day": 1}
+
+
+def interval(text):
+    """An interval in PostgreSQL's own form: `1 year 2 mons 3 days -04:05:06.5`."""
+    words = text.split()
+    total = datetime.timedelta()
+    while words:
+        word = words.pop(0)
+        if ":" in word:
+            hours, minutes, rest = word.lstrip("+-").split(":")
+            whole, _, fraction = rest.partition(".")
+            clock = datetime.timedelta(hours=int(hours), minutes=int(minutes), seconds=int(whole), microseconds=int(fraction.ljust(6, "0")))
+            total += -clock if word.startswith("-") else clock
+        else:
+            total += datetime.timedelta(days=int(word) * DAYS[words.pop(0).rstrip("s")])
+    return total
+
+
+def numbers(text):
+    """int2vector and oidvector."""
+    return [int(word) for word in text.split()]
+
+
 def moment(epoch):
     def convert(micros):
         if micros == 9223372036854775807:
@@ -164,6 +202,10 @@ def braces(text, at, convert):
 
 #: By the number of a type in pg_type.
 BY_OID = {
+    22: numbers,
+    30: numbers,
+    1186: interval,
+    1266: time_of_zone,
     1082: date,
     1083: time,
     1114: moment(EPOCH),
