@@ -39,6 +39,16 @@ INSERT INTO shop."order"(customer, price, paid, at, raw)
     SELECT n % 200 + 1, n / 7.0, n % 2 = 0, timestamptz '2024-01-01 00:00+00' + n * interval '1 minute', '\x00ff'::bytea FROM generate_series(1, 500) AS n;
 INSERT INTO shop.customer(name) VALUES (E'tab\t, line\n, quote '' and \\');
 GRANT SELECT ON shop.customer TO dump_reader;
+SET search_path = shop;
+CREATE FUNCTION taxed(p numeric, rate numeric DEFAULT 0.2) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT AS 'SELECT p * (1 + rate)';
+CREATE FUNCTION of_customer(c int) RETURNS SETOF "order" LANGUAGE sql STABLE SECURITY DEFINER SET search_path = shop AS 'SELECT * FROM "order" WHERE customer = c';
+CREATE FUNCTION open_count() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM shop.a_open; END;
+CREATE PROCEDURE pay(n bigint) LANGUAGE sql AS 'UPDATE shop."order" SET paid = true WHERE id = n';
+REVOKE EXECUTE ON FUNCTION taxed FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION taxed TO dump_reader;
+CREATE VIEW a_taxed AS SELECT id, taxed(price) AS total FROM "order";
+CREATE TABLE rate(id int, rate numeric DEFAULT taxed(1, 0.5), CHECK (taxed(rate) > 0));
+CREATE INDEX by_tax ON "order" (taxed(price, 0.1));
 SQL
 dump original >"$scratch/original.sql"
 [ -s "$scratch/original.sql" ] && ! [ -s "$scratch/errors" ]
@@ -56,5 +66,10 @@ for form in c d; do
     cmp -s <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/original.sql") <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/script.$form")
     verdict $? "in the form $form, through pg_restore"
 done
+psql -X -q -d postgres -c 'CREATE DATABASE restored'
+psql -X -q -v ON_ERROR_STOP=1 -d restored -f "$scratch/original.sql" >"$scratch/restored.log" 2>&1
+grep ERROR "$scratch/restored.log"
+[ "$(psql -X -At -d restored -c "SELECT shop.open_count(), (SELECT sum(total) > 0 FROM shop.a_taxed)")" = '250|t' ]
+verdict $? "restored: functions, and what calls them"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

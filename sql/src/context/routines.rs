@@ -5,13 +5,16 @@
 //! - RTN-1: calls within calls are counted: [`DEPTH_MAX`] of them at most.
 
 use super::core::Core;
+use super::names::{CatalogNames, quote};
 use super::types::schema_name;
 use crate::error::{Result, SqlError, code};
+use crate::syntax::lexer::{Tok, tokens};
 use crate::types::datum::RowShape;
 use crate::types::routine::{Input, Routines, Signature};
 use crate::types::{Datum, Oid, SqlType, oid};
 use clearway_engine::catalog::{ArgumentMode, Catalog, Object, Routine, RoutineKind, Volatility};
 use clearway_txn::mvcc::book::View;
+use clearway_values::builtin::procs_named;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -113,6 +116,45 @@ pub fn letter(volatility: Volatility) -> char {
         Volatility::Stable => 's',
         Volatility::Volatile => 'v',
     }
+}
+
+/// A stored text as a session with another search path must read it: calls of functions that its path does not lead to have their schema.
+/// `definition`: the schemas in which the names of the text are looked for.
+pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String {
+    let catalog = &names.catalog;
+    if !catalog.has_routines() {
+        return text.to_owned();
+    }
+    let Ok(list) = tokens(text) else { return text.to_owned() };
+    let has = |schema: &Oid, name: &str| catalog.routines_in(*schema, name).next().is_some();
+    let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, pair) in list.windows(2).enumerate() {
+        let (Tok::Word(name) | Tok::Quoted(name)) = &pair[0].kind else { continue };
+        let after_dot = at > 0 && list[at - 1].kind == Tok::Punct(b'.');
+        if pair[1].kind != Tok::Punct(b'(') || after_dot || !procs_named(name).is_empty() {
+            continue;
+        }
+        let Some(schema) = definition.iter().find(|schema| has(schema, name)) else { continue };
+        let mut path = names.path.iter().filter_map(|s| Some(catalog.schema(names.database, s)?.oid));
+        if path.find(|schema| has(schema, name)) == Some(*schema) {
+            continue;
+        }
+        let start = pair[0].start as usize;
+        out.push_str(text.get(copied..start).unwrap_or_default());
+        out.push_str(&format!("{}.", quote(&schema_name(catalog, *schema).unwrap_or_default())));
+        copied = start;
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    out
+}
+
+/// The same for a text of a relation's definition.
+pub fn qualified_of(names: &CatalogNames, relation: Oid, text: &str) -> String {
+    let Some(r) = names.catalog.relation(relation) else { return text.to_owned() };
+    let columns = r.columns.iter().filter_map(|c| c.path.as_deref());
+    let paths = columns.chain(r.checks.iter().filter_map(|c| c.path.as_deref())).flatten().copied();
+    let definition: Vec<Oid> = paths.chain([r.schema]).collect();
+    qualified(names, &definition, text)
 }
 
 /// A call.

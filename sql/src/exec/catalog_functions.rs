@@ -3,6 +3,7 @@
 
 use super::Cx;
 use crate::context::names::{own_path, quote};
+use crate::context::routines::qualified;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Updatable;
 use crate::types::datum::Array;
@@ -190,7 +191,9 @@ impl Cx<'_> {
                 let Some(r) = catalog.relation(relation).filter(|r| r.query.is_some()) else { return Datum::Null };
                 let path = self.run.names.path.clone();
                 let present = self.with_planner(&catalog, |planner| planner.present_text(r, &path)).ok();
-                return Datum::text(format!(" {};", present.as_deref().or(r.query.as_deref()).unwrap_or_default()));
+                let text = present.as_deref().or(r.query.as_deref()).unwrap_or_default();
+                let path = r.meaning.as_ref().and_then(|meaning| meaning.path.clone()).unwrap_or_default();
+                return Datum::text(format!(" {};", qualified(&self.run.names, &path, text)));
             }
         };
         query.map_or(Datum::Null, |q| Datum::text(format!(" {};", q.trim().trim_end_matches(';').trim_end())))

@@ -6,6 +6,7 @@ use crate::context::errors::from_engine;
 use crate::context::interrupt::Reason;
 use crate::context::names::own_path;
 use crate::context::privileges::{self, Judge};
+use crate::context::routines::qualified_of;
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
@@ -251,7 +252,7 @@ impl Cx<'_> {
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)?),
             F::ReloadConf => Datum::Bool(self.reload().await?),
             F::GetExprPretty => self.pretty_expression(args),
-            F::GetExpr => args.into_iter().next().unwrap_or(Datum::Null),
+            F::GetExpr => self.expression_of(&args),
             F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
             F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(int(&args, 0) as u32),
             F::TableIsVisible => self.table_is_visible(int(&args, 0) as u32),
@@ -279,7 +280,15 @@ impl Cx<'_> {
         let wants_few = args.get(2).and_then(Datum::as_bool) == Some(true);
         let text = args.first().and_then(Datum::as_str).filter(|_| wants_few);
         let found = text.and_then(|text| self.run.views.pretty_condition(text, int(&args, 1) as u32, self.run));
-        found.map_or_else(|| args.into_iter().next().unwrap_or(Datum::Null), Datum::text)
+        found.map_or_else(|| self.expression_of(&args), Datum::text)
+    }
+
+    /// A text of a relation's definition, as the session's path has it.
+    fn expression_of(self, args: &[Datum]) -> Datum {
+        match args.first().and_then(Datum::as_str) {
+            Some(text) => Datum::text(qualified_of(&self.run.names, int(args, 1) as u32, text)),
+            None => Datum::Null,
+        }
     }
 
     /// pg_get_indexdef: the whole statement, or one column.

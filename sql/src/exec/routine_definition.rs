@@ -2,6 +2,7 @@
 
 use super::Cx;
 use crate::context::names::quote;
+use crate::context::routines::qualified;
 use crate::context::settings::list_items;
 use crate::types::text::Names;
 use crate::types::{Datum, Oid, format_type};
@@ -107,7 +108,7 @@ impl Cx<'_> {
             out += &format!(" SET {} TO {value}\n", quote(name));
         }
         match r.atomic {
-            true => out += &r.body,
+            true => out += &qualified(&self.run.names, r.path.as_deref().unwrap_or_default(), &r.body),
             false => out += &format!("AS {}", quoted_body(r)),
         }
         out.push('\n');
@@ -117,6 +118,7 @@ impl Cx<'_> {
     /// The body of the standard; NULL for a routine whose body is a string.
     pub(super) fn routine_body(self, oid: Oid) -> Datum {
         let found = self.run.names.catalog.routine(oid).filter(|r| r.atomic);
-        found.map_or(Datum::Null, |r| Datum::text(r.body.as_str()))
+        let shown = |r: &Routine| qualified(&self.run.names, r.path.as_deref().unwrap_or_default(), &r.body);
+        found.map_or(Datum::Null, |r| Datum::text(shown(r)))
     }
 }

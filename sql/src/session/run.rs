@@ -40,8 +40,9 @@ pub struct Cached {
     path_changes: u64,
     /// The number of the change that the session's role goes back to.
     role_changes: u64,
-    /// The session's role.
+    /// The session's role, and whether policies hide rows or refuse the statement.
     role: Option<Oid>,
+    row_security: bool,
     /// The session's role may do what the plan does.
     permitted: bool,
     /// The state of the statistics by which it was made; none: it would be the same by any others.
@@ -229,6 +230,7 @@ fn plan_or_locks(
             path_changes,
             role_changes,
             role,
+            row_security,
             permitted,
             generation,
             point: Point::of(&plan, core.database).filter(|_| permitted),
@@ -280,7 +282,8 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
     };
     let (path_changes, same_role) = {
         let settings = core.settings.lock();
-        let same_role = settings.role_changes == cached.role_changes || settings.current_role() == cached.role;
+        let same_role = settings.role_changes == cached.role_changes
+            || (settings.current_role(), settings.row_security) == (cached.role, cached.row_security);
         (settings.path_changes, same_role)
     };
     let same_figures = cached.generation.is_none_or(|g| g == core.db.statistics().generation());

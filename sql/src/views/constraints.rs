@@ -2,6 +2,7 @@
 
 use super::{SoughtOf, ViewOf, opt, text};
 use crate::context::names::quote;
+use crate::context::routines::qualified_of;
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
@@ -313,7 +314,8 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
         }
         for (i, c) in r.checks.iter().enumerate() {
             if check_oid(r, i) == oid {
-                return Some(format!("CHECK ({}){}", c.condition, not_valid(c.validated)));
+                let condition = qualified_of(&run.names, r.oid, &c.condition);
+                return Some(format!("CHECK ({condition}){}", not_valid(c.validated)));
             }
         }
     }

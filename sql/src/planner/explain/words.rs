@@ -278,7 +278,11 @@ fn host(function: HostFunction, mut args: Vec<String>) -> String {
             Some(s) => {
                 // Behind the arguments of a polymorphic function stand their types.
                 args.truncate(s.inputs.len());
-                crate::context::names::quote(&s.name)
+                let name = crate::context::names::quote(&s.name);
+                match crate::types::routine::is_visible(&s) {
+                    true => name,
+                    false => format!("{}.{name}", crate::context::names::quote(&s.schema)),
+                }
             }
             None => "function".to_owned(),
         },

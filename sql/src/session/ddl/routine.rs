@@ -164,6 +164,10 @@ impl Ddl<'_> {
             Some(RoutineBody::Text(_, Some(_))) => return Err(wrong("only one AS item needed for language \"sql\"")),
             Some(RoutineBody::Text(text, None)) => r.body.clone_from(text),
             Some(RoutineBody::Atomic(text)) => {
+                if r.inputs().any(|a| is_polymorphic(a.type_oid)) {
+                    let message = "SQL function with unquoted function body cannot have polymorphic arguments";
+                    return Err(wrong(message));
+                }
                 r.body.clone_from(text);
                 r.atomic = true;
             }
