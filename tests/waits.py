@@ -48,6 +48,12 @@ def psql(sql, app="viewer"):
     return (ran.stdout + ran.stderr).strip()
 
 
+def configure(what):
+    """ALTER SYSTEM, put in force; it stays over restarts."""
+    told = psql(f"alter system {what}"), psql("select pg_reload_conf()")
+    check(f"ALTER SYSTEM {what}", told == ("ALTER SYSTEM", "t"), told)
+
+
 class Session:
     """A psql that is told line by line."""
 
@@ -87,6 +93,9 @@ def waiting(app):
     until(f"select count(*) from pg_stat_activity where application_name = '{app}' and wait_event_type = 'Lock'", "1")
 
 
+planted_ms = {}
+
+
 def chain():
     """Five sessions; each waits for the one before: a row, a table, an advisory lock, another row."""
     psql("create table t (id int primary key, v int); insert into t values (1, 0), (2, 0); create table u (id int)")
@@ -98,9 +107,12 @@ def chain():
         session.run(sql)
     for n in range(4):
         sessions[0].run(f"select 'later {n}'")
+    told, seen = {}, {}
     for session, sql in zip(sessions[1:], want):
+        told[session.app] = time.monotonic()
         session.tell(sql)
         waiting(session.app)
+        seen[session.app] = time.monotonic()
     tree = psql("select depth, blocks, application_name, coalesce(taken_by, '-'), coalesce(taken_ago, 0), coalesce(key, '-') from clearway_lock_tree order by depth")
     check("a chain of five, live", tree.splitlines() == [
         "0|4|link 0|update t set v = 1 where id = 1|4|(id)=(1)",
@@ -111,10 +123,21 @@ def chain():
     # The log hears of waits of a second.
     while logged().count("still waiting for") < 4:
         time.sleep(0.05)
-    for session in sessions:
+    for before, session in zip([None, *sessions], sessions):
+        if before:
+            least = committed - seen[session.app]
+        committed = time.monotonic()
         session.tell("commit")
         session.end()
+        if before:
+            planted_ms[session.app] = 1e3 * least, 1e3 * (time.monotonic() - told[session.app])
     psql("drop table u")
+
+
+def durations_fit():
+    """Each wait of the chain was no shorter than it was certainly there, and no longer than from its statement to the answer; within 5 %."""
+    found = dict(line.split("|") for line in psql("select application_name, total_ms from clearway_lock_waits where application_name like 'link %'").splitlines())
+    return all(app in found and 0.95 * least <= float(found[app]) <= 1.05 * most for app, (least, most) in planted_ms.items()), (planted_ms, found)
 
 
 LINKS = ("select application_name, outcome, depth, root_application, root_taken_by, root_taken_ago, root_state from clearway_lock_waits"
@@ -144,6 +167,7 @@ server = start()
 chain()
 links = psql(LINKS)
 check("a chain of five, afterwards", links.splitlines() == WANTED, links)
+check("how long each of the chain waited, within 5 %", *durations_fit())
 log = logged()
 check("the log tells of long waits as PostgreSQL does",
       re.search(r"process \d+ still waiting for ShareLock on transaction \d+ after 1\d{3}\.\d{3} ms", log)
@@ -201,9 +225,13 @@ time.sleep(4)
 process, elapsed, cpu, lines, unaccounted = (now - before for now, before in zip(crowds_time(), first))
 check("the crowd's time is divided: processor, the line for it, and less than 5 % that is unaccounted",
       abs(unaccounted) < 0.05 * elapsed and lines > 0.5 * elapsed and abs(cpu - process) < 0.15 * process, (process, elapsed, cpu, lines, unaccounted))
+OF_LINE = ("select round(sum(weight) filter (where wait_event in ('ProcessorTurn', 'RunQueue'))), round(sum(weight)) from clearway_session_history"
+           " where application_name = 'crowd'")
 psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crowd'")
 for one in crowd:
     one.wait()
+sampled = psql(OF_LINE)
+check("samples saw the crowd stand in line for a processor", sampled and float(sampled.split("|")[0]) > 0.5 * float(sampled.split("|")[1]), sampled)
 tasks = psql("select string_agg(backend_type, ' ' order by backend_type) from pg_stat_activity where backend_type in ('walwriter', 'background writer', 'checkpointer')")
 check("background tasks are rows", tasks == "background writer checkpointer walwriter", tasks)
 # A loop that asks row by row, a condition without an index, tags of a framework; how tables were used.
@@ -219,6 +247,28 @@ check("N+1, a missing index and tags by digest", shown == WORK, shown)
 OF_TABLE = "select seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, n_tup_ins, n_live_tup from pg_stat_user_tables where relname = 'big'"
 shown = psql(OF_TABLE)
 check("how a table was used", shown == "1|5000|240|240|5000|5000", shown)
+# A flood: of statements, each counted; and of waits for one row, which fold, and whose time is that of the digest's lock waits.
+def flood(app, clients, script):
+    open(f"{scratch}/flood.sql", "w").write(script)
+    subprocess.run(["pgbench", "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-c", str(clients), "-j", "2", "-t", "200", "-f", f"{scratch}/flood.sql",
+                    "postgres"], check=True, capture_output=True, env=os.environ | {"PGAPPNAME": app})
+
+
+flood("flooder", 4, "\\set id random(1, 5000)\nselect v from big where id = :id;\n")
+OF_FLOOD = "select application_name, calls from clearway_statements where query like 'select v from big%' and calls > 1"
+shown = psql(OF_FLOOD)
+check("a flood of statements is that of its application", shown == "flooder|800", shown)
+configure("set lock_history_min = '0us'")
+psql("create table hot (id int primary key, v int); insert into hot values (1, 0)")
+flood("crush", 12, "update hot set v = v + 1 where id = 1;\n")
+# Whoever is woken stands in line for a processor before it goes on: the history has that within the wait, a digest apart.
+OF_CRUSH = ("select s.waits, h.waits = s.waits, h.ms between 0.95 * s.ms and 1.05 * (s.ms + s.queue_ms), h.lines < 400 and h.objects = 1 and h.takers = 1 from"
+            " (select sum(waits) filter (where wait_event_type = 'Lock') waits, sum(total_ms) filter (where wait_event_type = 'Lock') ms,"
+            "  coalesce(sum(total_ms) filter (where wait_event = 'RunQueue'), 0) queue_ms from clearway_statement_waits where application_name = 'crush') s,"
+            " (select sum(waits) waits, sum(total_ms) ms, count(*) lines, count(distinct object) objects, count(distinct taken_by) takers from clearway_lock_waits"
+            "  where application_name = 'crush') h")
+crush = psql(OF_CRUSH)
+check("a flood of waits folds, names its row and the statement, and adds up", crush.endswith("|t|t|t"), crush + "\n" + psql("select wait_event, waits, total_ms from clearway_statement_waits where application_name = 'crush'") + "\n" + psql("select waits, total_ms, object, key, taken_by from clearway_lock_waits where application_name = 'crush' limit 20"))
 # Long statements say what they have done so far: a copy whose client rests, an index that waits for a writer, a table that is counted.
 psql("create table intake (id int primary key, v text)")
 OF_COPY = ("select command || ' ' || type || ' ' || (tuples_processed between 1000 and 20000 and bytes_processed > 10000) from pg_stat_progress_copy"
@@ -251,14 +301,33 @@ for one in (copier, writer, builder):
 shown = psql("select deadlocks, sessions > 50, active_time > 0, idle_in_transaction_time > 0 from pg_stat_database where datname = 'postgres'")
 check("what a database has done", shown == "3|t|t|t", shown)
 before = psql("select count(*), sum(found_in_us) from clearway_deadlocks")
+# What was there before the restart is there after it; totals of waits may only have grown.
+SAME = [OF_FLOOD, OF_CRUSH, OF_LINE, "select wait_event, waits, total_ms from clearway_statement_waits where application_name = 'crowd' order by 1"]
+GROWN = ("select 'wait ' || wait_event, waits, total_ms, max_ms from clearway_waits where wait_event_type in ('Lock', 'IO', 'Scheduler') union all"
+         " select 'latch ' || name, waits, spin_ms + park_ms, max_ms from clearway_latches where waits > 0")
+
+
+def totals():
+    return {name: [float(figure) for figure in figures] for name, *figures in (line.split("|") for line in psql(GROWN).splitlines())}
+
+
+same, grown = [psql(sql) for sql in SAME], totals()
 stop(server)
 server = start()
+for sql, was in zip(SAME, same):
+    shown = psql(sql)
+    check(f"after a restart: {sql[:60]}", shown == was, f"{was}\n{shown}")
+now = totals()
+check("totals of waits and latches go on after a restart", "wait tuple" in grown and any(name.startswith("latch ") for name in grown)
+      and all(name in now and all(a >= b - 0.001 for a, b in zip(now[name], figures)) for name, figures in grown.items()), f"{grown}\n{now}")
+check("how long each of the chain waited, after a restart", *durations_fit())
+configure("reset lock_history_min")
 lists = psql(LISTS)
 check("statements after a restart", lists == "3|0|3\n1|1|0", lists)
 shown = psql(OF_WORK)
 check("N+1, a missing index and tags after a restart", shown == WORK, shown)
 shown = psql(OF_TABLE)
-check("how a table was used, after a restart", shown == "1|5000|240|240|5000|5000", shown)
+check("how a table was used, after a restart", shown == "1|5000|1040|1040|5000|5000", shown)
 shown = psql("select count(distinct application_name) from clearway_session_history where application_name like 'link %'")
 check("samples after a restart", shown == "4", shown)
 links = psql(LINKS)
@@ -400,6 +469,22 @@ shown = psql("explain (analyze, waits, costs off, timing off) update slow set v 
 slept = re.search(r"Waits: Timeout PgSleep (\d+\.\d+) ms in 1", shown)
 check("EXPLAIN (ANALYZE, WAITS) names what a statement waits for", slept and 199 <= float(slept[1]) + float(re.findall(r"Run Queue Time: (\d+\.\d+) ms", shown)[1])
       and all(re.search(rf"{name} Time: -?\d+\.\d+ ms", shown) for name in ("CPU", "Run Queue", "Wait", "Unaccounted")), shown)
+shown = [psql(SYNCS), psql(DURABLE)]
+configure("set recorders = 'time, latches'")
+stop(server)
+server = start()
+now = [psql(SYNCS), psql(DURABLE)]
+check("the slow disk after a restart", float(now[0].split("|")[1]) >= float(shown[0].split("|")[1]) > 1e3 and all(abs(float(a) - float(b)) < 0.01 for a, b in zip(now[1].split("|"), shown[1].split("|"))), f"{shown}\n{now}")
+# Recorders that are switched off record nothing; the others do. Latches say who has them.
+psql("select 'unseen' from slow", "unseen")
+shown = psql("select count(*) from clearway_statements where application_name = 'unseen'; select count(*) > 0 from clearway_latches where longest_hold_ms > 0 and holds > 0;"
+             " select bool_and(elapsed_ms > 0) from clearway_time where scope in ('server', 'session');"
+             " select enabled from performance_schema.setup_consumers where name = 'statements_digest'")
+check("recorders are switched", shown == "0\nt\nt\nNO", shown)
+configure("set recorders = 'statements'")
+psql("select 'seen' from slow", "seen")
+shown = psql("select calls from clearway_statements where application_name = 'seen'; select count(*) from clearway_time where scope = 'session' and elapsed_ms > 0")
+check("and switched again while the server runs", shown == "1\n0", shown)
 stop(server)
 shutil.rmtree(scratch)
 print(f"{passed} passed, {failed} failed")

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clearway_base::sync::{
     Class, Closed, Condvar, Latch, LsnWaiters, Mutex, RwLock, TimedOut, WaitQueue, assert_no_latches, block_on,
-    classes, latches_held, pause, sleep, spawn_thread, timeout, track_holders,
+    classes, latches_held, pause, restore_classes, sleep, spawn_thread, timeout, track_holders,
 };
 use clearway_base::waits::{Object, Wait, WaitEvent, books_of, in_wait, now_ns, totals};
 
@@ -204,6 +204,16 @@ fn slow_paths_report_spin_and_park_apart_and_name_the_holder() {
     let class = classes().into_iter().find(|class| class.name == "test/slow").unwrap();
     assert!(class.holder.is_some_and(|holder| holder.site.contains("tests/sync.rs")));
     drop(held);
+    let class = classes().into_iter().find(|class| class.name == "test/slow").unwrap();
+    assert!(class.holds >= 2 && class.hold_max_ns >= 20_000_000, "{class:?}");
+    restore_classes(vec![
+        ("test/slow".to_owned(), [1, 2, 3, 4, u64::MAX, 6, 7]),
+        ("test/of an earlier process".to_owned(), [1, 0, 0, 0, 5, 0, 0]),
+    ]);
+    let restored = classes().into_iter().find(|class| class.name == "test/slow").unwrap();
+    assert_eq!((restored.slow, restored.parks, restored.max_ns), (class.slow + 1, class.parks + 2, u64::MAX));
+    assert_eq!((restored.holds, restored.hold_max_ns), (class.holds + 6, class.hold_max_ns));
+    assert!(classes().iter().any(|class| class.name == "test/of an earlier process" && class.slow == 1));
     track_holders(false);
 }
 

@@ -175,6 +175,7 @@ pub const PAGES: &[Page] = &[
         examples: &[
             ("watch", "the server of this machine, at http://127.0.0.1:9187"),
             ("watch postgresql://monitor@db.example.org/postgres", "somebody's PostgreSQL"),
+            ("watch mysql://monitor@db.example.org/mysql", "somebody's MariaDB"),
         ],
     },
     Page {
@@ -230,10 +231,10 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "lab",
         summary: "the contention lab: the same scenario against several servers",
-        forms: &["lab list", "lab run NAME", "lab --help"],
+        forms: &["lab list", "lab run NAME", "lab books", "lab --help"],
         about: "It runs the program clearway-lab, which is built beside this one (cargo build --release -p clearway-lab).",
         options: &[],
-        words: &["list", "run"],
+        words: &["list", "run", "books"],
         examples: &[("lab list", "the scenarios"), ("lab run hot-row", "one of them")],
     },
     Page {

@@ -4,7 +4,7 @@ use crate::metrics::Metrics;
 use crate::options::Entry;
 use crate::panels;
 use crate::sample::{self, History};
-use crate::source::{Kind, Source, told};
+use crate::source::{Kind, Source};
 use crate::visitors::{Denied, Visitor, Visitors};
 use clearway_base::waits::wall_us;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -236,7 +236,7 @@ impl Site {
         let errors: Vec<Value> =
             self.metrics.errors().into_iter().map(|(query, error)| json!({"query": query, "error": error})).collect();
         json!({"server": self.source.place(), "version": seen.version, "connected": seen.connected, "error": seen.error,
-            "kind": match seen.kind { Some(Kind::Clearway) => "clearway", Some(Kind::PostgreSql) => "postgresql", None => "" },
+            "kind": seen.kind.map_or("", Kind::name),
             "role": visitor.role, "may_log_in": self.visitors.entry() == Entry::Login, "query_errors": errors, "second": self.history.second(at_us)})
     }
 
@@ -248,8 +248,8 @@ impl Site {
             Some(Ok(sql)) => sql,
         };
         let asked = match self.visitors.connect(visitor).await {
-            Ok(client) => panels::ask(&client, &sql).await,
-            Err(error) => Err(told(&error)),
+            Ok(mut link) => panels::ask(&mut link, &sql).await,
+            Err(error) => Err(error.text),
         };
         match asked {
             Ok(table) => json_of(&table),
@@ -265,11 +265,11 @@ impl Site {
         let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else {
             return refused(StatusCode::BAD_REQUEST, "which session? ?pid=NUMBER");
         };
-        let client = match self.visitors.connect(visitor).await {
-            Ok(client) => client,
-            Err(error) => return refused(StatusCode::BAD_GATEWAY, told(&error)),
+        let mut link = match self.visitors.connect(visitor).await {
+            Ok(link) => link,
+            Err(error) => return refused(StatusCode::BAD_GATEWAY, error.text),
         };
-        match sample::end(&client, pid).await {
+        match sample::end(&mut link, pid).await {
             Ok(Some(state)) => json_of(&json!({"done": true, "state": state})),
             Ok(None) => refused(StatusCode::OK, format!("session {pid} has ended already")),
             Err(error) => refused(StatusCode::OK, error),

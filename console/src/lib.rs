@@ -1,10 +1,10 @@
 //! The console: who waits for whom, on a page and as metrics.
 //!
-//! It is a client. It attaches to a server that speaks PostgreSQL's protocol (Clearway, PostgreSQL 13 and later), reads that server's
-//! views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
+//! It is a client. It attaches to a server that speaks PostgreSQL's protocol (Clearway, PostgreSQL 13 and later) or MySQL's (MariaDB 10.6
+//! and later with performance_schema = ON; MySQL 8, which nobody has tried), reads that server's views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
 //!
 //! # Structure
-//! `options` (what is asked for, and why it can't be done), `source` (the connection to the watched server), `sample` (what each second looked
+//! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `source` (the watched server), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
 //! like, for an hour), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
 //! reads), `panels` (the page's tables and their SQL), `schema` (what the data says of columns and keys), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
 //! terminal).
@@ -19,7 +19,9 @@
 
 pub mod custom;
 mod http;
+mod link;
 mod metrics;
+mod mysql;
 mod options;
 mod panels;
 mod sample;

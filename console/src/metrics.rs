@@ -5,13 +5,13 @@
 use crate::custom::{Query, Usage, parse};
 use crate::options::Queries;
 use crate::sample::History;
-use crate::source::{Kind, Source, told};
+use crate::link::Table;
+use crate::source::{Kind, Source};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::now_ns;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
-use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// The classes of waits that active sessions have, and none.
 const CLASSES: [&str; 7] = ["CPU", "Lock", "LWLock", "IO", "Scheduler", "IPC", "Timeout"];
@@ -23,6 +23,7 @@ fn built_in(kind: Kind) -> Vec<Query> {
     let (name, text) = match kind {
         Kind::Clearway => ("clearway.yaml", include_str!("queries/clearway.yaml")),
         Kind::PostgreSql => ("postgresql.yaml", include_str!("queries/postgresql.yaml")),
+        Kind::MariaDb | Kind::MySql => ("mysql.yaml", include_str!("queries/mysql.yaml")),
     };
     parse(name, text).unwrap_or_default()
 }
@@ -168,13 +169,19 @@ fn label(name: &str, value: &str) -> String {
 /// Runs all queries at the interval until the process ends.
 pub(crate) async fn run(source: &Source, metrics: &Metrics, interval: Duration) {
     loop {
-        let (client, kind) = source.attach().await;
-        let mut queries = Vec::new();
-        while !client.is_closed() {
+        let (mut link, kind) = source.attach().await;
+        let (mut queries, mut is_there) = (Vec::new(), true);
+        while is_there {
             queries = metrics.queries(kind, queries);
             for query in &queries {
                 let began = now_ns();
-                let ran = values(&client, query).await;
+                let ran = match link.table(&query.sql, SERIES_MAX + 1).await {
+                    Ok(table) => values(&table, query),
+                    Err(error) => {
+                        is_there &= error.code.is_some_and(|code| !code.starts_with("57P"));
+                        Err(error.text)
+                    }
+                };
                 let mut outcomes = metrics.outcomes.lock();
                 let outcome = outcomes.entry(query.name.clone()).or_default();
                 outcome.seconds = now_ns().saturating_sub(began) as f64 / 1e9;
@@ -193,23 +200,24 @@ pub(crate) async fn run(source: &Source, metrics: &Metrics, interval: Duration) 
     }
 }
 
-async fn values(client: &Client, query: &Query) -> Result<Vec<Family>, String> {
-    let messages = client.simple_query(&query.sql).await.map_err(|error| told(&error))?;
-    let rows: Vec<_> =
-        messages.iter().filter_map(|m| if let SimpleQueryMessage::Row(row) = m { Some(row) } else { None }).collect();
+fn values(table: &Table, query: &Query) -> Result<Vec<Family>, String> {
+    let rows = &table.rows;
     if rows.len() > SERIES_MAX {
-        return Err(format!("{} rows are more than the {SERIES_MAX} that one query may give", rows.len()));
+        return Err(format!("more rows than the {SERIES_MAX} that one query may give"));
     }
-    let Some(first) = rows.first() else { return Ok(Vec::new()) };
-    let place = |name: &str| first.columns().iter().position(|c| c.name().eq_ignore_ascii_case(name));
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let place = |name: &str| table.columns.iter().position(|column| column.eq_ignore_ascii_case(name));
+    let field = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten();
     let mut places = Vec::new();
     for column in &query.columns {
         let at = place(&column.name).ok_or_else(|| format!("the query gives no column \"{}\"", column.name))?;
         places.push((column, at));
     }
-    let labels = |row: &tokio_postgres::SimpleQueryRow| {
+    let labels = |row: &[Option<String>]| {
         let labels = places.iter().filter(|(column, _)| column.usage == Usage::Label);
-        labels.map(|(column, at)| label(&column.name, row.get(*at).unwrap_or(""))).collect::<Vec<_>>().join(",")
+        labels.map(|(column, at)| label(&column.name, &field(row, *at).unwrap_or_default())).collect::<Vec<_>>().join(",")
     };
     // Prometheus refuses a page on which one series has two values.
     let mut known = HashSet::new();
@@ -219,13 +227,13 @@ async fn values(client: &Client, query: &Query) -> Result<Vec<Family>, String> {
     let mut families = Vec::new();
     for (column, at) in &places {
         let mut series = Vec::new();
-        for row in &rows {
-            let Some(text) = row.get(*at) else { continue };
+        for row in rows {
+            let Some(text) = field(row, *at) else { continue };
             let value = match &column.usage {
                 Usage::Label | Usage::Discard => break,
-                Usage::Mapped(numbers) => numbers.get(text).copied().unwrap_or(f64::NAN),
+                Usage::Mapped(numbers) => numbers.get(&text).copied().unwrap_or(f64::NAN),
                 Usage::Gauge | Usage::Counter => {
-                    number(text).ok_or_else(|| format!("column \"{}\": \"{text}\" is no number", column.name))?
+                    number(&text).ok_or_else(|| format!("column \"{}\": \"{text}\" is no number", column.name))?
                 }
             };
             series.push((labels(row), value));
@@ -252,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_queries_that_come_along_are_read() {
-        for kind in [Kind::Clearway, Kind::PostgreSql] {
+        for kind in [Kind::Clearway, Kind::PostgreSql, Kind::MariaDb, Kind::MySql] {
             assert!(!built_in(kind).is_empty(), "{kind:?}");
         }
     }

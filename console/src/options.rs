@@ -71,6 +71,9 @@ pub enum WatchError {
     /// The URL.
     #[error("the server's URL: {0}")]
     Url(tokio_postgres::Error),
+    /// A URL of MySQL's.
+    #[error("the server's URL: expected mysql://USER@HOST:PORT/DATABASE")]
+    MySqlUrl,
     /// The address can't be listened at.
     #[error("could not listen at {0}: {1}")]
     Listen(SocketAddr, std::io::Error),

@@ -1,8 +1,9 @@
 //! The tables of the page: for each its SQL, which the page shows beside the answer.
 
-use crate::source::{Kind, told};
+use crate::link::Link;
+use crate::mysql::{status, tables as mysql};
+use crate::source::Kind;
 use serde_json::{Value, json};
-use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// Rows that a table may have at most.
 const ROWS_MAX: usize = 1000;
@@ -12,6 +13,8 @@ pub(crate) struct Panel {
     pub(crate) name: &'static str,
     clearway: Sql,
     postgresql: Sql,
+    /// MariaDB's and MySQL's.
+    mysql: Sql,
 }
 
 /// What a table is read with.
@@ -26,15 +29,16 @@ use Sql::{Missing, Query};
 
 /// All tables.
 pub(crate) static PANELS: &[Panel] = &[
-    Panel { name: "statements", clearway: Query(STATEMENTS), postgresql: Query(STATEMENTS_POSTGRESQL) },
-    Panel { name: "transactions", clearway: Query(TRANSACTIONS), postgresql: Query(TRANSACTIONS_POSTGRESQL) },
-    Panel { name: "findings", clearway: Query(FINDINGS), postgresql: Query(FINDINGS_POSTGRESQL) },
+    Panel { name: "statements", clearway: Query(STATEMENTS), postgresql: Query(STATEMENTS_POSTGRESQL), mysql: Query(mysql::STATEMENTS) },
+    Panel { name: "transactions", clearway: Query(TRANSACTIONS), postgresql: Query(TRANSACTIONS_POSTGRESQL), mysql: Query(mysql::TRANSACTIONS) },
+    Panel { name: "findings", clearway: Query(FINDINGS), postgresql: Query(FINDINGS_POSTGRESQL), mysql: Query(mysql::FINDINGS) },
     Panel {
         name: "deadlocks",
         clearway: Query(DEADLOCKS),
         postgresql: Missing(
             "PostgreSQL counts deadlocks (pg_stat_database) and writes them to its log; it has no table of them.",
         ),
+        mysql: Query(mysql::DEADLOCKS),
     },
     Panel {
         name: "lock_waits",
@@ -42,23 +46,27 @@ pub(crate) static PANELS: &[Panel] = &[
         postgresql: Missing(
             "PostgreSQL keeps no history of waits for locks; the chart above holds what was sampled since the console began.",
         ),
+        mysql: Missing(mysql::NO_LOCK_HISTORY),
     },
     Panel {
         name: "waits",
         clearway: Query(WAITS),
         postgresql: Missing("PostgreSQL does not measure its waits; the chart above counts sampled seconds."),
+        mysql: Query(mysql::WAITS),
     },
     Panel {
         name: "latches",
         clearway: Query(LATCHES),
         postgresql: Missing("PostgreSQL does not record its latches' waits."),
+        mysql: Query(mysql::LATCHES),
     },
-    Panel { name: "tables", clearway: Query(TABLES), postgresql: Query(TABLES) },
-    Panel { name: "indexes", clearway: Query(INDEXES), postgresql: Query(INDEXES) },
+    Panel { name: "tables", clearway: Query(TABLES), postgresql: Query(TABLES), mysql: Query(mysql::TABLES) },
+    Panel { name: "indexes", clearway: Query(INDEXES), postgresql: Query(INDEXES), mysql: Query(mysql::INDEXES) },
     Panel {
         name: "files",
         clearway: Query(FILES),
         postgresql: Missing("PostgreSQL 15 does not count its I/O by kind of file."),
+        mysql: Query(mysql::FILES),
     },
 ];
 
@@ -168,6 +176,7 @@ pub(crate) fn schema_findings(kind: Kind) -> &'static str {
     match kind {
         Kind::Clearway => FINDINGS_OF_SCHEMA,
         Kind::PostgreSql => schema_findings!(),
+        Kind::MariaDb | Kind::MySql => mysql::FINDINGS,
     }
 }
 
@@ -207,6 +216,7 @@ pub(crate) fn statement(
     let sql = match kind {
         Kind::Clearway => &panel.clearway,
         Kind::PostgreSql => &panel.postgresql,
+        Kind::MariaDb | Kind::MySql => &panel.mysql,
     };
     // A moment's surroundings, or the last hour.
     let (from_us, to_us) = match at_us {
@@ -222,22 +232,12 @@ pub(crate) fn statement(
 }
 
 /// A table for the page: the columns' names and the rows as texts.
-pub(crate) async fn ask(client: &Client, sql: &str) -> Result<Value, String> {
-    let messages = client.simple_query(sql).await.map_err(|error| told(&error))?;
-    let mut columns: Vec<String> = Vec::new();
-    let mut rows: Vec<Vec<Option<String>>> = Vec::new();
-    for message in &messages {
-        match message {
-            SimpleQueryMessage::RowDescription(named) => {
-                columns = named.iter().map(|column| column.name().to_owned()).collect();
-            }
-            SimpleQueryMessage::Row(row) if rows.len() < ROWS_MAX => {
-                rows.push((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect());
-            }
-            _ => {}
-        }
+pub(crate) async fn ask(link: &mut Link, sql: &str) -> Result<Value, String> {
+    let mut table = link.table(sql, ROWS_MAX).await.map_err(|error| error.text)?;
+    if sql == mysql::DEADLOCKS {
+        table = status::deadlocks(&table);
     }
-    Ok(json!({"columns": columns, "rows": rows, "sql": sql}))
+    Ok(json!({"columns": table.columns, "rows": table.rows, "sql": sql}))
 }
 
 #[cfg(test)]
@@ -249,6 +249,7 @@ mod tests {
         let sql = statement("lock_waits", Kind::Clearway, Some(100_000_000), 0).expect("a table").expect("a query");
         assert!(sql.contains("to_timestamp(131)") && sql.contains("to_timestamp(70)"), "{sql}");
         assert!(statement("lock_waits", Kind::PostgreSql, None, 0).expect("a table").is_err());
+        assert!(statement("lock_waits", Kind::MariaDb, None, 0).expect("a table").is_err());
         assert!(statement("nothing", Kind::Clearway, None, 0).is_none());
     }
 }

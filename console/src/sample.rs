@@ -4,14 +4,15 @@
 //! Each second one query reads all sessions. Of each second the number of sessions by wait class is kept, and the first
 //! `SESSIONS_KEPT` sessions at work; the newest second is kept whole.
 
-use crate::source::{Kind, Source, told};
+use crate::link::{Link, LinkError};
+use crate::mysql;
+use crate::source::{Kind, Source};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::wall_us;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_postgres::{Client, Row};
 
 /// Seconds that are kept (CON-3).
 const SECONDS_KEPT: usize = 3600;
@@ -19,6 +20,8 @@ const SECONDS_KEPT: usize = 3600;
 const SESSIONS_KEPT: usize = 64;
 /// Different texts of statements that are kept once each.
 const TEXTS_KEPT: usize = 4096;
+/// Sessions that are read of one second.
+const SESSIONS_READ: usize = 10_000;
 /// Bytes of a statement that are shown.
 const TEXT_BYTES: usize = 1000;
 
@@ -205,14 +208,15 @@ fn shown(s: &Session) -> Value {
 /// Samples until the process ends.
 pub(crate) async fn run(source: &Source, history: &History) {
     loop {
-        let (client, kind) = source.attach().await;
+        let (mut link, kind) = source.attach().await;
         loop {
             sleep(Duration::from_secs(1)).await;
-            match sample(&client, kind, history).await {
+            match sample(&mut link, kind, history).await {
                 Ok(()) => source.answers(),
                 Err(error) => {
                     source.lost(&error);
-                    if client.is_closed() || error.as_db_error().is_none() {
+                    // Without a word of the server there is no connection any more; one of class 57 is its last.
+                    if error.code.is_none_or(|code| code.starts_with("57P")) {
                         break;
                     }
                 }
@@ -221,17 +225,29 @@ pub(crate) async fn run(source: &Source, history: &History) {
     }
 }
 
-async fn sample(client: &Client, kind: Kind, history: &History) -> Result<(), tokio_postgres::Error> {
-    let rows = client.query(SESSIONS, &[]).await?;
-    let blocked = rows.iter().any(|row| row.get::<_, Option<Vec<i32>>>(10).is_some_and(|pids| !pids.is_empty()));
+/// The statements for a kind of server: sessions, and the locks that they wait for.
+fn statements(kind: Kind) -> (&'static str, Option<&'static str>) {
+    match kind {
+        Kind::Clearway => (SESSIONS, Some(TREE)),
+        Kind::PostgreSql => (SESSIONS, None),
+        Kind::MariaDb => (mysql::SESSIONS_MARIADB, Some(mysql::LOCKS_MARIADB)),
+        Kind::MySql => (mysql::SESSIONS_MYSQL, Some(mysql::LOCKS_MYSQL)),
+    }
+}
+
+async fn sample(link: &mut Link, kind: Kind, history: &History) -> Result<(), LinkError> {
+    let (of_sessions, of_locks) = statements(kind);
+    let rows = link.table(of_sessions, SESSIONS_READ).await?.rows;
+    let blocked = rows.iter().any(|row| !Fields(row).pids(10).is_empty());
     // A role without the right to see it, or an older version: the tree stands without these.
-    let tree = match kind {
-        Kind::Clearway if blocked => client.query(TREE, &[]).await.unwrap_or_default(),
-        _ => Vec::new(),
+    let tree = match of_locks.filter(|_| blocked) {
+        Some(sql) => link.table(sql, SESSIONS_READ).await.unwrap_or_default().rows,
+        None => Vec::new(),
     };
-    let mut locks: BTreeMap<i32, Arc<Lock>> = tree.iter().map(|row| (row.get(0), Arc::new(lock_of(row)))).collect();
+    let mut locks: BTreeMap<i32, Arc<Lock>> =
+        tree.iter().map(|row| (Fields(row).number(0), Arc::new(lock_of(Fields(row))))).collect();
     let mut kept = history.0.lock();
-    let mut sessions: Vec<Session> = rows.iter().map(|row| session_of(row, &mut kept)).collect();
+    let mut sessions: Vec<Session> = rows.iter().map(|row| session_of(Fields(row), &mut kept)).collect();
     let holders: HashSet<i32> = sessions.iter().flat_map(|s| s.blocked_by.iter().copied()).collect();
     let (mut classes, mut blocked) = (BTreeMap::new(), 0);
     for session in &mut sessions {
@@ -259,16 +275,19 @@ fn place(session: &Session, holders: &HashSet<i32>) -> (u8, i32) {
 
 /// Ends what a session does: cancels its statement, or ends the session if it is idle and there is nothing to cancel. Its state before that;
 /// none: it has ended already.
-pub(crate) async fn end(client: &Client, pid: i32) -> Result<Option<String>, String> {
-    let sql = "select case when state = 'active' then pg_cancel_backend(pid) else pg_terminate_backend(pid) end, state \
-         from pg_stat_activity where pid = $1";
-    match client.query_opt(sql, &[&pid]).await {
-        Ok(Some(row)) if row.get::<_, Option<bool>>(0) == Some(true) => {
-            Ok(Some(row.get::<_, Option<String>>(1).unwrap_or_default()))
-        }
-        Ok(Some(_)) => Err(format!("session {pid} could not be ended")),
-        Ok(None) => Ok(None),
-        Err(error) => Err(told(&error)),
+pub(crate) async fn end(link: &mut Link, pid: i32) -> Result<Option<String>, String> {
+    if let Link::MySql(_) = link {
+        return mysql::end(link, pid).await;
+    }
+    let sql = format!(
+        "select case when state = 'active' then pg_cancel_backend(pid) else pg_terminate_backend(pid) end, state \
+         from pg_stat_activity where pid = {pid}"
+    );
+    let rows = link.table(&sql, 1).await.map_err(|error| error.text)?.rows;
+    match rows.first().map(|row| Fields(row)) {
+        Some(row) if row.text(0) == "t" => Ok(Some(row.text(1).to_owned())),
+        Some(_) => Err(format!("session {pid} could not be ended")),
+        None => Ok(None),
     }
 }
 
@@ -277,14 +296,40 @@ fn is_at_work(session: &Session) -> bool {
     &*session.state == "active" && &*session.class != "Client"
 }
 
-fn lock_of(row: &Row) -> Lock {
+/// A row of an answer.
+#[derive(Clone, Copy)]
+struct Fields<'r>(&'r [Option<String>]);
+
+impl<'r> Fields<'r> {
+    /// A field's text; empty for NULL.
+    fn text(self, at: usize) -> &'r str {
+        self.0.get(at).and_then(Option::as_deref).unwrap_or_default()
+    }
+
+    /// A whole number; 0 for what is none.
+    fn number(self, at: usize) -> i32 {
+        self.text(at).parse().unwrap_or(0)
+    }
+
+    fn figure(self, at: usize) -> Option<f64> {
+        self.text(at).parse().ok()
+    }
+
+    /// A list of sessions: `{1,2}`, or `1,2`.
+    fn pids(self, at: usize) -> Vec<i32> {
+        let list = self.text(at).trim_matches(['{', '}']);
+        list.split(',').filter_map(|pid| pid.parse().ok()).collect()
+    }
+}
+
+fn lock_of(row: Fields<'_>) -> Lock {
     Lock {
-        object: row.get(1),
-        key: row.get(2),
-        mode: row.get(3),
-        waited_ms: row.get(4),
-        taken_by: cut(row.get(5)),
-        taken_ago: row.get(6),
+        object: row.text(1).to_owned(),
+        key: row.text(2).to_owned(),
+        mode: row.text(3).to_owned(),
+        waited_ms: row.figure(4).unwrap_or(0.0),
+        taken_by: cut(row.text(5).to_owned()),
+        taken_ago: row.number(6),
     }
 }
 
@@ -296,25 +341,22 @@ fn cut(mut text: String) -> String {
     text
 }
 
-fn session_of(row: &Row, kept: &mut Kept) -> Session {
-    let mut text = |column: usize| kept.text(row.get(column));
-    let (state, mut class) = (text(4), text(5));
-    if class.is_empty() {
-        class = kept.text("CPU");
-    }
-    let mut text = |column: usize| kept.text(row.get(column));
+fn session_of(row: Fields<'_>, kept: &mut Kept) -> Session {
+    let class = Some(row.text(5)).filter(|class| !class.is_empty()).unwrap_or("CPU");
+    let class = kept.text(class);
+    let mut text = |column: usize| kept.text(row.text(column));
     Session {
-        pid: row.get(0),
+        pid: row.number(0),
         user: text(1),
         database: text(2),
         application: text(3),
-        state,
+        state: text(4),
         class,
         event: text(6),
-        transaction_s: row.get(7),
-        in_state_s: row.get(8),
+        transaction_s: row.figure(7),
+        in_state_s: row.figure(8),
         query: text(9),
-        blocked_by: row.get::<_, Option<Vec<i32>>>(10).unwrap_or_default(),
+        blocked_by: row.pids(10),
         lock: None,
     }
 }
@@ -352,6 +394,21 @@ mod tests {
         let holders = HashSet::from([2, 9]);
         sessions.sort_by_key(|s| place(s, &holders));
         assert_eq!(sessions.map(|s| s.pid), [9, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_row_is_read_as_both_protocols_write_it() {
+        let row = |blockers: &str| {
+            let fields = ["7", "u", "d", "a", "active", "", "", "1.5", "", "select 1", blockers];
+            fields.map(|field| Some(field.to_owned()).filter(|field| !field.is_empty()))
+        };
+        let mut kept = Kept::default();
+        let session = session_of(Fields(&row("{1,2}")), &mut kept);
+        assert_eq!((session.pid, &*session.class, session.blocked_by), (7, "CPU", vec![1, 2]));
+        assert_eq!((session.transaction_s, session.in_state_s), (Some(1.5), None));
+        assert_eq!(session_of(Fields(&row("3")), &mut kept).blocked_by, [3]);
+        assert!(session_of(Fields(&row("")), &mut kept).blocked_by.is_empty());
+        assert_eq!(session_of(Fields(&[]), &mut kept).pid, 0);
     }
 
     #[test]

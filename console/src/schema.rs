@@ -12,10 +12,10 @@
 mod judge;
 mod told;
 
-use crate::source::{Kind, Source, told as chain, version_of};
+use crate::link::Link;
+use crate::source::{Kind, Source};
 pub use judge::Finding;
 use judge::{Seen, Wanted};
-use tokio_postgres::Client;
 use told::{Column, Table, rows};
 
 /// What is asked for.
@@ -35,21 +35,24 @@ pub struct Asked {
 /// No connection, or a statement that the server refuses; which, in words.
 pub async fn check(asked: &Asked) -> Result<Vec<Finding>, String> {
     let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
-    let client = Source::connect_by(source.config()).await.map_err(|error| chain(&error))?;
-    let (kind, _) = version_of(&client).await.map_err(|error| chain(&error))?;
+    let (mut link, kind, version) = source.try_attach().await.map_err(|error| error.text)?;
+    let link = &mut link;
+    if matches!(kind, Kind::MariaDb | Kind::MySql) {
+        return Err(format!("clearway check schema reads Clearway and PostgreSQL, and this is {version}; its findings are in clearway watch"));
+    }
     // Reading whole tables takes as long as it takes.
-    rows(&client, "SET statement_timeout = 0").await?;
-    let mut findings = of_catalog(&client, kind).await?;
-    for table in told::tables(&client).await? {
-        of_table(&client, kind, &table, asked.rows_min, &mut findings).await?;
+    rows(link, "SET statement_timeout = 0").await?;
+    let mut findings = of_catalog(link, kind).await?;
+    for table in told::tables(link).await? {
+        of_table(link, kind, &table, asked.rows_min, &mut findings).await?;
     }
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_saved));
     Ok(findings)
 }
 
 /// What the catalog alone tells.
-async fn of_catalog(client: &Client, kind: Kind) -> Result<Vec<Finding>, String> {
-    let rows = rows(client, crate::panels::schema_findings(kind)).await?;
+async fn of_catalog(link: &mut Link, kind: Kind) -> Result<Vec<Finding>, String> {
+    let rows = rows(link, crate::panels::schema_findings(kind)).await?;
     let finding = |row: Vec<Option<String>>| {
         let mut fields = row.into_iter();
         let mut next = || fields.next().flatten();
@@ -66,7 +69,7 @@ async fn of_catalog(client: &Client, kind: Kind) -> Result<Vec<Finding>, String>
 
 /// What the data of a table tells.
 async fn of_table(
-    client: &Client,
+    link: &mut Link,
     kind: Kind,
     table: &Table,
     rows_min: u64,
@@ -75,7 +78,7 @@ async fn of_table(
     let figures: Vec<String> = table.columns.iter().flat_map(judge::figures).collect();
     let sql =
         format!("SELECT count(*){} FROM {}", figures.iter().map(|f| format!(", {f}")).collect::<String>(), table.name);
-    let answer = match rows(client, &sql).await {
+    let answer = match rows(link, &sql).await {
         Ok(answer) => answer,
         // A table that this role may not read, or that has been dropped meanwhile, is none of this report.
         Err(_) => return Ok(()),
@@ -92,7 +95,7 @@ async fn of_table(
             key_bytes += seen.mean_bytes(column);
         }
         let Some(mut wanted) = judge::judged(table, column, &seen) else { continue };
-        if wanted.needs_cast && !confirm(client, table, column, &mut wanted).await {
+        if wanted.needs_cast && !confirm(link, table, column, &mut wanted).await {
             continue;
         }
         out.push(wanted.finding(table, column, &seen));
@@ -105,10 +108,10 @@ async fn of_table(
 }
 
 /// Whether the server casts every value; a whole number gets the narrowest type.
-async fn confirm(client: &Client, table: &Table, column: &Column, wanted: &mut Wanted) -> bool {
+async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut Wanted) -> bool {
     let (name, ty) = (&column.name, &wanted.ty);
     let range = if ty == "bigint" { format!(", min({name}::bigint), max({name}::bigint)") } else { String::new() };
-    let Ok(answer) = rows(client, &format!("SELECT count({name}::{ty}){range} FROM {}", table.name)).await else {
+    let Ok(answer) = rows(link, &format!("SELECT count({name}::{ty}){range} FROM {}", table.name)).await else {
         return false;
     };
     let mut values = answer.into_iter().next().unwrap_or_default().into_iter().skip(1);

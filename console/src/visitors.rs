@@ -14,14 +14,13 @@
 //!   `VERIFIED_S` seconds, so a role that lost its rights loses the page as well.
 
 use crate::options::Entry;
-use crate::source::{Source, told};
+use crate::link::{Link, LinkError, Login};
+use crate::source::Source;
 use base64::Engine as _;
 use clearway_base::sync::Mutex;
 use clearway_base::waits::now_ns;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config};
 
 /// Sessions that are remembered.
 const VISITORS_MAX: usize = 256;
@@ -35,7 +34,7 @@ const NS: u64 = 1_000_000_000;
 
 /// Somebody whom the server has let in.
 pub(crate) struct Visitor {
-    config: Config,
+    login: Login,
     pub(crate) role: String,
 }
 
@@ -89,7 +88,7 @@ impl Visitors {
     /// The visitor of a request.
     pub(crate) async fn of(&self, session: Option<&str>, basic: Option<&str>) -> Result<Arc<Visitor>, Denied> {
         if self.entry == Entry::Everybody {
-            return Ok(self.own(self.source.config()));
+            return Ok(self.own(self.source.login()));
         }
         // A session has the form of no header.
         for key in [session, basic].into_iter().flatten() {
@@ -121,12 +120,12 @@ impl Visitors {
     }
 
     /// A connection with the visitor's rights.
-    pub(crate) async fn connect(&self, visitor: &Visitor) -> Result<Client, tokio_postgres::Error> {
-        Source::connect_by(&visitor.config).await
+    pub(crate) async fn connect(&self, visitor: &Visitor) -> Result<Link, LinkError> {
+        visitor.login.connect().await
     }
 
-    fn own(&self, config: &Config) -> Arc<Visitor> {
-        Arc::new(Visitor { config: config.clone(), role: config.get_user().unwrap_or_default().to_owned() })
+    fn own(&self, login: &Login) -> Arc<Visitor> {
+        Arc::new(Visitor { login: login.clone(), role: login.role().to_owned() })
     }
 
     async fn remembered(&self, key: &str) -> Result<Option<Arc<Visitor>>, Denied> {
@@ -171,25 +170,24 @@ impl Visitors {
     }
 
     async fn enter(&self, role: &str, password: &str) -> Result<Arc<Visitor>, Denied> {
-        let mut config = self.source.bare().clone();
-        config.user(role).password(password);
-        let visitor = Arc::new(Visitor { config, role: role.to_owned() });
+        let login = self.source.bare().of_role(role, password);
+        let visitor = Arc::new(Visitor { login, role: role.to_owned() });
         self.verify(&visitor).await?;
         Ok(visitor)
     }
 
     /// Whether the server lets the role in, and whether it may see what the console shows (VIS-2).
     async fn verify(&self, visitor: &Visitor) -> Result<(), Denied> {
-        let client = self.connect(visitor).await.map_err(|error| match error.code() {
-            Some(code) if *code == SqlState::INVALID_PASSWORD || code.code() == "28000" => Denied::Login(told(&error)),
-            Some(_) => Denied::Rights(told(&error)),
+        let mut link = self.connect(visitor).await.map_err(|error| match error.code.as_deref() {
+            Some("28P01" | "28000") => Denied::Login(error.text),
+            Some(_) => Denied::Rights(error.text),
             None if is_about_password(&error) => Denied::Login("this role needs a password".to_owned()),
-            None => Denied::Away(told(&error)),
+            None => Denied::Away(error.text),
         })?;
-        let may = client.query_one("select pg_has_role(current_user, 'pg_read_all_stats', 'usage')", &[]).await;
-        match may.map_err(|error| Denied::Away(told(&error)))?.get(0) {
-            true => Ok(()),
-            false => Err(Denied::Rights(format!(
+        let may = link.field("select pg_has_role(current_user, 'pg_read_all_stats', 'usage')").await;
+        match may.map_err(|error| Denied::Away(error.text))?.as_deref() {
+            Some("t") => Ok(()),
+            _ => Err(Denied::Rights(format!(
                 "role \"{}\" may not see other roles' sessions; a superuser can change that: GRANT pg_monitor TO \"{}\"",
                 visitor.role, visitor.role
             ))),
@@ -203,15 +201,15 @@ impl Visitors {
         {
             return open;
         }
-        let open = Source::connect_by(self.source.bare()).await.is_ok();
+        let open = self.source.bare().connect().await.is_ok();
         *self.open.lock() = Some((now_ns(), open));
         open
     }
 }
 
 /// The client library has no password to send.
-fn is_about_password(error: &tokio_postgres::Error) -> bool {
-    told(error).contains("password")
+fn is_about_password(error: &LinkError) -> bool {
+    error.text.contains("password")
 }
 
 /// Role and password of a header `Basic ...`.

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clearway_sql::context::recorded::Recorders;
 use clearway_storage::store::RECOVERY_TARGET;
 
 use crate::configuration::file;
@@ -43,6 +44,8 @@ pub struct Config {
     pub log: LogConfig,
     /// Shorter waits for locks are not remembered.
     pub lock_history_min: Duration,
+    /// What is recorded all the time.
+    pub recorders: Recorders,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
     pub workers: usize,
     /// Where the log is archived, and how.
@@ -119,6 +122,7 @@ impl Default for Config {
             server_bytes: 0,
             log: LogConfig::default(),
             lock_history_min: Duration::from_millis(1),
+            recorders: Recorders::default(),
             workers: 0,
             archive: ArchiveConfig::default(),
             http: HttpConfig::default(),
@@ -182,6 +186,7 @@ pub static SETTINGS: &[Described] = &[
     d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
     d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
     r("lock_history_min", "1ms", "us, ms or s", "Shorter waits for locks are not remembered in `clearway_lock_waits`."),
+    r("recorders", "statements,sessions,time", "statements, sessions, time, latches, more with commas; or none", "What is recorded: statements by digest (`pg_stat_statements`), what each active session does once a second (`clearway_session_history`), processor time and elapsed time (`clearway_time`), who holds a latch, since when and taken where (`clearway_latches`; each latch that is taken then costs some 15 ns more). What is left out shows no figures. Waits are switched by `performance_schema_instrument`, the history of lock waits by `lock_history_min`."),
     r("log_destination", "stderr", "stderr, csvlog, jsonlog, slowlog, more with commas", "The forms of the server's log: text, PostgreSQL's CSV, PostgreSQL's JSON; slow statements alone as MySQL's slow query log, which pt-query-digest reads."),
     r("log_directory", "", "a directory", "The log goes to `clearway.log`, `clearway.csv`, `clearway.json` and `clearway-slow.log` there instead of standard error."),
     r("log_rotation_size", "10MB", "bytes, kB, MB or GB", "A file of the log that is full becomes `.1`, that `.2`, and so on."),
@@ -291,6 +296,9 @@ impl Config {
             "lock_history_min" => {
                 self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?;
             }
+            "recorders" => {
+                self.recorders = Recorders::named(value).ok_or_else(|| bad("statements, sessions, time, latches, or none"))?;
+            }
             "workers" => self.workers = number()?,
             "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),
             "archive_mode" => {
@@ -358,6 +366,7 @@ impl Config {
         self.access_file.clone_from(&new.access_file);
         self.log = new.log.clone();
         self.lock_history_min = new.lock_history_min;
+        self.recorders = new.recorders;
         self.settings.clone_from(&new.settings);
     }
 }
@@ -504,6 +513,7 @@ mod tests {
                 "64kB",
                 "7ms",
                 "x",
+                "none",
                 "error",
                 "jsonlog",
                 "127.0.0.1:7",

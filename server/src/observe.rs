@@ -9,7 +9,7 @@ use clearway_base::sync::{JoinHandle, block_on, sleep, spawn_thread};
 use clearway_base::waits::{self, Object, WaitEvent, in_wait};
 use clearway_engine::db::Db;
 use clearway_sql::context::log_line::Severity;
-use clearway_sql::context::observed;
+use clearway_sql::context::{observed, waited};
 use clearway_sql::session::Backends;
 use clearway_storage::recovery::progress;
 use clearway_storage::recovery::taken::Taken;
@@ -66,7 +66,7 @@ impl Sampler {
         let (db, backends) = (Arc::downgrade(db), Arc::clone(backends));
         let work = move || {
             let Some(db) = db.upgrade() else { return };
-            if backends.samples.take(&backends) > 0 {
+            if !backends.recorded.samples() || backends.samples.take(&backends) > 0 {
                 db.kept().changed();
             }
             for taken in db.transactions().store().checkpoints_after(told) {
@@ -122,6 +122,10 @@ pub fn restore(db: &Arc<Db>, backends: &Arc<Backends>) {
     if let Some(text) = db.kept().take("samples") {
         backends.samples.restore(observed::read_samples(&text));
     }
+    if let Some(text) = db.kept().take("waits") {
+        waited::restore(&text);
+    }
+    db.kept().add("waits", waited::saved);
     if let Some(text) = db.kept().take("usage") {
         db.usage().restore(&text);
     }

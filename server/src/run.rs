@@ -265,6 +265,7 @@ async fn serve(
     let (defaults, server_bytes) = session_defaults(config);
     memory::set_server_limit(server_bytes);
     backends.defaults.change(defaults);
+    backends.recorded.run(config.recorders);
     backends.configured_by(configured.clone());
     let database = Database::new(Arc::clone(db));
     database.answers().await.map_err(|error| RunError::Silent(error.to_string()))?;

@@ -28,7 +28,7 @@ const TOOLS: [(&str, &str, &[&str]); 8] = [
     // The lab reads every server through its SQL views (and starts Clearway as a process).
     ("bench/lab", "clearway-lab", &["clearway-base", "clearway-mysql"]),
     // A client of any server, ours included: it knows only what SQL shows.
-    ("console", "clearway-console", &["clearway-base"]),
+    ("console", "clearway-console", &["clearway-base", "clearway-mysql"]),
     // A client of another server: it knows nothing of ours.
     ("cli/mysql", "clearway-mysql", &[]),
     ("xtask", "xtask", &[]),

@@ -24,10 +24,16 @@ pub struct Class {
     waiting: AtomicU64,
     holder: AtomicU64,
     held_since_ns: AtomicU64,
+    holds: AtomicU64,
+    hold_max_ns: AtomicU64,
     held_at: Mutex<Option<&'static Location<'static>>>,
 }
 
 static REGISTRY: Mutex<Vec<&'static Class>> = Mutex::new(Vec::new());
+/// What an earlier process has left.
+static EARLIER: Mutex<Vec<ClassStats>> = Mutex::new(Vec::new());
+/// Names of an earlier process that are taken: the source has some hundred.
+const EARLIER_MAX: usize = 1_000;
 static TRACK_HOLDERS: AtomicBool = AtomicBool::new(false);
 
 fn registry() -> MutexGuard<'static, Vec<&'static Class>> {
@@ -61,6 +67,8 @@ impl Class {
             waiting: AtomicU64::new(0),
             holder: AtomicU64::new(0),
             held_since_ns: AtomicU64::new(0),
+            holds: AtomicU64::new(0),
+            hold_max_ns: AtomicU64::new(0),
             held_at: Mutex::new(None),
         }
     }
@@ -150,7 +158,18 @@ impl Class {
     #[inline]
     pub(crate) fn gave_back(&self) {
         if TRACK_HOLDERS.load(Relaxed) {
-            self.held_since_ns.store(0, Relaxed);
+            self.count_hold();
+        }
+    }
+
+    /// Where the class has many instances, the hold that was counted began when the latest of them was taken: no hold counts as longer than it
+    /// was.
+    #[cold]
+    fn count_hold(&self) {
+        let since_ns = self.held_since_ns.swap(0, Relaxed);
+        if since_ns != 0 {
+            self.holds.fetch_add(1, Relaxed);
+            self.hold_max_ns.fetch_max(waits::now_ns().saturating_sub(since_ns), Relaxed);
         }
     }
 
@@ -175,12 +194,14 @@ impl Class {
             park_ns: self.park_ns.load(Relaxed),
             max_ns: self.max_ns.load(Relaxed),
             waiting: self.waiting.load(Relaxed),
+            holds: self.holds.load(Relaxed),
+            hold_max_ns: self.hold_max_ns.load(Relaxed),
             holder,
         }
     }
 }
 
-/// What the slow paths of a class have cost since the process began.
+/// What the slow paths of a class have cost since the process began, and what [`restore_classes`] has added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassStats {
     /// The class's name.
@@ -197,6 +218,10 @@ pub struct ClassStats {
     pub max_ns: u64,
     /// How many threads wait for it now.
     pub waiting: u64,
+    /// How often it was held while holders were tracked, and the longest of these holds.
+    pub holds: u64,
+    /// See there.
+    pub hold_max_ns: u64,
     /// Who took it last and has it still, when holders are tracked. Of a class with many instances, one of them.
     pub holder: Option<Holder>,
 }
@@ -212,17 +237,56 @@ pub struct Holder {
     pub site: String,
 }
 
+impl ClassStats {
+    fn add(&mut self, earlier: &ClassStats) {
+        self.slow += earlier.slow;
+        self.parks += earlier.parks;
+        self.spin_ns = self.spin_ns.saturating_add(earlier.spin_ns);
+        self.park_ns = self.park_ns.saturating_add(earlier.park_ns);
+        self.max_ns = self.max_ns.max(earlier.max_ns);
+        self.holds += earlier.holds;
+        self.hold_max_ns = self.hold_max_ns.max(earlier.hold_max_ns);
+    }
+}
+
+fn earlier() -> MutexGuard<'static, Vec<ClassStats>> {
+    EARLIER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Every listed class with its figures, by name.
 pub fn classes() -> Vec<ClassStats> {
     let mut all: Vec<ClassStats> = registry().iter().map(|class| class.read()).collect();
+    for left in earlier().iter() {
+        match all.iter_mut().find(|class| class.name == left.name) {
+            Some(class) => class.add(left),
+            None => all.push(left.clone()),
+        }
+    }
     all.sort_by_key(|class| class.name);
     all
 }
 
-/// Whether holders are remembered (who, since when, where in the source). It costs a clock reading and a mutex per
+/// Adds what an earlier process has left, by name: waits, parks, time spun and parked, the longest wait, holds, the longest hold.
+pub fn restore_classes(left: Vec<(String, [u64; 7])>) {
+    let mut earlier = earlier();
+    for (name, [slow, parks, spin_ns, park_ns, max_ns, holds, hold_max_ns]) in left {
+        if earlier.len() >= EARLIER_MAX {
+            break;
+        }
+        // A name lives as long as the process, as those of the source do.
+        let name = Box::leak(name.into_boxed_str());
+        let holder = None;
+        let figures = ClassStats { name, slow, parks, spin_ns, park_ns, max_ns, waiting: 0, holds, hold_max_ns, holder };
+        earlier.push(figures);
+    }
+}
+
+/// Whether holders are remembered (who, since when, where in the source) and holds counted. It costs a clock reading and a mutex per
 /// acquisition; off by default.
 pub fn track_holders(on: bool) {
     TRACK_HOLDERS.store(on, Relaxed);
+    // A hold that began before is not known.
+    registry().iter().for_each(|class| class.held_since_ns.store(0, Relaxed));
 }
 
 /// Counts a latch that lives in a word of its owner's own design (a page's entry in the buffer pool): taken by a try,

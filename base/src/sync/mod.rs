@@ -30,7 +30,7 @@ mod thread;
 mod timer;
 
 pub use crate::held::{Bare, assert_no_latches, latches_held};
-pub use class::{Class, ClassStats, Holder, classes, track_holders};
+pub use class::{Class, ClassStats, Holder, classes, restore_classes, track_holders};
 pub use class::{note_latch_given_back, note_latch_taken};
 pub use latch::{Exclusive, Latch, Shared, Version};
 pub use lsn::{Closed, LsnWaiters, WaitLsn};

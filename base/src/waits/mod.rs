@@ -31,9 +31,11 @@ mod wait;
 pub use books::{Books, InBooks, WaitShare, books, books_of};
 pub use clock::{VirtualClock, VirtualTime, now_ns, wall_us};
 pub use event::{WaitClass, WaitEvent, WaitEventRow, markdown};
-pub use processor::{Measure, SessionTime, settle};
+pub use processor::{Measure, SessionTime, account, settle};
 pub use session::{CurrentWait, Object, SessionStats, SessionTotals, ended_time, session, sessions};
-pub use totals::{EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, set_instrument, totals};
+pub use totals::{
+    EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, restore_totals, set_instrument, totals,
+};
 pub use wait::{
     InWait, Wait, WithSession, current_session, current_session_id, in_wait, set_thread_session, with_session,
 };

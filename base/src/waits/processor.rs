@@ -12,13 +12,24 @@
 //! - CPU-3: where a step is longer by [`GAP_NS`] than what is known of it, the scheduler's run delay since the thread last read it says how much
 //!   of that the thread stood ready without a processor. The clocks are read again after [`REFRESH_NS`], so that little else is in that
 //!   figure, and the step's gap bounds it.
+//! - CPU-4: while [`account`] has switched this off nothing is measured: figures stand still. A poll that was under way ends as it began.
 //! - CPU-2: no moment counts twice: sync waits are taken off, and of a session's poll that an inner session's interrupts only what comes after
 //!   that counts.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{self, Context};
 use super::event::{WaitClass, WaitEvent};
 use super::session::{SessionStats, add_time};
 use super::{clock, totals};
+
+/// Whether polls are measured (CPU-4).
+static ACCOUNTS: AtomicBool = AtomicBool::new(true);
+
+/// Switches the accounts of processor time and elapsed time on or off, for the whole process.
+pub fn account(on: bool) {
+    ACCOUNTS.store(on, Relaxed);
+}
 
 /// Steps below this are not measured by the thread's processor clock.
 pub const SHORT_NS: u64 = 100_000;
@@ -154,16 +165,19 @@ impl Step {
 /// A poll of a session's future begins; returns the step of the session around it, for [`ended`].
 #[inline]
 pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> Step {
-    context.step.replace(Step::new(context, now_ns, session.measured()))
+    let is_measured = ACCOUNTS.load(Relaxed);
+    context.step.replace(if is_measured { Step::new(context, now_ns, session.measured()) } else { Step::NONE })
 }
 
 /// The poll has ended.
 #[inline]
 pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_ns: u64) {
     let step = context.step.get();
-    session.set_measured(step.charge(context, session, now_ns));
+    if step.is_running() {
+        session.set_measured(step.charge(context, session, now_ns));
+    }
     // CPU-2
-    let goes_on = outer.began_ns != 0;
+    let goes_on = outer.is_running();
     context.step.set(if goes_on { Step::new(context, now_ns, Measure::Short) } else { Step::NONE });
 }
 

@@ -176,7 +176,16 @@ pub(crate) fn record(event: WaitEvent, ns: u64, spin_ns: u64) {
     let _ = SHARD.try_with(|shard| shard.get_or_init(Owned::new).0.events[event.index()].record(ns, spin_ns));
 }
 
-/// The totals of every event since the process began, in the order of `WaitEvent::all()`.
+/// Adds what an earlier process has left to the totals.
+pub fn restore_totals(earlier: &[(WaitEvent, EventTotals)]) {
+    let mut shards = shards();
+    shards.retired.resize_with(WaitEvent::COUNT, EventTotals::default);
+    for (event, totals) in earlier {
+        shards.retired[event.index()].add(totals);
+    }
+}
+
+/// The totals of every event since the process began, and what [`restore_totals`] has added, in the order of `WaitEvent::all()`.
 ///
 /// Shards are read while their threads write: a wait that ends meanwhile may show in one column and not yet in another.
 pub fn totals() -> Vec<EventTotals> {
@@ -252,5 +261,8 @@ mod tests {
         assert_eq!(after.spin_ns, 4 * 249_500, "TOT-2");
         assert_eq!(after.histogram.iter().sum::<u64>(), 4_000, "TOT-2");
         assert_eq!(after.histogram[9], 4 * 488, "512 to 999");
+        restore_totals(&[(event, after)]);
+        let restored = totals()[event.index()].since(&before);
+        assert_eq!((restored.count, restored.histogram[9]), (8_000, 8 * 488));
     }
 }

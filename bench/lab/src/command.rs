@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::books;
 use crate::report;
 use crate::scenarios;
 use crate::session::{LEAST_REPEATS, Request, run as run_session};
@@ -14,6 +15,8 @@ pub const HELP: &str = "\
 The contention lab: the same load against Clearway and its peers, on this machine, with equal durability.
 
   clearway lab list             the lab's scenarios
+  clearway lab books [OPTIONS]  each scenario once, Clearway alone: whether elapsed time is processor, run queue and waits to
+                                within 1 %; with --seconds, --scratch, --lock and --clearway
   clearway lab run NAME [OPTIONS]
                                 one scenario against several servers, started here on loopback
     --against LIST              clearway, postgres, pgbouncer (PostgreSQL behind it), mariadb, mariadb-pool (its pool of
@@ -41,6 +44,8 @@ pub enum Lab {
     Help,
     /// Run one.
     Run(Box<Run>),
+    /// Whether Clearway's books close in each of them.
+    Books(Box<Run>),
     /// Be the server that only speaks the protocol; the lab starts itself with this.
     WireOnly(SocketAddr),
     /// The hot row of `clearway demo`: a directory for the data, and the server's binary.
@@ -73,7 +78,8 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
             None => Ok(Lab::List),
             Some(other) => Err(other.unexpected()),
         },
-        Some(Value(word)) if word == "run" => run_options(parser),
+        Some(Value(word)) if word == "run" => run_options(parser, false),
+        Some(Value(word)) if word == "books" => run_options(parser, true),
         Some(Value(word)) if word == "wire-only" => Ok(Lab::WireOnly(parser.value()?.parse()?)),
         Some(Value(word)) if word == "demo" => Ok(Lab::Demo(parser.value()?.into(), parser.value()?.into())),
         None | Some(Short('h') | Long("help")) => Ok(Lab::Help),
@@ -81,7 +87,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
     }
 }
 
-fn run_options(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
+fn run_options(mut parser: lexopt::Parser, of_books: bool) -> Result<Lab, lexopt::Error> {
     let mut run = Run {
         scenario: String::new(),
         against: vec!["clearway".to_owned(), "postgres".to_owned()],
@@ -98,7 +104,10 @@ fn run_options(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Lab::Help),
-            Value(name) if run.scenario.is_empty() => run.scenario = name.string()?,
+            Value(name) if run.scenario.is_empty() && !of_books => run.scenario = name.string()?,
+            Long(name @ ("against" | "clients" | "repeats" | "out" | "page")) if of_books => {
+                return Err(format!("--{name}: books takes --seconds, --scratch, --lock and --clearway").into());
+            }
             Long("against") => run.against = list(&parser.value()?.string()?),
             Long("clients") => {
                 let one = |text: &String| text.parse().ok().filter(|&count: &u32| (1..=10_000_000).contains(&count));
@@ -123,6 +132,10 @@ fn run_options(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
     }
     if run.repeats < LEAST_REPEATS {
         return Err(format!("--repeats: at least {LEAST_REPEATS}, else there is no spread to show").into());
+    }
+    if of_books {
+        run.against = vec!["clearway".to_owned()];
+        return Ok(Lab::Books(Box::new(run)));
     }
     if run.scenario.is_empty() {
         Err("run needs a NAME; 'clearway lab list' shows them".into())
@@ -152,6 +165,7 @@ pub fn run(lab: &Lab) -> Result<(), String> {
             Ok(())
         }
         Lab::Run(run) => one(run),
+        Lab::Books(run) => all_books(run),
         Lab::WireOnly(address) => crate::limit::serve_wire(*address).map_err(|error| error.to_string()),
         Lab::Demo(scratch, clearway) => {
             crate::demo::run(scratch, clearway, &mut |line| println!("{line}")).map_err(|error| error.to_string())
@@ -164,10 +178,25 @@ fn server_beside(this: &Path) -> PathBuf {
     this.with_file_name("clearway")
 }
 
-fn one(run: &Run) -> Result<(), String> {
-    let scenario = scenarios::find(&run.scenario).map_err(|error| error.to_string())?;
+/// Each scenario once, and what its books say.
+fn all_books(run: &Run) -> Result<(), String> {
+    let (mut lines, mut closed) = (Vec::new(), true);
+    for scenario in scenarios::all() {
+        let Some(x) = books::point(*scenario) else { continue };
+        let request = Request { points: vec![x], repeats: 1, ..request(run)? };
+        let outcome =
+            run_session(*scenario, &request, &mut |line| println!("{line}")).map_err(|error| error.to_string())?;
+        let (more, closes) = books::lines(&outcome)?;
+        lines.extend(more);
+        closed &= closes;
+    }
+    println!("\n{}", lines.join("\n"));
+    if closed { Ok(()) } else { Err("more than 1 % of a scenario's time is unaccounted".to_owned()) }
+}
+
+fn request(run: &Run) -> Result<Request, String> {
     let this = std::env::current_exe().map_err(|error| format!("where is this binary? {error}"))?;
-    let request = Request {
+    Ok(Request {
         against: run.against.clone(),
         seconds: run.window.as_secs_f64(),
         points: run.points.clone(),
@@ -178,7 +207,12 @@ fn one(run: &Run) -> Result<(), String> {
         accept_unequal: run.accept_unequal,
         scratch: run.scratch.clone(),
         command: command(run),
-    };
+    })
+}
+
+fn one(run: &Run) -> Result<(), String> {
+    let scenario = scenarios::find(&run.scenario).map_err(|error| error.to_string())?;
+    let request = request(run)?;
     let outcome = run_session(scenario, &request, &mut |line| println!("{line}")).map_err(|error| error.to_string())?;
     println!("\n{}", report::text(&outcome));
     let mut written = report::write_all(&outcome, &run.out).map_err(|error| error.to_string())?;
@@ -224,10 +258,14 @@ mod tests {
         assert_eq!((run.points.as_slice(), run.repeats), ([1, 10].as_slice(), 3));
         let repeats = command(&run);
         assert_eq!(repeats, "clearway lab run hot-row --against clearway,x --seconds 0.5 --repeats 3 --clients 1,10");
+        let Ok(Lab::Books(run)) = parsed("books --seconds 0.5") else { panic!("it is well formed") };
+        assert_eq!((run.against.as_slice(), run.window), (["clearway".to_owned()].as_slice(), Duration::from_millis(500)));
         assert_eq!((parsed(""), parsed("run --help")), (Ok(Lab::Help), Ok(Lab::Help)));
         for bad in [
             "lost",
             "list x",
+            "books hot-row",
+            "books --against postgres",
             "run",
             "run a b",
             "run a --clients 0",

@@ -8,6 +8,7 @@
 //!   load                  one load generator: groups of clients that run scripts; counts and latencies
 //!     wire/*              a client's half of PostgreSQL's and of MySQL's protocol
 //!   usage                 processor time and context switches of the server
+//!   books                 spinning and unaccounted time, by Clearway's own books
 //!   limit/*               what the machine itself can do, measured in the same session
 //! outcome                 every run, with machine, versions and settings; medians and spread
 //!   report/*              JSON, text table, chart, page: each made from the outcome alone
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a client, no part of the database")]
 
+mod books;
 pub mod command;
 mod demo;
 pub mod histogram;

@@ -88,6 +88,13 @@ pub struct RunFacts {
     pub cpu_us: Option<f64>,
     /// Its context switches per pass, voluntary and involuntary.
     pub switches: Option<(f64, f64)>,
+    /// By Clearway's own books: time spun at its latches per pass in microseconds, its sessions' elapsed time in milliseconds, and how much of
+    /// that is unaccounted in percent.
+    pub spin_us: Option<f64>,
+    /// See there.
+    pub elapsed_ms: Option<f64>,
+    /// See there.
+    pub unaccounted_percent: Option<f64>,
 }
 
 /// What a group did in a run.
@@ -134,8 +141,14 @@ pub struct Cell {
     pub steadiness: f64,
     /// Median processor time of the server per pass, microseconds.
     pub cpu_us: Option<f64>,
-    /// Median context switches of the server per pass.
-    pub switches: Option<f64>,
+    /// Median context switches of the server per pass because a thread waited, and because its time was up.
+    pub voluntary: Option<f64>,
+    /// See there.
+    pub involuntary: Option<f64>,
+    /// Median time spun at the server's latches per pass, microseconds.
+    pub spin_us: Option<f64>,
+    /// Median of what its books leave open, percent.
+    pub unaccounted_percent: Option<f64>,
     /// The fewest and the most passes of one client in any of the runs.
     pub least_most: (u64, u64),
 }
@@ -187,7 +200,10 @@ impl Outcome {
             p99_ms: of(|group| group.p99_ms),
             steadiness: of(|group| group.steadiness),
             cpu_us: used(|run| run.cpu_us),
-            switches: used(|run| run.switches.map(|(voluntary, involuntary)| voluntary + involuntary)),
+            voluntary: used(|run| run.switches.map(|(voluntary, _)| voluntary)),
+            involuntary: used(|run| run.switches.map(|(_, involuntary)| involuntary)),
+            spin_us: used(|run| run.spin_us),
+            unaccounted_percent: used(|run| run.unaccounted_percent),
             least_most: (
                 groups.iter().map(|group| group.least_most.0).min().unwrap_or(0),
                 groups.iter().map(|group| group.least_most.1).max().unwrap_or(0),

@@ -14,6 +14,7 @@ use crate::outcome::{GroupFacts, LimitFacts, Outcome, RunFacts, ServerFacts, lab
 use crate::report::grouped;
 use crate::scenario::{Flavour, Limit, Measure, Point, Scenario};
 use crate::server::{Kind, Launch, Server};
+use crate::books::Books;
 use crate::usage::Usage;
 use crate::{LabError, limit, machine};
 
@@ -304,12 +305,17 @@ async fn try_run(
         return Ok(());
     }
     let pids = server.pids();
+    let before = Books::of(server).await;
     let (results, used) = drive(&server.address, &scenario.load(server.flavour, at), times, &pids).await?;
     facts.groups = results.iter().map(group_facts).collect();
     verdict(scenario, server, &results).await?;
     let first = results.first().ok_or("no group")?;
     if !pids.is_empty() {
         book_usage(facts, first, &used);
+    }
+    if let (Some(before), Some(after)) = (before, Books::of(server).await) {
+        let share = times.window.as_secs_f64() / (times.warm_up + times.window).as_secs_f64();
+        after.book(before, share, first.latency.total().max(1) as f64, facts);
     }
     facts.value = match scenario.measure() {
         Measure::Rate | Measure::Answer => first.rate,

@@ -13,7 +13,7 @@ use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::{CapabilityFlags, Command};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{
-    AuthPlugin, AuthSwitchRequest, ComStmtExecuteRequestBuilder, ErrPacket, HandshakePacket, HandshakeResponse,
+    AuthPlugin, AuthSwitchRequest, Column, ComStmtExecuteRequestBuilder, ErrPacket, HandshakePacket, HandshakeResponse,
     StmtPacket,
 };
 use mysql_common::proto::MySerialize as _;
@@ -84,6 +84,9 @@ const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
     .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
     .union(CapabilityFlags::CLIENT_TRANSACTIONS)
     .union(CapabilityFlags::CLIENT_LONG_PASSWORD);
+
+/// A row of texts; none: NULL.
+pub type TextRow = Vec<Option<String>>;
 
 /// First bytes of packets.
 const OK: u8 = 0x00;
@@ -228,6 +231,58 @@ impl Connection {
             }
             rows += 1;
         }
+    }
+
+    /// Runs a statement as text: the columns' names, and the rows up to a number of them; more are read and dropped.
+    ///
+    /// # Errors
+    /// What the server says; a lost connection.
+    pub async fn table(&mut self, sql: &str, rows_max: usize) -> Result<(Vec<String>, Vec<TextRow>), MySqlError> {
+        self.command(Command::COM_QUERY, sql.as_bytes()).await?;
+        self.receive().await?;
+        match self.packet.first() {
+            Some(&OK) => return Ok((Vec::new(), Vec::new())),
+            Some(&ERROR) => return Err(self.error()),
+            _ => {}
+        }
+        let mut columns = Vec::new();
+        loop {
+            self.receive().await?;
+            match self.packet.first() {
+                Some(&EOF) if self.packet.len() < 9 => break,
+                Some(&ERROR) => return Err(self.error()),
+                _ => {
+                    let column: Column = ParseBuf(&self.packet).parse(()).map_err(io)?;
+                    columns.push(column.name_str().into_owned());
+                }
+            }
+        }
+        let mut rows = Vec::new();
+        loop {
+            self.receive().await?;
+            match self.packet.first() {
+                Some(&EOF) if self.packet.len() < 9 => return Ok((columns, rows)),
+                Some(&ERROR) => return Err(self.error()),
+                _ if rows.len() < rows_max => rows.push(self.text_row(columns.len())?),
+                _ => {}
+            }
+        }
+    }
+
+    /// The fields of the row that was received.
+    fn text_row(&self, fields: usize) -> Result<TextRow, MySqlError> {
+        let mut left = ParseBuf(&self.packet);
+        let mut row = Vec::with_capacity(fields);
+        for _ in 0..fields {
+            if left.0.first() == Some(&NULL) {
+                left.0 = left.0.get(1..).unwrap_or_default();
+                row.push(None);
+                continue;
+            }
+            let field = left.checked_eat_lenenc_str().ok_or_else(|| MySqlError::lost("a row ends too early"))?;
+            row.push(Some(String::from_utf8_lossy(field).into_owned()));
+        }
+        Ok(row)
     }
 
     async fn command(&mut self, command: Command, body: &[u8]) -> Result<(), MySqlError> {

@@ -1,16 +1,10 @@
 //! What the catalog tells of tables: columns, keys, indexes.
 
-use crate::source::told as chain;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use crate::link::Link;
 
 /// The rows of a statement, as texts.
-pub(super) async fn rows(client: &Client, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
-    let messages = client.simple_query(sql).await.map_err(|error| chain(&error))?;
-    let row = |message: &SimpleQueryMessage| match message {
-        SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()),
-        _ => None,
-    };
-    Ok(messages.iter().filter_map(row).collect())
+pub(super) async fn rows(link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+    Ok(link.table(sql, usize::MAX).await.map_err(|error| error.text)?.rows)
 }
 
 /// A table.
@@ -67,9 +61,9 @@ fn numbers(text: &str) -> Vec<i16> {
 }
 
 /// The tables of the users.
-pub(crate) async fn tables(client: &Client) -> Result<Vec<Table>, String> {
+pub(crate) async fn tables(link: &mut Link) -> Result<Vec<Table>, String> {
     let mut found: Vec<(u32, Table)> = Vec::new();
-    for row in rows(client, COLUMNS).await? {
+    for row in rows(link, COLUMNS).await? {
         let at = |n: usize| row.get(n).and_then(|v| v.as_deref()).unwrap_or("");
         let oid = at(0).parse().unwrap_or(0);
         if found.last().is_none_or(|(last, _)| *last != oid) {
@@ -91,7 +85,7 @@ pub(crate) async fn tables(client: &Client) -> Result<Vec<Table>, String> {
         let oid: u32 = oid.parse().ok()?;
         found.iter().position(|(known, _)| *known == oid)
     };
-    for row in rows(client, INDEXES).await? {
+    for row in rows(link, INDEXES).await? {
         let at = |n: usize| row.get(n).and_then(|v| v.as_deref()).unwrap_or("");
         let Some(table) = place(&found, at(0)).map(|at| &mut found[at].1) else { continue };
         if at(1) == "t" {
@@ -100,7 +94,7 @@ pub(crate) async fn tables(client: &Client) -> Result<Vec<Table>, String> {
             table.indexes.push(numbers(at(2)));
         }
     }
-    for row in rows(client, LINKS).await? {
+    for row in rows(link, LINKS).await? {
         let at = |n: usize| row.get(n).and_then(|v| v.as_deref()).unwrap_or("");
         for (table, columns, is_referenced) in [(at(0), at(1), false), (at(2), at(3), true)] {
             let Some(table) = place(&found, table).map(|at| &mut found[at].1) else { continue };

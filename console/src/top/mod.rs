@@ -14,7 +14,7 @@ mod terminal;
 use crate::options::{Options, WatchError};
 use crate::panels;
 use crate::sample::{self, History};
-use crate::source::{Kind, Source, told};
+use crate::source::{Kind, Source};
 use clearway_base::sync::sleep;
 use clearway_base::waits::wall_us;
 use screen::{Screen, View};
@@ -82,19 +82,19 @@ async fn statements(source: &Source) -> Result<serde_json::Value, String> {
     let kind = source.seen().kind.unwrap_or(Kind::Clearway);
     let sql = panels::statement("statements", kind, None, wall_us());
     let sql = sql.unwrap_or(Err("this server has no such table"))?;
-    let client = Source::connect_by(source.config()).await.map_err(|error| told(&error))?;
-    panels::ask(&client, &sql).await
+    let mut link = source.login().connect().await.map_err(|error| error.text)?;
+    panels::ask(&mut link, &sql).await
 }
 
 /// Ends the session that was asked about (TOP-2).
 async fn end(source: &Source, screen: &mut Screen) -> String {
     let Some(pid) = screen.asks.take() else { return String::new() };
-    match Source::connect_by(source.config()).await {
-        Ok(client) => match sample::end(&client, pid).await {
+    match source.login().connect().await {
+        Ok(mut link) => match sample::end(&mut link, pid).await {
             Ok(Some(state)) => format!("session {pid}, which was {state}, was told to end"),
             Ok(None) => format!("session {pid} has ended already"),
             Err(error) => error,
         },
-        Err(error) => told(&error),
+        Err(error) => error.text,
     }
 }

@@ -191,6 +191,7 @@ impl Configured {
         running.log.configure(config.log.clone());
         let min_ns = u64::try_from(config.lock_history_min.as_nanos()).unwrap_or(u64::MAX);
         db.transactions().locks().history().remember_from(min_ns);
+        server.backends.recorded.run(config.recorders);
         server.backends.defaults.change(session_defaults(config).0);
         errors.is_empty()
     }

@@ -44,4 +44,5 @@ pub mod tags;
 pub mod types;
 mod units;
 pub mod views;
+pub mod waited;
 pub mod witness;

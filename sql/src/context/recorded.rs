@@ -1,16 +1,16 @@
 //! Statements that are recorded one by one: all of them while performance_schema's consumer `events_statements_history_long` is on, slow ones
-//! while `record_slow` is in force.
+//! while `record_slow` is in force; and the switches of the recorders that run all the time.
 //!
 //! # Invariants
 //! - REC-S1: at most [`KEPT`] statements are kept, each with at most [`TEXT_MAX`] bytes of its text.
 //! - REC-S2: what `record_slow` has begun ends by itself: after its time, or when it has recorded as many bytes as it may.
 
 use super::statements::{Digest, Work};
-use clearway_base::sync::{ClassStats, Mutex};
+use clearway_base::sync::{ClassStats, Mutex, track_holders};
 use clearway_base::waits::{self, EventTotals};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Statements that are kept.
 pub const KEPT: usize = 10_000;
@@ -18,7 +18,9 @@ pub const KEPT: usize = 10_000;
 pub const TEXT_MAX: usize = 4_096;
 /// The consumer that records all statements.
 pub const HISTORY_LONG: &str = "events_statements_history_long";
-/// The consumers and whether they are on; the one of [`HISTORY_LONG`] can be switched.
+/// The consumer that counts statements by digest.
+pub const DIGESTS: &str = "statements_digest";
+/// The consumers and whether they are on; those of [`HISTORY_LONG`] and [`DIGESTS`] can be switched.
 const CONSUMERS: [(&str, bool); 9] = [
     ("events_waits_current", true),
     ("events_waits_history", false),
@@ -28,7 +30,7 @@ const CONSUMERS: [(&str, bool); 9] = [
     (HISTORY_LONG, false),
     ("global_instrumentation", true),
     ("thread_instrumentation", true),
-    ("statements_digest", true),
+    (DIGESTS, true),
 ];
 
 /// Totals when performance_schema was truncated: its views show what came since.
@@ -81,17 +83,61 @@ struct State {
     slow: Option<(u64, u64, u64)>,
 }
 
+/// The recorders; those of statements, sessions and time run unless they are switched off. Waits and the history of locks have settings of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorders {
+    /// Statements by digest.
+    pub statements: bool,
+    /// What each active session does, once a second.
+    pub sessions: bool,
+    /// Processor time and elapsed time.
+    pub time: bool,
+    /// Who holds a latch, where in the source it was taken, and how long it is held.
+    pub latches: bool,
+}
+
+impl Default for Recorders {
+    fn default() -> Self {
+        Recorders { statements: true, sessions: true, time: true, latches: false }
+    }
+}
+
+impl Recorders {
+    /// By their names, with commas between them; `none`: none of them.
+    pub fn named(text: &str) -> Option<Recorders> {
+        let mut some = Recorders { statements: false, sessions: false, time: false, latches: false };
+        for name in text.split(',').map(str::trim).filter(|_| text.trim() != "none") {
+            match name {
+                "statements" => some.statements = true,
+                "sessions" => some.sessions = true,
+                "time" => some.time = true,
+                "latches" => some.latches = true,
+                _ => return None,
+            }
+        }
+        Some(some)
+    }
+}
+
 /// What is recorded.
 #[derive(Debug)]
 pub struct Recorded {
     /// Statements that took at least so long are recorded; the highest number: none.
     from_ns: AtomicU64,
+    /// Whether statements are counted by digest, and active sessions sampled.
+    digests: AtomicBool,
+    samples: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Default for Recorded {
     fn default() -> Self {
-        Recorded { from_ns: AtomicU64::new(u64::MAX), state: Mutex::new("sql/recorded", State::default()) }
+        Recorded {
+            from_ns: AtomicU64::new(u64::MAX),
+            digests: AtomicBool::new(true),
+            samples: AtomicBool::new(true),
+            state: Mutex::new("sql/recorded", State::default()),
+        }
     }
 }
 
@@ -115,6 +161,25 @@ impl Recorded {
     #[inline]
     pub fn wants(&self, ns: u64) -> bool {
         ns >= self.from_ns.load(Relaxed)
+    }
+
+    /// Whether statements are counted by digest.
+    #[inline]
+    pub fn digests(&self) -> bool {
+        self.digests.load(Relaxed)
+    }
+
+    /// Whether active sessions are sampled.
+    pub fn samples(&self) -> bool {
+        self.samples.load(Relaxed)
+    }
+
+    /// Switches the recorders.
+    pub fn run(&self, which: Recorders) {
+        self.digests.store(which.statements, Relaxed);
+        self.samples.store(which.sessions, Relaxed);
+        waits::account(which.time);
+        track_holders(which.latches);
     }
 
     /// Records one; true: it belongs into the slow log.
@@ -149,11 +214,20 @@ impl Recorded {
     /// The consumers of performance_schema.
     pub fn consumers(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let history = self.state.lock().history;
-        CONSUMERS.into_iter().map(move |(name, on)| (name, if name == HISTORY_LONG { history } else { on }))
+        let digests = self.digests();
+        CONSUMERS.into_iter().map(move |(name, on)| match name {
+            HISTORY_LONG => (name, history),
+            DIGESTS => (name, digests),
+            _ => (name, on),
+        })
     }
 
     /// Switches a consumer; false: it can't be.
     pub fn switch(&self, name: &str, on: bool) -> bool {
+        if name == DIGESTS {
+            self.digests.store(on, Relaxed);
+            return true;
+        }
         if name != HISTORY_LONG {
             return self.consumers().any(|(known, is_on)| known == name && is_on == on);
         }
@@ -214,12 +288,24 @@ mod tests {
     #[test]
     fn the_history_is_switched_and_bounded() {
         let recorded = Recorded::default();
-        assert!(recorded.switch("statements_digest", true) && !recorded.switch("statements_digest", false));
+        assert!(recorded.switch("events_waits_current", true) && !recorded.switch("events_waits_current", false));
+        assert!(recorded.digests() && recorded.switch(DIGESTS, false) && !recorded.digests());
+        assert!(recorded.consumers().any(|(name, on)| name == DIGESTS && !on));
         assert!(!recorded.switch("nonsense", true) && recorded.switch(HISTORY_LONG, true) && recorded.wants(0));
         for ns in 0..KEPT as u64 + 10 {
             assert!(!recorded.add(ran(ns)), "none belongs into the slow log");
         }
         assert_eq!((recorded.all().len(), recorded.all()[0].ns), (KEPT, 10), "REC-S1");
         assert!(recorded.switch(HISTORY_LONG, false) && !recorded.wants(1 << 40));
+    }
+
+    #[test]
+    fn recorders_are_named() {
+        assert_eq!(Recorders::named("statements,sessions,time"), Some(Recorders::default()));
+        let some = Recorders { statements: false, sessions: false, time: true, latches: false };
+        assert_eq!((Recorders::named(" time "), Recorders::named("time, times")), (Some(some), None));
+        assert_eq!(Recorders::named("none"), Some(Recorders { time: false, ..some }));
+        assert_eq!(Recorders::named("latches,time"), Some(Recorders { latches: true, ..some }));
+        assert_eq!(Recorders::named("none,time"), None);
     }
 }

@@ -131,10 +131,13 @@ impl Session {
     ) {
         let ended_ns = waits::now_ns();
         let ns = ended_ns.saturating_sub(began_ns);
-        let work = self.work(digest, began_ns, ended_ns);
         if failed.is_some_and(|error| error.code() == "40P01") {
             self.core.backends.note_deadlock(&self.core.database_name);
         }
+        if !self.core.backends.recorded.digests() {
+            return self.uncounted(digest, ns, failed.is_some(), portal);
+        }
+        let work = self.work(digest, began_ns, ended_ns);
         let (core, watch) = (&self.core, &mut self.watch);
         let backend = &core.backend;
         let application = backend.application.load(Relaxed);
@@ -182,13 +185,33 @@ impl Session {
         }
     }
 
+    /// The end of a statement while digests are switched off: its waits are forgotten, and the log and `record_slow` hear of a slow one.
+    #[cold]
+    fn uncounted(&mut self, digest: &Arc<Digest>, ns: u64, failed: bool, portal: Option<&str>) {
+        let [examined, full_scans, ..] = self.examined();
+        let work = Work { examined, full_scans, ..Work::default() };
+        let backend = &self.core.backend;
+        let mut lock_ns = 0;
+        backend.waits.take_statement(|event, _, ns| lock_ns += if event.class() == WaitClass::Lock { ns } else { 0 });
+        let watch = &mut self.watch;
+        (watch.last, watch.queued, watch.elsewhere_ns) = (None, (0, 0), 0);
+        watch.ended = backend.waits.elapsed_and_cpu();
+        let recorded = self.core.backends.recorded.wants(ns);
+        if recorded || ns >= backend.log.min_ns.load(Relaxed) {
+            self.tell_slow(digest, ns, &Told { rows: self.watch.rows, work, lock_ns, failed, recorded }, portal);
+        }
+    }
+
+    /// Rows looked at, whole scans, rows of those that a condition left out, rows inserted: since the last statement's end.
+    fn examined(&mut self) -> [u64; 4] {
+        let now = self.core.engine.take().used().examined();
+        let before = std::mem::replace(&mut self.watch.examined, now);
+        [now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]]
+    }
+
     /// What the statement has done beyond giving rows.
     fn work(&mut self, digest: &Digest, began_ns: u64, ended_ns: u64) -> Work {
-        let [examined, full_scans, filtered, inserted] = {
-            let now = self.core.engine.take().used().examined();
-            let before = std::mem::replace(&mut self.watch.examined, now);
-            [now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]]
-        };
+        let [examined, full_scans, filtered, inserted] = self.examined();
         // One that neither looks at a row of a table nor inserts one is none of a loop over rows.
         let single = (examined > 0 || inserted == 1) && self.watch.rows <= 1;
         let (repeated, begins) = self.watch.series.ran(digest.id, single, began_ns, ended_ns);

@@ -7,7 +7,7 @@ use crate::context::privileges::Judge;
 use crate::context::statements::Cost;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
-use clearway_base::sync::classes;
+use clearway_base::sync::{ClassStats, classes};
 use clearway_base::waits::{self, WaitEvent};
 use clearway_engine::catalog::{Catalog, Object};
 use std::collections::HashMap;
@@ -83,7 +83,8 @@ fn session_waits(run: &Run<'_>) -> Vec<Row> {
 /// One row for each class of latches and mutexes that was ever waited for.
 fn latches(_: &Run<'_>) -> Vec<Row> {
     let now_ns = waits::now_ns();
-    let rows = classes().into_iter().filter(|class| class.slow > 0 || class.waiting > 0).map(|class| {
+    let is_known = |class: &ClassStats| class.slow > 0 || class.waiting > 0 || class.holds > 0;
+    let rows = classes().into_iter().filter(is_known).map(|class| {
         let holder = class.holder.as_ref();
         vec![
             text(class.name),
@@ -96,6 +97,8 @@ fn latches(_: &Run<'_>) -> Vec<Row> {
             holder.map_or(Datum::Null, |holder| int(holder.session)),
             holder.map_or(Datum::Null, |holder| ms(now_ns.saturating_sub(holder.since_ns))),
             opt(holder.map(|holder| holder.site.as_str())),
+            if class.holds > 0 { int(class.holds) } else { Datum::Null },
+            if class.holds > 0 { ms(class.hold_max_ns) } else { Datum::Null },
         ]
     });
     rows.collect()

@@ -55,6 +55,8 @@ struct Run<'a> {
     server_cpu_us: Option<Figure>,
     voluntary_switches: Option<Figure>,
     involuntary_switches: Option<Figure>,
+    spin_us: Option<Figure>,
+    unaccounted_percent: Option<Figure>,
     groups: Vec<Group<'a>>,
 }
 
@@ -113,6 +115,8 @@ fn run(run: &RunFacts) -> Run<'_> {
         server_cpu_us: run.cpu_us.map(Figure),
         voluntary_switches: run.switches.map(|switches| Figure(switches.0)),
         involuntary_switches: run.switches.map(|switches| Figure(switches.1)),
+        spin_us: run.spin_us.map(Figure),
+        unaccounted_percent: run.unaccounted_percent.map(Figure),
         groups: run.groups.iter().map(group).collect(),
     }
 }

@@ -34,7 +34,9 @@ pub fn page(outcome: &Outcome, chart: &str, figures: &str) -> String {
     } else {
         text.push_str(
             "\n\"Slowest tenth\" is the rate in the slowest tenth of a run's window in terms of that in the median tenth; processor \
-             time and context switches are the server's, with all its threads and processes, per pass.\n",
+             time and context switches are the server's, with all its threads and processes, per pass. Switches are voluntary where a thread waited, \
+             involuntary where its time was up. Time spun at latches (microseconds per pass) and what is unaccounted of its sessions' time are told by \
+             Clearway alone (`clearway_latches`, `clearway_time`).\n",
         );
     }
     let failures: Vec<String> = outcome.failures().iter().map(|line| format!("- {line}\n")).collect();

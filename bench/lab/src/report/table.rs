@@ -4,7 +4,7 @@ use super::grouped;
 use crate::outcome::{Cell, Outcome, label, median};
 
 /// A row's cells.
-type Row = [String; 10];
+type Row = [String; 13];
 
 fn headings(outcome: &Outcome, group: usize) -> Row {
     let figure = if group == 0 { outcome.unit.clone() } else { "passes/s".to_owned() };
@@ -18,7 +18,10 @@ fn headings(outcome: &Outcome, group: usize) -> Row {
         "p99 ms".to_owned(),
         "slowest tenth".to_owned(),
         "server CPU us".to_owned(),
-        "switches".to_owned(),
+        "voluntary switches".to_owned(),
+        "involuntary".to_owned(),
+        "spin us".to_owned(),
+        "unaccounted".to_owned(),
     ]
 }
 
@@ -51,7 +54,7 @@ pub fn text(outcome: &Outcome) -> String {
 pub(super) fn markdown(outcome: &Outcome, group: usize) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let mut text = line(&headings(outcome, group));
-    text.push_str("|--:|---|--:|---|---|--:|--:|--:|--:|--:|\n");
+    text.push_str("|--:|---|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for row in rows_of(outcome, group) {
         text.push_str(&line(&row));
     }
@@ -88,6 +91,9 @@ fn row(x: u32, server: String, cell: Option<Cell>) -> Row {
             nothing(),
             nothing(),
             nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
         ];
     };
     let every: Vec<String> = cell.values.iter().map(|&value| grouped(value)).collect();
@@ -102,6 +108,9 @@ fn row(x: u32, server: String, cell: Option<Cell>) -> Row {
         timed(format!("{:.2}", cell.p99_ms)),
         timed(format!("{:.2}", cell.steadiness)),
         cell.cpu_us.map_or_else(nothing, |us| format!("{us:.0}")),
-        cell.switches.map_or_else(nothing, |switches| format!("{switches:.2}")),
+        cell.voluntary.map_or_else(nothing, |switches| format!("{switches:.3}")),
+        cell.involuntary.map_or_else(nothing, |switches| format!("{switches:.3}")),
+        cell.spin_us.map_or_else(nothing, |us| format!("{us:.2}")),
+        cell.unaccounted_percent.map_or_else(nothing, |percent| format!("{percent:.2} %")),
     ]
 }

@@ -24,9 +24,9 @@ impl Scenario for ContextSwitches {
 
     fn remarks(&self) -> &'static str {
         "Clearway's workers take the next ready session instead of going to sleep, so the more clients there are the fewer \
-         switches a statement costs; with one client every statement finds the worker asleep, as everywhere. Time that is \
-         spun away is told by none of these servers over SQL and is part of the CPU column; Clearway's own latches spin at most \
-         a few microseconds before they park."
+         switches a statement costs; with one client every statement finds the worker asleep, as everywhere. A contended \
+         latch that spins makes no switch, so the time spun stands beside them: Clearway tells it over SQL, the others do not, and there it is \
+         part of the CPU column."
     }
 
     fn unit(&self) -> &'static str {

@@ -70,6 +70,8 @@ pub static VIEWS: &[SystemView] = &[
             ("holder", INT8),
             ("held_ms", FLOAT8),
             ("taken_at", TEXT),
+            ("holds", INT8),
+            ("longest_hold_ms", FLOAT8),
         ],
     },
     SystemView {

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""`clearway watch` and `clearway top` on the servers of others: a real MariaDB and a real PostgreSQL. The planted chain is shown with its root, a
+deadlock, the page's tables, own queries as metrics; what the server does not record is named. The last line is `N passed, N failed`.
+
+usage: tests/watch.py PATH-TO-clearway [--only mariadb|postgresql]
+
+It needs mariadbd and mariadb (Debian: mariadb-server, mariadb-client), and PostgreSQL 15's binaries.
+"""
+import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
+
+parser = argparse.ArgumentParser()
+parser.add_argument("binary")
+parser.add_argument("--only")
+asked = parser.parse_args()
+BINARY = os.path.abspath(asked.binary)
+scratch = tempfile.mkdtemp()
+started = []
+passed = failed = 0
+# P9's query, as its exporter has it.
+MUTEXES = '''
+mysql_global_status_innodb_mutex:
+  query: "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT FROM performance_schema.events_waits_summary_global_by_event_name WHERE EVENT_NAME LIKE 'wait/synch/mutex/innodb/%'"
+  metrics:
+    - EVENT_NAME:
+        usage: "LABEL"
+        description: "Name of the mutex"
+    - COUNT_STAR:
+        usage: "COUNTER"
+        description: "Number of calls"
+    - SUM_TIMER_WAIT:
+        usage: "GAUGE"
+        description: "Duration"
+'''
+CLASSES = '''
+session_states:
+  query: "select state, count(*) as sessions from pg_stat_activity where state is not null group by 1"
+  metrics:
+    - state:
+        usage: "LABEL"
+    - sessions:
+        usage: "GAUGE"
+'''
+
+
+def check(name, ok, shown=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    print(f"watch {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
+
+
+def until(wanted, patience=600):
+    """Asks until the answer is true; gives the last answer. The patience only ends a test that would hang."""
+    for _ in range(patience):
+        answer = wanted()
+        if answer:
+            return answer
+        time.sleep(0.1)
+    return answer
+
+
+def spawn(command, **more):
+    process = subprocess.Popen(command, **more)
+    started.append(process)
+    return process
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def http(url, method="GET", headers={}):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=headers), timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def as_owner():
+    """These servers refuse to be root's; root's processes go on as somebody else."""
+    return {"user": "nobody"} if os.getuid() == 0 else {}
+
+
+class MariaDb:
+    name, kind, state = "MariaDB", "mariadb", "idle in transaction"
+    queries, series = MUTEXES, r'mysql_global_status_innodb_mutex_COUNT_STAR\{EVENT_NAME="wait/synch/mutex/innodb/\w+"\} [1-9]'
+    own_series = r"mysql_status_threads_connected \d"
+    missing = {"lock_waits": "keeps no history"}
+    tables = {"statements": "query", "transactions": "pid", "waits": "wait_event", "latches": "name", "tables": "table", "indexes": "index_name", "files": "file", "findings": "finding"}
+    pid_of_session = "select connection_id()"
+
+    def __init__(self):
+        self.port = free_port()
+        self.data = f"{scratch}/mariadb"
+        made = subprocess.run(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", f"--datadir={self.data}", *self.user()], text=True, capture_output=True)
+        if made.returncode:
+            raise SystemExit(f"{made.stdout}{made.stderr}\n{passed} passed, {failed + 1} failed")
+        self.start()
+        self.sql("create database planted")
+        self.sql("create table planted.t (id int primary key, v int) engine=innodb; insert into planted.t values (0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)")
+        self.sql("create table planted.no_key (a int)")
+        self.url = f"mysql://root@127.0.0.1:{self.port}/planted"
+
+    def user(self):
+        return ["--user=root"] if os.getuid() == 0 else []
+
+    def start(self):
+        options = ["--performance-schema=ON", "--performance-schema-instrument=wait/synch/mutex/innodb/%=ON", "--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON",
+                   "--performance-schema-consumer-events-waits-current=ON", "--innodb-buffer-pool-size=64M", "--skip-name-resolve", "--innodb-lock-wait-timeout=600"]
+        self.process = spawn(["mariadbd" if shutil.which("mariadbd") else "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={self.data}", f"--socket={scratch}/mariadb.socket",
+                              "--bind-address=127.0.0.1", f"--port={self.port}", *options, *self.user()], stdout=open(f"{scratch}/mariadb.log", "a"), stderr=subprocess.STDOUT)
+        until(lambda: self.sql("select 1") == "1" or self.process.poll() is not None)
+
+    def client(self):
+        return ["mariadb", "--no-defaults", "-h", "127.0.0.1", "-P", str(self.port), "-u", "root", "-N", "-B"]
+
+    def sql(self, sql):
+        done = subprocess.run([*self.client(), "-e", sql], text=True, capture_output=True)
+        return (done.stdout + done.stderr).strip()
+
+    def session(self):
+        return spawn([*self.client(), "-n", "--force", "planted"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+class Postgres:
+    name, kind, state = "PostgreSQL", "postgresql", "idle in transaction"
+    queries, series = CLASSES, r'session_states_sessions\{state="active"\} \d'
+    own_series = r'pg_database_commits_total\{datname="postgres"\} \d'
+    missing = {"lock_waits": "keeps no history", "deadlocks": "no table of them", "waits": "does not measure", "latches": "does not record", "files": "does not count"}
+    tables = {"transactions": "pid", "tables": "table", "indexes": "index", "findings": "finding"}
+    pid_of_session = "select pg_backend_pid()"
+    BIN = "/usr/lib/postgresql/15/bin"
+
+    def __init__(self):
+        self.port = free_port()
+        self.data = f"{scratch}/postgres"
+        os.mkdir(self.data, 0o700)
+        if os.getuid() == 0:
+            os.chmod(scratch, 0o755)
+            shutil.chown(self.data, "nobody", "nogroup")
+        subprocess.run([f"{self.BIN}/initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-N"], check=True, capture_output=True, cwd="/", **as_owner())
+        self.start()
+        self.sql("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(0, 7) g; create table no_key (a int)")
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def start(self):
+        self.process = spawn([f"{self.BIN}/postgres", "-D", self.data, "-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="],
+                             stdout=open(f"{scratch}/postgres.log", "a"), stderr=subprocess.STDOUT, cwd="/", **as_owner())
+        until(lambda: self.sql("select 1") == "1" or self.process.poll() is not None)
+
+    def client(self):
+        return ["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-d", "postgres"]
+
+    def sql(self, sql):
+        done = subprocess.run([*self.client(), "-c", sql], text=True, capture_output=True)
+        return (done.stdout + done.stderr).strip()
+
+    def session(self):
+        return spawn(self.client(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+
+class Session:
+    """A client that is told line by line."""
+
+    def __init__(self, server):
+        self.client = server.session()
+        self.pid = int(self.run(server.pid_of_session)[-1])
+
+    def tell(self, sql):
+        self.client.stdin.write(sql + ";\n")
+        self.client.stdin.flush()
+
+    def run(self, sql):
+        """Runs it to its end; the lines that came."""
+        self.tell(sql)
+        self.tell("select 'its end'")
+        lines = []
+        for line in self.client.stdout:
+            if line == "its end\n":
+                return lines
+            lines.append(line.strip())
+        return lines
+
+    def end(self):
+        self.client.stdin.close()
+        out = self.client.stdout.read()
+        self.client.wait()
+        return out
+
+
+def watched(server):
+    queries = f"{scratch}/{server.kind}.yaml"
+    open(queries, "w").write(server.queries)
+    log = f"{scratch}/{server.kind}.watch"
+    command = [BINARY, "watch", server.url, "--http", "127.0.0.1:0", "--cancel", "--queries", queries, "--interval", "1"]
+    watcher = spawn(command, stdout=open(log, "w"), stderr=subprocess.STDOUT)
+    found = until(lambda: re.search(r"is at (http://\S+)/", open(log).read()) or watcher.poll() is not None)
+    if found is True:
+        raise SystemExit(f"{open(log).read()}\n{passed} passed, {failed + 1} failed")
+    return watcher, found[1]
+
+
+def blockers(at):
+    """Of each session that the newest second has: whom it waits for."""
+    second = json.loads(http(at + "/api/now")[1]).get("second") or {"sessions": []}
+    return {one["pid"]: one for one in second["sessions"]}
+
+
+def of(server):
+    told = lambda what: f"{server.name}: {what}"
+    watcher, at = watched(server)
+    check(told("it is connected to"), until(lambda: http(at + "/ready")[0] == 200), open(f"{scratch}/{server.kind}.watch").read())
+    now = json.loads(http(at + "/api/now")[1])
+    check(told("and named"), now["kind"] == server.kind and server.name in now["version"], now)
+    ring = [Session(server) for _ in range(3)]
+    for n, session in enumerate(ring):
+        session.run("begin")
+        session.run(f"update t set v = {n} where id = {5 + n}")
+    for n, session in enumerate(ring):
+        session.tell(f"update t set v = 8 where id = {5 + (n + 1) % 3}")
+        if n < 2:
+            until(lambda: blockers(at).get(session.pid, {}).get("blocked_by"))
+    said = ""
+    for session in reversed(ring):
+        session.tell("rollback")
+        said += session.end()
+    check(told("a ring of three is a deadlock"), re.search("(?i)deadlock", said), said)
+    chain = [Session(server) for _ in range(5)]
+    for n, session in enumerate(chain):
+        session.run("begin")
+        session.run(f"update t set v = {n} where id = {n}")
+    chain[0].run("select 'later'")
+    for n, session in enumerate(chain[1:]):
+        session.tell(f"update t set v = 9 where id = {n}")
+        until(lambda: blockers(at).get(session.pid, {}).get("blocked_by"))
+    shown = until(lambda: (lambda all_: all_ if sum(bool(one["blocked_by"]) for one in all_.values()) == 4 else None)(blockers(at))) or blockers(at)
+    pids = [session.pid for session in chain]
+    check(told("each of the chain of five waits for the one before"),
+          [shown.get(pid, {}).get("blocked_by") for pid in pids] == [[], *[[pid] for pid in pids[:4]]], (pids, shown))
+    check(told("the root does nothing in its transaction; the others wait for a lock"),
+          shown[pids[0]]["state"] == server.state and [shown[pid]["class"] for pid in pids[1:]] == ["Lock"] * 4, shown)
+    check(told("statements are shown"), all(f"where id = {n}" in shown[pid]["query"] for n, pid in enumerate(pids[1:])), shown)
+    check(told("the console shows none of its own sessions"), "clearway watch" not in json.dumps(shown), shown)
+    if server.kind == "mariadb":
+        check(told("the lock that is wanted"), "planted.t" in json.dumps(shown[pids[1]]["lock"]) and "PRIMARY" in json.dumps(shown[pids[1]]["lock"]), shown[pids[1]])
+        table = json.loads(http(at + "/api/table/deadlocks")[1])
+        rows = [dict(zip(table.get("columns", []), row)) for row in table.get("rows", [])]
+        check(told("the deadlock's ring"), len(rows) == 3 and [row["victim"] for row in rows].count("t") == 1 and {row["waits_for"] for row in rows} == {row["pid"] for row in rows}
+              and all("update t set v = 8" in row["statements"] for row in rows), table)
+    for name, column in server.tables.items():
+        table = json.loads(http(f"{at}/api/table/{name}")[1])
+        check(told(f"table {name}"), column in table.get("columns", []) and (table["rows"] or name == "findings"), table)
+    findings = json.loads(http(f"{at}/api/table/findings")[1])
+    check(told("the table without a key is found"), any(row[0] == "No primary key" and row[1].endswith("no_key") for row in findings.get("rows", [])), findings)
+    for name, why in server.missing.items():
+        check(told(f"what it does not record: {name}"), why in http(f"{at}/api/table/{name}")[1], http(f"{at}/api/table/{name}"))
+    metrics = until(lambda: (lambda text: text if re.search(server.series, text) else None)(http(at + "/metrics")[1])) or http(at + "/metrics")[1]
+    check(told("own queries are metrics"), re.search(server.series, metrics), metrics)
+    check(told("and so are those that come along"), re.search(server.own_series, metrics) and "clearway_watch_blocked_sessions 4" in metrics, metrics)
+    once = subprocess.run([BINARY, "top", server.url, "--size", "120x40"], text=True, capture_output=True)
+    check(told("top shows the tree"), once.returncode == 0 and all(str(pid) in once.stdout for pid in pids), once.stdout + once.stderr)
+    token = re.search(r'name="token" content="(\w+)"', http(at + "/")[1])[1]
+    ended = http(f"{at}/api/cancel?pid={pids[0]}", "POST", {"x-clearway-token": token})
+    check(told("the root is ended from the page"), '"done":true' in ended[1], ended)
+    for session in chain[1:]:
+        session.run("commit")
+    check(told("and the others go on"), server.sql("select count(*) from " + ("planted.t" if server.kind == "mariadb" else "t") + " where v = 9") == "4")
+    check(told("then nobody waits"), until(lambda: not any(one["blocked_by"] for one in blockers(at).values())))
+    for session in chain:
+        session.client.kill()
+        session.client.wait()
+    server.stop()
+    check(told("a server that goes away is told"), until(lambda: http(at + "/ready")[0] == 503))
+    server.start()
+    check(told("and found again"), until(lambda: http(at + "/ready")[0] == 200), http(at + "/ready"))
+    watcher.send_signal(signal.SIGTERM)
+    watcher.wait()
+    server.stop()
+
+
+try:
+    for make in (MariaDb, Postgres):
+        if asked.only in (None, make.kind):
+            of(make())
+finally:
+    for process in reversed(started):
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    shutil.rmtree(scratch, ignore_errors=True)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)
