@@ -167,6 +167,22 @@ def pictures(browser, name):
     browser.size(1280)
 
 
+def accessible(browser):
+    """axe-core finds no serious fault of the page, light and dark, wide and narrow. npm fetches it; without npm that is not looked at."""
+    fetched = shutil.which("npm") and subprocess.run(["npm", "pack", "--silent", "axe-core@4.14.1"], cwd=scratch, text=True, capture_output=True)
+    if not fetched or fetched.returncode:
+        print(f"NOT RUN: axe-core, which npm fetches ({fetched.stderr.strip()[-200:] if fetched else 'npm is missing'})", flush=True)
+        return
+    subprocess.run(["tar", "xzf", fetched.stdout.strip(), "package/axe.min.js"], cwd=scratch, check=True)
+    browser.js(open(f"{scratch}/package/axe.min.js").read())
+    for width, dark in ((1280, False), (1280, True), (390, False)):
+        browser.size(width, dark)
+        found = browser.js("return axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) => [v.impact, v.id, v.help, v.nodes.map((n) => n.target.join(' ')).slice(0, 5)]))")
+        bad = [one for one in found if one[0] in ("serious", "critical")]
+        check(f"axe-core finds nothing serious at {width} pixels{', dark' if dark else ''}", not bad, bad)
+    browser.size(1280)
+
+
 def http(url, method="GET", headers={}, body=None):
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers, method=method), timeout=60) as answer:
@@ -225,6 +241,7 @@ def in_a_browser(server, browser):
         browser.js("document.getElementById(arguments[0]).scrollIntoView()", name)
         until(lambda: browser.js("return document.getElementById(arguments[0]).dataset.drawn", name))
         check(f"table {name}", wanted in browser.text(f"#{name}"), browser.text(f"#{name}")[:800])
+    accessible(browser)
     browser.js("scrollTo(0, 0)")
     check("nothing is wider than the page", [browser.size(390), browser.js("return document.documentElement.scrollWidth")][1] <= 390)
     pictures(browser, "console")
