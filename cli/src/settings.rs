@@ -73,10 +73,7 @@ const SERVER_CHAPTERS: &[Chapter] = &[
             "log_disconnections",
         ],
     ),
-    (
-        "The console and metrics",
-        &["http", "http_role", "http_password_file", "http_queries", "http_queries_interval"],
-    ),
+    ("The console and metrics", &["http", "http_role", "http_password_file", "http_queries", "http_queries_interval"]),
 ];
 
 const SESSION_CHAPTERS: &[Chapter] = &[
@@ -153,7 +150,9 @@ fn chapter_of(setting: &Setting) -> Option<&'static str> {
 pub fn reference() -> String {
     let mut text = format!("{HEAD}{OF_SERVER}");
     for (heading, names) in SERVER_CHAPTERS {
-        text.push_str(&format!("\n### {heading}\n\n| name | default | values | read again | |\n|---|---|---|---|---|\n"));
+        text.push_str(&format!(
+            "\n### {heading}\n\n| name | default | values | read again | |\n|---|---|---|---|---|\n"
+        ));
         let of_chapter = names.iter().filter_map(|name| SERVER.iter().find(|setting| setting.name == *name));
         of_chapter.for_each(|setting| text.push_str(&server_row(setting)));
     }
@@ -164,7 +163,10 @@ pub fn reference() -> String {
         of_chapter.for_each(|setting| text.push_str(&session_row(setting)));
     }
     for (heading, why) in [
-        (ONE_VALUE, "Clients set these; another value than the one that there is would be a lie and is an error (22023)."),
+        (
+            ONE_VALUE,
+            "Clients set these; another value than the one that there is would be a lie and is an error (22023).",
+        ),
         (ACCEPTED, "Any value that fits is taken and shown, since what it asks for has nothing to do here."),
         (SHOWN, "These are there because clients ask for them."),
     ] {

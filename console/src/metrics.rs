@@ -3,9 +3,9 @@
 //! Source of the format: the Prometheus text exposition format 0.0.4, and OpenMetrics 1.0 for those who ask for it.
 
 use crate::custom::{Query, Usage, parse};
+use crate::link::Table;
 use crate::options::Queries;
 use crate::sample::History;
-use crate::link::Table;
 use crate::source::{Kind, Source};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::now_ns;
@@ -217,7 +217,10 @@ fn values(table: &Table, query: &Query) -> Result<Vec<Family>, String> {
     }
     let labels = |row: &[Option<String>]| {
         let labels = places.iter().filter(|(column, _)| column.usage == Usage::Label);
-        labels.map(|(column, at)| label(&column.name, &field(row, *at).unwrap_or_default())).collect::<Vec<_>>().join(",")
+        labels
+            .map(|(column, at)| label(&column.name, &field(row, *at).unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(",")
     };
     // Prometheus refuses a page on which one series has two values.
     let mut known = HashSet::new();

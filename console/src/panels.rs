@@ -29,9 +29,24 @@ use Sql::{Missing, Query};
 
 /// All tables.
 pub(crate) static PANELS: &[Panel] = &[
-    Panel { name: "statements", clearway: Query(STATEMENTS), postgresql: Query(STATEMENTS_POSTGRESQL), mysql: Query(mysql::STATEMENTS) },
-    Panel { name: "transactions", clearway: Query(TRANSACTIONS), postgresql: Query(TRANSACTIONS_POSTGRESQL), mysql: Query(mysql::TRANSACTIONS) },
-    Panel { name: "findings", clearway: Query(FINDINGS), postgresql: Query(FINDINGS_POSTGRESQL), mysql: Query(mysql::FINDINGS) },
+    Panel {
+        name: "statements",
+        clearway: Query(STATEMENTS),
+        postgresql: Query(STATEMENTS_POSTGRESQL),
+        mysql: Query(mysql::STATEMENTS),
+    },
+    Panel {
+        name: "transactions",
+        clearway: Query(TRANSACTIONS),
+        postgresql: Query(TRANSACTIONS_POSTGRESQL),
+        mysql: Query(mysql::TRANSACTIONS),
+    },
+    Panel {
+        name: "findings",
+        clearway: Query(FINDINGS),
+        postgresql: Query(FINDINGS_POSTGRESQL),
+        mysql: Query(mysql::FINDINGS),
+    },
     Panel {
         name: "deadlocks",
         clearway: Query(DEADLOCKS),

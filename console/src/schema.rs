@@ -38,7 +38,9 @@ pub async fn check(asked: &Asked) -> Result<Vec<Finding>, String> {
     let (mut link, kind, version) = source.try_attach().await.map_err(|error| error.text)?;
     let link = &mut link;
     if matches!(kind, Kind::MariaDb | Kind::MySql) {
-        return Err(format!("clearway check schema reads Clearway and PostgreSQL, and this is {version}; its findings are in clearway watch"));
+        return Err(format!(
+            "clearway check schema reads Clearway and PostgreSQL, and this is {version}; its findings are in clearway watch"
+        ));
     }
     // Reading whole tables takes as long as it takes.
     rows(link, "SET statement_timeout = 0").await?;

@@ -13,8 +13,8 @@
 //! - VIS-3: at most `VISITORS_MAX` sessions are remembered, each for `SESSION_S` seconds without a request; the server is asked again after
 //!   `VERIFIED_S` seconds, so a role that lost its rights loses the page as well.
 
-use crate::options::Entry;
 use crate::link::{Link, LinkError, Login};
+use crate::options::Entry;
 use crate::source::Source;
 use base64::Engine as _;
 use clearway_base::sync::Mutex;

@@ -297,7 +297,8 @@ impl Config {
                 self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?;
             }
             "recorders" => {
-                self.recorders = Recorders::named(value).ok_or_else(|| bad("statements, sessions, time, latches, or none"))?;
+                self.recorders =
+                    Recorders::named(value).ok_or_else(|| bad("statements, sessions, time, latches, or none"))?;
             }
             "workers" => self.workers = number()?,
             "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),

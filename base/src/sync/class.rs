@@ -276,7 +276,8 @@ pub fn restore_classes(left: Vec<(String, [u64; 7])>) {
         // A name lives as long as the process, as those of the source do.
         let name = Box::leak(name.into_boxed_str());
         let holder = None;
-        let figures = ClassStats { name, slow, parks, spin_ns, park_ns, max_ns, waiting: 0, holds, hold_max_ns, holder };
+        let figures =
+            ClassStats { name, slow, parks, spin_ns, park_ns, max_ns, waiting: 0, holds, hold_max_ns, holder };
         earlier.push(figures);
     }
 }

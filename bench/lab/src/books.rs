@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn every_scenario_with_clients_has_a_point() {
-        let without: Vec<&str> = crate::scenarios::all().iter().filter(|s| point(**s).is_none()).map(|s| s.name()).collect();
+        let without: Vec<&str> =
+            crate::scenarios::all().iter().filter(|s| point(**s).is_none()).map(|s| s.name()).collect();
         assert_eq!(without, ["row-size"]);
     }
 }

@@ -259,7 +259,10 @@ mod tests {
         let repeats = command(&run);
         assert_eq!(repeats, "clearway lab run hot-row --against clearway,x --seconds 0.5 --repeats 3 --clients 1,10");
         let Ok(Lab::Books(run)) = parsed("books --seconds 0.5") else { panic!("it is well formed") };
-        assert_eq!((run.against.as_slice(), run.window), (["clearway".to_owned()].as_slice(), Duration::from_millis(500)));
+        assert_eq!(
+            (run.against.as_slice(), run.window),
+            (["clearway".to_owned()].as_slice(), Duration::from_millis(500))
+        );
         assert_eq!((parsed(""), parsed("run --help")), (Ok(Lab::Help), Ok(Lab::Help)));
         for bad in [
             "lost",

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::books::Books;
 use crate::load::{GroupResult, Times, drive};
 use crate::outcome::{GroupFacts, LimitFacts, Outcome, RunFacts, ServerFacts, label};
 use crate::report::grouped;
 use crate::scenario::{Flavour, Limit, Measure, Point, Scenario};
 use crate::server::{Kind, Launch, Server};
-use crate::books::Books;
 use crate::usage::Usage;
 use crate::{LabError, limit, machine};
 

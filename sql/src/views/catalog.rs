@@ -333,9 +333,11 @@ fn pg_namespace(run: &Run<'_>) -> Vec<Row> {
     // Most statements about tables ask for schemas too: no walk over all objects.
     let mut schemas: Vec<_> = run.names.catalog.schemas(run.names.database).collect();
     schemas.sort_unstable_by_key(|s| s.oid);
-    out.extend(schemas.iter().map(|s| {
-        vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)]
-    }));
+    out.extend(
+        schemas
+            .iter()
+            .map(|s| vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)]),
+    );
     out
 }
 
