@@ -293,12 +293,9 @@ impl Config {
             "http" | "http_role" | "http_password_file" | "http_queries" | "http_queries_interval" => {
                 self.http.set(name, value).map_err(bad)?;
             }
-            "lock_history_min" => {
-                self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?;
-            }
+            "lock_history_min" => self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?,
             "recorders" => {
-                self.recorders =
-                    Recorders::named(value).ok_or_else(|| bad("statements, sessions, time, latches, or none"))?;
+                self.recorders = Recorders::named(value).ok_or_else(|| bad("names of recorders, or none"))?
             }
             "workers" => self.workers = number()?,
             "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),

@@ -153,6 +153,7 @@ fn run_logged(
     let backends = Arc::new(Backends::default());
     let _ = backends.directory.set(config.data.display().to_string());
     observe::restore(&db, &backends);
+    backends.recorded.run(config.recorders);
     let sampler = Sampler::start(&db, &backends, log)?;
     let served = runtime.block_on(serve(config, places, &db, (log, &backends), hangup, told));
     sampler.stop();
@@ -265,7 +266,6 @@ async fn serve(
     let (defaults, server_bytes) = session_defaults(config);
     memory::set_server_limit(server_bytes);
     backends.defaults.change(defaults);
-    backends.recorded.run(config.recorders);
     backends.configured_by(configured.clone());
     let database = Database::new(Arc::clone(db));
     database.answers().await.map_err(|error| RunError::Silent(error.to_string()))?;
