@@ -5,7 +5,7 @@
 # usage: tests/postgres-source.sh      prints the cache directory, which holds version, isolation/ and regress/ (src/test of the source)
 set -u
 cache=${CLEARWAY_SUITE:-${XDG_CACHE_HOME:-$HOME/.cache}/clearway/postgres-source}
-if [ -s "$cache/version" ]; then
+if [ -s "$cache/version" ] && [ -s "$cache/regress/sql/rolenames.sql" ]; then
     echo "$cache"
     exit
 fi
@@ -25,9 +25,12 @@ timeout 300 apt-get -q "${options[@]}" update >"$scratch/apt.log" 2>&1 || { cat 
 versions=$(apt-cache "${options[@]}" showsrc postgresql-15 | sed -n 's/^Version: //p' | sort -Vru)
 for version in $versions; do
     if (cd "$apt/src" && timeout 300 apt-get -q "${options[@]}" source --download-only "postgresql-15=$version") >"$scratch/apt.log" 2>&1; then
-        tar -xf "$apt"/src/postgresql-15_*.orig.tar.* -C "$apt/src" --wildcards '*/src/test/isolation/*' '*/src/test/regress/*' || exit 1
+        tar -xf "$apt"/src/postgresql-15_*.orig.tar.* -C "$apt/src" --wildcards '*/src/test/isolation/*' '*/src/test/regress/*' \
+            '*/src/test/modules/unsafe_tests/*' || exit 1
         rm -rf "$cache/isolation" "$cache/regress"
         cp -r "$apt"/src/postgresql-*/src/test/{isolation,regress} "$cache/" || exit 1
+        # Since version 10 these stand apart, because they need a server of their own.
+        cp "$apt"/src/postgresql-*/src/test/modules/unsafe_tests/sql/*.sql "$cache/regress/sql/" || exit 1
         echo "$version" >"$cache/version"
         echo "$cache"
         exit

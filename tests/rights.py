@@ -41,10 +41,13 @@ create view m.fv as select m.f(1) as f; alter view m.fv owner to m_owner; grant 
 alter function m.f owner to m_owner; alter function m.reads owner to m_owner; alter function m.owners owner to m_owner;
 alter function m.who owner to m_owner; alter procedure m.adds owner to m_owner; alter function m.kept owner to m_owner;
 revoke execute on function m.f from public; revoke execute on procedure m.adds from public;
-grant execute on function m.f to m_granted, m_group; grant all on procedure m.adds to m_granted, m_group
+grant execute on function m.f to m_granted, m_group; grant all on procedure m.adds to m_granted, m_group;
+create type m.c1 as (a int, b text); alter type m.c1 owner to m_owner; create type m.e1 as enum ('a', 'b'); alter type m.e1 owner to m_owner;
+create domain m.d1 as int; alter domain m.d1 owner to m_owner; revoke usage on type m.e1 from public; grant usage on type m.e1 to m_granted, m_group;
+create view m.bv with (security_barrier) as select id, a from m.t; alter view m.bv owner to m_owner; grant all on m.bv to m_granted, m_group
 """
 CLEAN = """
-drop view m.fv; drop function m.f; drop function m.reads; drop function m.owners; drop function m.who; drop procedure m.adds;
+drop view m.bv; drop type m.c1; drop type m.e1; drop domain m.d1; drop view m.fv; drop function m.f; drop function m.reads; drop function m.owners; drop function m.who; drop procedure m.adds;
 drop function m.kept; drop view m.pv; drop table m.p; drop role m_bypass; drop role m_copier;
 drop materialized view m.mv; drop view m.v; drop table m.t; drop table m.other; drop sequence m.s; drop table m_closed.t;
 drop schema m; drop schema m_closed; drop role m_member; drop role m_noinherit; drop role m_granted; drop role m_stranger;
@@ -284,6 +287,107 @@ select set_config('log_statement', 'all', true)
 show log_statement
 select rolpassword from pg_authid limit 1
 select passwd from pg_shadow limit 1
+select a into m.n from m.t
+select a into temporary q from m.t
+select b into temporary q from m.t
+create type m.n as (a int)
+create type m.n as (a m.c1)
+create type m.n as (a m.e1)
+create domain m.n as m.e1
+create table m.n (a m.e1)
+create table m.n (a m.c1)
+alter table m.t add c m.e1
+alter type m.c1 add attribute c int
+alter type m.c1 add attribute c m.e1
+alter type m.c1 drop attribute b
+alter type m.c1 alter attribute a type bigint
+alter type m.c1 rename attribute a to z
+alter type m.c1 rename to n
+alter type m.c1 owner to m_group
+alter type m.c1 owner to m_stranger
+alter type m.c1 set schema m_closed
+alter type m.e1 add value 'c'
+alter type m.e1 rename value 'a' to 'z'
+alter domain m.d1 set default 5
+alter domain m.d1 add check (value > 0)
+alter domain m.d1 owner to m_group
+drop type m.c1
+drop type m.e1
+drop domain m.d1
+grant usage on type m.c1 to m_stranger
+revoke usage on type m.e1 from m_group
+select ('(1,x)'::m.c1).a
+select 'a'::m.e1
+select has_type_privilege('m.e1', 'usage')
+alter group m_group add user m_stranger
+alter group m_group drop user m_member
+alter group m_group rename to n
+create group n
+create user n
+drop group m_group
+drop user m_stranger
+comment on view m.v is 'x'
+comment on materialized view m.mv is 'x'
+comment on sequence m.s is 'x'
+comment on schema m is 'x'
+comment on index m.t_pkey is 'x'
+comment on constraint t_pkey on m.t is 'x'
+comment on policy p_own on m.p is 'x'
+alter view m.v set (security_barrier)
+alter view m.v reset (security_barrier)
+alter view m.v rename column a to z
+alter view m.v alter a set default 5
+alter view m.v set schema m_closed
+create or replace view m.v as select a, b from m.t
+create or replace view m.v as select a, b from m.t where false
+alter materialized view m.mv rename to n
+alter materialized view m.mv rename column a to z
+alter table m.t rename constraint t_pkey to z
+alter table m.t cluster on t_pkey
+alter table m.t alter a set statistics 5
+alter table m.t set (fillfactor = 50)
+alter table m.t set unlogged
+alter index m.t_pkey rename to z
+alter sequence m.s owned by none
+alter sequence m.s owned by m.t.id
+create sequence m.n owned by m.t.id
+create temporary sequence q owned by m.t.id
+create rule r as on insert to m.t do instead nothing
+drop index m.t_pkey
+reindex index m.t_pkey
+refresh materialized view m.mv with no data
+truncate m.t restart identity
+truncate m.t, m.other
+lock table m.t in exclusive mode nowait
+lock table m.bv in row exclusive mode
+select id from m.bv where 1 / (id - 5) < 9
+update m.bv set a = 8 where id = 1
+insert into m.bv values (8, 8)
+delete from m.bv where a = 2 returning id
+explain (analyze, costs off, timing off, summary off) update m.t set b = 1
+copy (delete from m.t returning id) to stdout
+copy (update m.t set a = 1 returning b) to stdout
+prepare q as select b from m.t; deallocate q
+prepare q (int) as update m.t set b = $1; deallocate q
+create temporary view q as select b from m.t
+declare c cursor with hold for select id from m.t
+with w as (insert into m.t (id) values (7) returning id) select * from w
+with w as (delete from m.t) select 1
+insert into m.t select * from m.t where false
+insert into m.t (id) select x from generate_series(50, 51) x returning a
+update m.t x set a = x.id from m.t y where y.b = x.b
+select pg_sequence_last_value('m.s')
+select last_value from pg_sequences where schemaname = 'm'
+alter default privileges in schema m grant select on tables to m_stranger
+alter default privileges for role m_group revoke all on tables from public
+alter database postgres rename to n
+alter database postgres owner to m_owner
+alter schema m owner to m_group
+set session authorization m_owner
+set session authorization default
+set local session_replication_role = 'replica'
+select set_config('session_authorization', 'm_owner', true)
+select pg_terminate_backend(0)
 select count(*) from pg_stat_activity where query <> '<insufficient privilege>' and usename = 'postgres' and pid <> pg_backend_pid()
 """.strip().splitlines()
 
@@ -301,6 +405,9 @@ EXPLAINED = {
     ("dropped", "analyze m.t"),
     ("dropped", "create temporary table q (a int)"),
     ("dropped", "create temporary sequence q"),
+    ("dropped", "grant usage on type m.c1 to m_stranger"),
+    ("dropped", "create temporary view q as select b from m.t"),
+    ("dropped", "create temporary sequence q owned by m.t.id"),
     # Verifiers of passwords are for superusers alone.
     ("m_reader", "select rolpassword from pg_authid limit 1"),
     ("m_reader", "select passwd from pg_shadow limit 1"),

@@ -8,12 +8,15 @@ tests/rights/*.sql hold the steps. A statement ends with `;` at the end of a lin
   $db                stands for the name of the database
   @NAME [ROLE]       the session that the next statements run in; it logs in as ROLE (else `postgres`) at its first mention
   -- here: ANSWER    the next statement's answer is not PostgreSQL's, but this one (a SQLSTATE, or what the failure below prints); say why above it
+  -- begins          the next statement has to wait: other sessions go on when it waits for a lock on both servers
+  -- ends            the answer to that statement, which has been sent by the same session
 
 The last line is `N passed, N failed`.
 
 usage: tests/rights_scenarios.py CLEARWAY_PORT POSTGRES_PORT [FILE ...]     (both on 127.0.0.1, superuser postgres, no password)
 """
 import os
+import select
 import socket
 import struct
 import sys
@@ -64,11 +67,14 @@ class Session:
             elif tag == b"Z":
                 return " ".join(list(dict.fromkeys(out)) + [f"[{r}]" for r in sorted(rows)])
 
-    def run(self, sql):
+    def send(self, sql):
         self.message = ""
         body = sql.encode() + b"\0"
+        self.socket.sendall(b"Q" + struct.pack(">I", len(body) + 4) + body)
+
+    def run(self, sql):
         try:
-            self.socket.sendall(b"Q" + struct.pack(">I", len(body) + 4) + body)
+            self.send(sql)
             return self.answer()
         except OSError as e:
             return f"closed ({type(e).__name__})"
@@ -116,6 +122,14 @@ class Server:
         assert made == "CREATE DATABASE", made
         self.sessions["postgres"] = Session(self.port, "postgres", self.database)
 
+    def wait_for(self, session):
+        """Until a session waits for a lock, or has answered all the same."""
+        for _ in range(600):
+            waiting = self.sessions["postgres"].run("select count(*) > 0 from pg_locks where not granted")
+            if waiting.endswith("[t]") or select.select([session.socket], [], [], 0)[0]:
+                return
+            time.sleep(0.05)
+
     def session(self, name, user):
         if name not in self.sessions:
             self.sessions[name] = Session(self.port, user, self.database)
@@ -124,7 +138,7 @@ class Server:
 
 def steps(path):
     """What a file says: ("begin", name), ("session", name, role), ("run", sql, expected, line)."""
-    text, expected = [], None
+    text, expected, begins = [], None, False
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             line = line.rstrip()
@@ -135,11 +149,17 @@ def steps(path):
                 yield "session", name, role[0] if role else "postgres"
             elif not text and line.startswith("-- here:"):
                 expected = line[8:].strip()
+            elif not text and line == "-- begins":
+                begins = True
+            elif not text and line == "-- ends":
+                yield "run", None, expected, number
+                expected = None
             elif line and (text or not line.startswith("--")):
                 text.append(line)
                 if line.endswith(";"):
-                    yield "run", "\n".join(text), expected, number
-                    text, expected = [], None
+                    yield ("send" if begins else "run"), "\n".join(text), expected, number
+                    text, begins = [], False
+                    expected = None
 
 
 def main():
@@ -164,7 +184,15 @@ def main():
                 continue
             _, sql, expected, line = step
             sessions = [server.session(*at) for server in servers]
-            ours, theirs = (s.run(sql.replace("$db", server.database)) for s, server in zip(sessions, servers))
+            if step[0] == "send":
+                for session, server in zip(sessions, servers):
+                    session.send(sql.replace("$db", server.database))
+                    server.wait_for(session)
+                continue
+            if sql is None:
+                sql, (ours, theirs) = "the answer", (s.answer() for s in sessions)
+            else:
+                ours, theirs = (s.run(sql.replace("$db", server.database)) for s, server in zip(sessions, servers))
             wanted = theirs if expected is None else expected
             if ours == wanted and (expected is None or expected != theirs):
                 passed += 1

@@ -236,3 +236,16 @@ alter role a_b password 'x';
 alter role a_a set work_mem = '1MB';
 alter user a_a with superuser;
 alter role current_user valid until 'infinity';
+
+== the empty password is none, also in the form of a verifier
+create user a_user password '';
+select rolpassword is null from pg_authid where rolname = 'a_user';
+alter user a_user password 'SCRAM-SHA-256$4096:hpFyHTUsSWcR7O9P$LgZFIt6Oqdo27ZFKbZ2nV+vtnYM995pDh9ca6WSi120=:qVV5NeluNfUPkwm7Vqat25RjSPLkGeoZBQs6wVv+um4=';
+select rolpassword is null from pg_authid where rolname = 'a_user';
+alter user a_user password 'x';
+select rolpassword like 'SCRAM-SHA-256$4096:%' from pg_authid where rolname = 'a_user';
+alter user a_user password null;
+select rolpassword is null from pg_authid where rolname = 'a_user';
+comment on role a_user is 'x';
+set role a_user;
+comment on role a_user is 'x';

@@ -294,7 +294,8 @@ impl Acl {
     }
 }
 
-/// PostgreSQL's `aclupdate` for REVOKE, with `recursive_revoke`.
+/// PostgreSQL's `aclupdate` for REVOKE, with `recursive_revoke`; a list instead of the recursion: a chain of grants may be as long as there are
+/// roles.
 fn revoke(
     entries: &mut Vec<Grant>,
     owner: Oid,
@@ -303,25 +304,27 @@ fn revoke(
     option_only: bool,
     cascade: bool,
 ) -> Result<(), AclError> {
-    let Some(entry) = entries.iter_mut().find(|e| e.role == role && e.by == by) else { return Ok(()) };
-    let lost: String = entry.grantable.chars().filter(|c| letters.contains(*c)).collect();
-    entry.grantable = without(&entry.grantable, letters);
-    if !option_only {
-        entry.privileges = without(&entry.privileges, letters);
-    }
-    entries.retain(|e| !e.privileges.is_empty()); // ACL-1
-    if lost.is_empty() || role == owner {
-        return Ok(());
-    }
-    // ACL-2: another grantor may have given the same option.
-    let still = entries.iter().filter(|e| e.role == role).fold(String::new(), |all, e| union(&all, &e.grantable));
-    let gone = without(&lost, &still);
-    while let Some(e) = entries.iter().find(|e| e.by == role && e.privileges.chars().any(|c| gone.contains(c))).cloned()
-    {
-        if !cascade {
+    let mut todo = vec![(role, by, letters.to_owned(), option_only)];
+    while let Some((role, by, letters, option_only)) = todo.pop() {
+        let Some(entry) = entries.iter_mut().find(|e| e.role == role && e.by == by) else { continue };
+        let lost: String = entry.grantable.chars().filter(|c| letters.contains(*c)).collect();
+        entry.grantable = without(&entry.grantable, &letters);
+        if !option_only {
+            entry.privileges = without(&entry.privileges, &letters);
+        }
+        entries.retain(|e| !e.privileges.is_empty()); // ACL-1
+        if lost.is_empty() || role == owner {
+            continue;
+        }
+        // ACL-2: another grantor may have given the same option.
+        let still = entries.iter().filter(|e| e.role == role).fold(String::new(), |all, e| union(&all, &e.grantable));
+        let gone = without(&lost, &still);
+        let rests = entries.iter().filter(|e| e.by == role && e.privileges.chars().any(|c| gone.contains(c)));
+        let rests: Vec<(Oid, Oid)> = rests.map(|e| (e.role, e.by)).collect();
+        if !rests.is_empty() && !cascade {
             return Err(AclError::Dependent);
         }
-        revoke(entries, owner, (e.role, e.by), &gone, false, true)?;
+        todo.extend(rests.into_iter().map(|(role, by)| (role, by, gone.clone(), false)));
     }
     Ok(())
 }
@@ -354,6 +357,19 @@ mod tests {
         acl.grant(T, (40, 30), "r", false).expect("granted");
         acl.revoke(T, (20, 10), "r", false, true).expect("revoked");
         assert!(acl.names(40), "30 still has its option from the owner");
+    }
+
+    #[test]
+    fn a_long_chain_of_grants_is_taken_back() {
+        let one = |role| Grant {
+            role,
+            by: if role == 20 { 10 } else { role - 1 },
+            privileges: "r".into(),
+            grantable: "r".into(),
+        };
+        let mut acl = Acl(Some((20..5_000).map(one).collect()));
+        acl.revoke(T, (20, 10), "r", false, true).expect("revoked");
+        assert_eq!(acl.entries(10, AclKind::Table).iter().filter(|e| e.role >= 20).count(), 0);
     }
 
     #[test]

@@ -203,6 +203,10 @@ fn network(fields: &mut impl Iterator<Item = Vec<Token>>) -> Result<Option<Netwo
         let text = &word.text;
         return Err(format!("\"{text}\" is no IP address (names of hosts are not supported: name the addresses)"));
     };
+    // Clients with such an address count as IPv4: a rule that names it would fit nobody.
+    if matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some()) {
+        return Err(format!("\"{}\" is an IPv4 address in IPv6 form: write it as IPv4", word.text));
+    }
     if let Some(bits) = bits {
         // No sign and no blank, which numbers in Rust may have.
         let bits = bits.parse::<u8>().ok().filter(|_| bits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -293,6 +297,7 @@ mod tests {
             ("host all all 10.0.0.1 trust", "invalid IP mask"),
             ("host all all 10.0.0.1", "before netmask"),
             ("host all all 10.0.0.0/33 trust", "invalid CIDR mask"),
+            ("host all all ::ffff:10.0.0.0/104 reject", "write it as IPv4"),
             ("host all all 10.0.0.0/+8 trust", "invalid CIDR mask"),
             ("host all all 10.0.0.0 ffff:: trust", "do not match"),
             ("host all all example.com trust", "names of hosts"),

@@ -139,7 +139,7 @@ async fn scram<D: Sessions>(
         return Err(refuse(channel, "08P01", "expected SASL response"));
     };
     let failed = |channel| {
-        server.failures.failed(from);
+        server.failures.failed(from, user);
         Err(refuse(channel, "28P01", format!("password authentication failed for user \"{user}\"")))
     };
     server.failures.slow_down(from).await;
@@ -152,7 +152,7 @@ async fn scram<D: Sessions>(
     };
     let Ok(signature) = exchange.finish(&last) else { return failed(channel) };
     backend::authentication(channel.output(), Authentication::SaslFinal(signature.as_bytes()));
-    server.failures.succeeded(from);
+    server.failures.succeeded(from, user);
     Ok(channel)
 }
 

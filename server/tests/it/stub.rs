@@ -23,7 +23,8 @@ impl Sessions for Stub {
     type Session = StubSession;
 
     fn login(&self, user: &str) -> Option<Login> {
-        let password = (user == "secret").then(|| clearway_sql::session::password::to_store("secret").expect("random"));
+        let password =
+            (user == "secret").then(|| clearway_sql::session::password::to_store("secret").expect("random")).flatten();
         (user != "nobody").then(|| Login { allowed: user != "locked", password, superuser: false })
     }
 

@@ -17,6 +17,7 @@ use super::log_line::{Line, LogLevels};
 use super::notify::{Channels, Inbox};
 use super::recorded::{Recorded, Truncated};
 use super::samples::Samples;
+use super::setting_text::client_name;
 use super::statements::{Statements, hash_of};
 use crate::types::Datum;
 use clearway_engine::progress::Progress;
@@ -280,7 +281,7 @@ impl Backends {
         let pid = i32::try_from(waits.id() & 0x7fff_ffff).unwrap_or(i32::MAX);
         let now_us = wall_us();
         let activity = Activity {
-            application_name: who.application_name,
+            application_name: client_name(&who.application_name),
             state_change_us: now_us,
             query: Arc::from(""),
             ..Activity::default()
@@ -484,20 +485,24 @@ impl Backend {
 pub fn redacted(sql: &str) -> std::borrow::Cow<'_, str> {
     const WORD: &[u8] = b"password";
     let bytes = sql.as_bytes();
-    let word = bytes.windows(WORD.len()).position(|w| w[0] | 0x20 == b'p' && w.eq_ignore_ascii_case(WORD));
-    let Some(end) = word.map(|at| at + WORD.len()) else { return sql.into() };
-    // Whatever literal follows in the same statement, however it is written: nothing else does in CREATE and ALTER ROLE.
-    let quote = |b: &u8| matches!(b, b'\'' | b'$');
-    let from = bytes[end..].iter().position(quote).map(|at| end + at);
-    let Some(from) = from.filter(|from| !bytes[end..*from].contains(&b';')) else {
-        return match redacted(&sql[end..]) {
-            std::borrow::Cow::Borrowed(_) => sql.into(),
-            std::borrow::Cow::Owned(rest) => format!("{}{rest}", &sql[..end]).into(),
-        };
+    let is_quote = |b: u8| matches!(b, b'\'' | b'$');
+    let is_word = |w: &[u8]| w[0] | 0x20 == b'p' && w.eq_ignore_ascii_case(WORD);
+    // A loop, and each byte is looked at once: a text may have the word a million times.
+    let mut at = 0;
+    let from = loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(word) = rest.windows(WORD.len()).position(is_word) else { return sql.into() };
+        let end = at + word + WORD.len();
+        // Whatever literal follows in the same statement, however it is written: nothing else does in CREATE and ALTER ROLE.
+        let Some(found) = bytes[end..].iter().position(|b| is_quote(*b) || *b == b';') else { return sql.into() };
+        if is_quote(bytes[end + found]) {
+            break end + found;
+        }
+        at = end + found;
     };
     // Up to the statement's last quote: a quote that is doubled or a semicolon within the literal can't cut it short.
     // One that has no end is taken out whole.
-    let last = bytes.iter().rposition(quote).filter(|last| *last > from);
+    let last = bytes.iter().rposition(|b| is_quote(*b)).filter(|last| *last > from);
     let to = last.map_or(bytes.len(), |at| at + 1);
     format!("{}<redacted>{}", &sql[..from], sql.get(to..).unwrap_or("")).into()
 }
@@ -542,6 +547,14 @@ mod tests {
             "alter role x password <redacted>unfinished".replace("unfinished", "")
         );
         assert!(matches!(redacted("select 1"), std::borrow::Cow::Borrowed(_)));
+        assert_eq!(shown("password; password 'a'"), "password; password <redacted>");
+        // Each of them once, and not on a stack.
+        let long = "password;".repeat(1 << 20);
+        assert!(matches!(redacted(&long), std::borrow::Cow::Borrowed(_)));
+        assert_eq!(
+            shown(&format!("{long} alter role x password 'b'")),
+            format!("{long} alter role x password <redacted>")
+        );
     }
 
     #[test]

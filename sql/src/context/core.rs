@@ -8,7 +8,8 @@ use super::interrupt::Reason;
 use super::notify::Notifying;
 use super::obstacle;
 use super::privileges::{Identities, Identity, Judge, role_by_oid};
-use super::settings::Settings;
+use super::setting_text::shortened;
+use super::settings::{Settings, SettingsMark};
 use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
 use crate::context::names::CatalogNames;
@@ -70,14 +71,18 @@ type Path = (u64, Arc<Catalog>, Arc<[String]>);
 type BodyKey = (Oid, Vec<Oid>);
 type Body = Arc<dyn Any + Send + Sync>;
 
-/// A session that works as another role for as long as this lives.
+/// A session that works as another role for as long as this lives; where it began so, what is set meanwhile ends with it (ACT-1).
 pub struct Acting<'a> {
     core: &'a Core,
     before: Option<Identity>,
+    settings: Option<SettingsMark>,
 }
 
 impl Drop for Acting<'_> {
     fn drop(&mut self) {
+        if let Some(mark) = &self.settings {
+            self.core.roll_back_settings(mark);
+        }
         self.core.settings.lock().act_as(self.before);
     }
 }
@@ -280,7 +285,8 @@ impl Core {
         {
             list.insert(0, own.name.clone());
         }
-        super::types::refresh(&self.types, &catalog, self.database, &list);
+        let role = judge.role().map(|role| role.oid);
+        super::types::refresh(&self.types, &catalog, (self.database, role), &list);
         let list: Arc<[String]> = list.into();
         *self.path.lock() = Some((changes, catalog, list.clone()));
         list
@@ -307,7 +313,37 @@ impl Core {
     /// Until the guard is dropped the session works as another role: the owner of what it refreshes.
     pub fn act_as(&self, catalog: &Catalog, role: Oid) -> Acting<'_> {
         let identity = role_by_oid(catalog, role).map_or(Identity { oid: role, superuser: false }, Identity::of);
-        Acting { core: self, before: self.settings.lock().act_as(Some(identity)) }
+        Acting { core: self, before: self.settings.lock().act_as(Some(identity)), settings: None }
+    }
+
+    /// The same, and what is set meanwhile ends with it: for a query that somebody else has written (ACT-1).
+    pub fn act_for(&self, catalog: &Catalog, role: Oid) -> Acting<'_> {
+        let mark = self.settings.lock().mark();
+        let mut acting = self.act_as(catalog, role);
+        acting.settings = Some(mark);
+        acting
+    }
+
+    /// Settings are again as they were.
+    pub fn roll_back_settings(&self, mark: &SettingsMark) {
+        let application = {
+            let mut settings = self.settings.lock();
+            settings.roll_back_to(mark);
+            settings.get("application_name").to_owned()
+        };
+        self.known_as(application);
+    }
+
+    /// The session calls itself by another name.
+    fn known_as(&self, application: String) {
+        {
+            let mut activity = self.backend.activity.lock();
+            if activity.application_name == application {
+                return;
+            }
+            activity.application_name = application;
+        }
+        self.backend.tell_owner();
     }
 
     /// The name of the role that the session works as.
@@ -368,8 +404,11 @@ impl Core {
         let shown = self.settings.lock().set(name, value, local, &identities)?;
         self.apply_mode(name);
         if name.eq_ignore_ascii_case("application_name") {
-            self.backend.activity.lock().application_name = shown;
-            self.backend.tell_owner();
+            if let Some(long) = value.filter(|long| shortened(long).len() < long.len()) {
+                let message = format!("identifier \"{long}\" will be truncated to \"{}\"", shortened(long));
+                self.notice("NOTICE", SqlError::new("42622", message));
+            }
+            self.known_as(shown);
         }
         Ok(())
     }

@@ -147,7 +147,7 @@ fn types_for(catalog: &Catalog, table: &Relation) -> Option<Slot> {
         .collect();
     path.sort_by_key(|name| (name != "public", name.clone()));
     let slot = user::slot();
-    refresh(&slot, &Arc::new(catalog.clone()), table.database, &path);
+    refresh(&slot, &Arc::new(catalog.clone()), (table.database, None), &path);
     Some(slot)
 }
 

@@ -244,6 +244,18 @@ impl<'a> PlanEnv<'a> {
         })
     }
 
+    /// The relation of the system that a name means.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn lookup_system(&self, name: &QualName) -> Result<Found<'a>> {
+        let found = views::find(name.schema().unwrap_or("pg_catalog"), name.name());
+        found.map(Found::System).ok_or_else(|| {
+            let message = format!("relation \"{}\" does not exist", name.dotted());
+            SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
+        })
+    }
+
     /// A table, view or materialized view by name.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! Describes the session that blocks a statement: for the DETAIL of an error that ended a wait, for NOTICEs and for the log.
 //!
 //! # Invariants
-//! - OBS-1: the statement that took a lock is shown only to superusers and to the role as which the blocking session logged in.
+//! - OBS-1: the statement that took a lock is shown only to those to whom pg_stat_activity shows the blocking session's statements.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_engine::catalog::{Catalog, Object};
 use clearway_storage::ids::TreeId;
@@ -11,6 +12,7 @@ use clearway_txn::lockmgr::blockers::{Blocker, Obstacle};
 use clearway_txn::lockmgr::{LockMode, LockTag};
 
 use super::core::Core;
+use super::privileges::Judge;
 use crate::error::SqlError;
 
 /// So many blockers are named; of more the count is told.
@@ -90,8 +92,8 @@ fn line(core: &Core, blocker: &Blocker, what: &str, for_client: bool, out: &mut 
 /// OBS-1
 fn may_see(core: &Core, pid: i32) -> bool {
     let catalog = core.db.catalog();
-    let Some(role) = core.role(&catalog) else { return false };
-    role.superuser || core.backends.get(pid).is_some_and(|b| b.user == role.name)
+    let role = core.backends.get(pid).map_or(0, |backend| backend.role.load(Relaxed));
+    Judge::of(core, &catalog).may_watch(role)
 }
 
 /// What is locked.

@@ -8,6 +8,8 @@
 //!   role that runs it.
 //! - PRV-2: a right belongs to a role by its oid. A role that the catalog does not know has no rights. No setting, however it is set, gives a
 //!   session a role that the session's user may not become.
+//! - ACT-1: a query that a session runs with the rights of the owner of what it refreshes does not change the session's role, and no setting that
+//!   it changes outlasts it.
 
 use super::core::Core;
 use crate::error::{Result, SqlError, code};

@@ -5,6 +5,20 @@ use crate::types::datetime::{DateOrder, DateStyle};
 /// The isolation levels.
 pub(super) const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
 
+/// The longest `application_name`, in bytes.
+const NAME_BYTES_MAX: usize = 63;
+
+/// As much of a name as names have.
+pub fn shortened(text: &str) -> &str {
+    let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+/// A name that a client gives itself, as views and logs show it: one line of ASCII, and short, as in PostgreSQL. Every view of sessions copies it.
+pub fn client_name(text: &str) -> String {
+    shortened(text).bytes().map(|b| if matches!(b, b' '..=b'~') { char::from(b) } else { '?' }).collect()
+}
+
 /// Splits `a, "B c"` into its items, folding what is not quoted.
 pub fn list_items(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];

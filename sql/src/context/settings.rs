@@ -8,7 +8,7 @@ use super::made_up;
 use super::privileges::{Identities, Identity};
 pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
 pub use super::setting_text::{Hides, list_items, parse_bool};
-use super::setting_text::{date_style_name, isolation_word};
+use super::setting_text::{client_name, date_style_name, isolation_word};
 use super::setting_values::invalid;
 use super::units::{bytes, milliseconds};
 use crate::error::{Result, SqlError, code};
@@ -303,6 +303,7 @@ impl Settings {
                 Err(SqlError::unsupported("the isolation level SERIALIZABLE")
                     .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."))
             }
+            "application_name" => Ok(client_name(&kept)),
             "work_mem" => match bytes(value).map_or(0, |bytes| bytes >> 10) {
                 kib @ ..WORK_KIB_MIN => {
                     let message =

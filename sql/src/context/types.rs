@@ -1,6 +1,7 @@
 //! The types that users define, made from a catalog for the session's use.
 
 use super::names::quote;
+use super::privileges::Judge;
 use super::routines::CatalogRoutines;
 use crate::error::{Result, SqlError};
 use crate::expr::{Binder, Bound, Env, Params, Scope, ScopeColumn, Session, eval};
@@ -14,8 +15,8 @@ use clearway_engine::catalog::{Catalog, Domain, Object, Relation, TypeBody, Type
 use std::sync::{Arc, LazyLock};
 
 /// Puts the types of a catalog into a session's slot.
-pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, database: Oid, path: &[String]) {
-    let rows = Rows { catalog: catalog.clone(), database, path: path.to_vec() };
+pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, (database, role): (Oid, Option<Oid>), path: &[String]) {
+    let rows = Rows { catalog: catalog.clone(), database, role, path: path.to_vec() };
     let mut types = UserTypes::new(path.to_vec()).with_rows(Arc::new(rows));
     if catalog.has_routines() {
         types = types.with_routines(Arc::new(CatalogRoutines { catalog: catalog.clone(), database }));
@@ -30,6 +31,7 @@ pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, database: Oid, path: &[Strin
 struct Rows {
     catalog: Arc<Catalog>,
     database: Oid,
+    role: Option<Oid>,
     path: Vec<String>,
 }
 
@@ -85,6 +87,13 @@ impl RowTypes for Rows {
             Object::Relation(relation) => self.of(relation, false),
             _ => None,
         }
+    }
+
+    fn may_look_into(&self, schema: &str) -> bool {
+        let Some(schema) = self.catalog.schema(self.database, schema) else { return true };
+        let judge = Judge::new(&self.catalog, self.database, self.role);
+        // A role that is gone may look for names, and has no rights to what it finds.
+        judge.role().is_none() || judge.may_with_schema(schema, 'U')
     }
 }
 

@@ -52,15 +52,22 @@ impl Cx<'_> {
             None if self.run.isolation == Isolation::RepeatableRead => return Err(concurrent(true)),
             None => return Ok(false),
         }
+        let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
+        let guard = insert.guard.as_deref();
+        // Before WHERE, which could tell of the row (RLS-1, VIE-5).
+        if let Some(guard) = guard {
+            self.meets_policies(target, &guard.existing, &old, " (USING expression)").await?;
+        }
+        for (view, condition) in &conflict.visible {
+            if !self.holds(Some(condition), &existing).await? {
+                let message = format!("conflicting row is not visible through view \"{view}\"");
+                return Err(SqlError::new("55000", message));
+            }
+        }
         let mut both = existing.clone();
         both.extend(row.iter().cloned());
         if !self.holds(filter.as_ref(), &both).await? {
             return Ok(true);
-        }
-        let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
-        let guard = insert.guard.as_deref();
-        if let Some(guard) = guard {
-            self.meets_policies(target, &guard.existing, &old, " (USING expression)").await?;
         }
         for (column, e) in set {
             new[*column] = self.value(e, &both).await?;

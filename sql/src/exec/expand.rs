@@ -88,7 +88,7 @@ impl Expansion {
             for (set, place, shape) in &mut turn.sets {
                 let Some(mut values) = set.next(cx)? else { continue };
                 let value = match shape {
-                    Some(shape) => Datum::Row(Arc::new(Record { shape: shape.clone(), values })),
+                    Some(shape) => Datum::Row(Arc::new(Record::new(shape.clone(), values)?)),
                     None => values.pop().unwrap_or(Datum::Null),
                 };
                 row.get_or_insert_with(|| turn.row.clone())[*place] = value;

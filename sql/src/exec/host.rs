@@ -139,7 +139,7 @@ impl Host for CxHost<'_> {
                 SubqueryUse::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
                 SubqueryUse::Array => {
                     let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);
-                    Ok(Datum::Array(Array::one_dimensional(element, rows.iter().map(first).collect()).into()))
+                    crate::types::size::array(Array::one_dimensional(element, rows.iter().map(first).collect()))
                 }
                 SubqueryUse::Quantified { op, all } if args.len() > 1 => row_among(&args, *op, *all, rows),
                 SubqueryUse::Quantified { op: Op::Eq, all: false } if !sub.correlated => {

@@ -267,7 +267,7 @@ fn value(rest: &mut &[u8], shapes: &[Arc<RowShape>]) -> Option<Datum> {
         }
         17 => {
             let shape = shapes.get(u32::from_le_bytes(take(rest)?) as usize)?.clone();
-            D::Row(Record { shape, values: take_list(rest, shapes)? }.into())
+            D::Row(Record::new(shape, take_list(rest, shapes)?).ok()?.into())
         }
         18 => D::Bpchar(take_text(rest)?.into()),
         19 => D::Uuid(take(rest)?),
@@ -301,7 +301,8 @@ mod tests {
     #[test]
     fn every_kind_of_value_comes_back() {
         let shape = Arc::new(RowShape { oid: oid::RECORD, names: None, types: vec![oid::INT4.into()] });
-        let row = |n| Datum::Row(Record { shape: shape.clone(), values: vec![Datum::Int4(n), Datum::Null] }.into());
+        let record = |values| Datum::Row(Record::new(shape.clone(), values).unwrap().into());
+        let row = |n| record(vec![Datum::Int4(n), Datum::Null]);
         let numeric = |text: &str| Datum::numeric(Numeric::parse(text).unwrap().unwrap());
         let values = vec![
             Datum::Null,

@@ -391,7 +391,9 @@ impl Planner<'_> {
                 Some((set, filter))
             }
         };
-        Ok(Conflict { arbiters, update })
+        let through = face.through.as_ref().filter(|_| update.is_some());
+        let visible = through.map_or(Vec::new(), |through| through.visible());
+        Ok(Conflict { arbiters, update, visible })
     }
 
     fn assignments(

@@ -181,6 +181,14 @@ impl Item {
         }
     }
 
+    /// What a row must meet: the conditions of policies first (RLS-1), those of WHERE last.
+    pub(super) fn conditions_with(&self, of_where: &[Bound]) -> Vec<Bound> {
+        let mut all = Vec::new();
+        self.inner_conditions(&mut all);
+        all.extend_from_slice(of_where);
+        all
+    }
+
     /// The executable tree.
     pub(super) fn into_node(self, figures: &Figures<'_>) -> Node {
         match self {
@@ -350,6 +358,7 @@ impl Planner<'_> {
         }
         let found = match self.meaning.find(&t.name, self.env.catalog) {
             Some(found) => found,
+            None if self.meaning.system => self.env.lookup_system(&t.name)?,
             None => self.env.lookup(&t.name)?,
         };
         self.meaning.note(t, &found);

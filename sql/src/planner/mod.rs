@@ -143,6 +143,13 @@ impl<'a> Planner<'a> {
         self
     }
 
+    /// For a text of the server's own: its names are those of the system's relations.
+    #[must_use]
+    pub fn of_the_server(mut self) -> Self {
+        self.meaning.system = true;
+        self
+    }
+
     /// For the text of a view, whose tables are not read.
     pub fn of_view(env: &'a PlanEnv<'a>, view: &Relation) -> Self {
         let mut planner = Planner::new(env).exempt();

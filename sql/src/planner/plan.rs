@@ -545,6 +545,8 @@ pub struct Conflict {
     pub arbiters: Vec<Oid>,
     /// DO UPDATE: assignments over the existing row at slot 0 and the excluded one behind its key; and its WHERE.
     pub update: Option<ConflictUpdate>,
+    /// DO UPDATE through views: what the existing row must meet to be seen through them, by the views' names.
+    pub visible: Vec<(String, Bound)>,
 }
 
 /// Columns with their new values, and the condition.

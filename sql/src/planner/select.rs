@@ -119,9 +119,7 @@ impl Planner<'_> {
         let recheck = if locks.is_empty() && parent.is_none() {
             None
         } else {
-            let mut all = conditions.clone();
-            layout.item.inner_conditions(&mut all);
-            conjunction(all)
+            conjunction(layout.item.conditions_with(&conditions))
         };
         let [limit, offset] = self.limits(q, parent, params)?;
         let Behind { grouping, windows, sets, lifted } = behind;

@@ -55,6 +55,7 @@ impl Planner<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let mut owned = view::Meaning::default();
         owned.owner = Some(BOOTSTRAP_ROLE);
+        owned.system = true;
         let outer = std::mem::replace(&mut self.meaning, owned);
         self.view_depth += 1;
         let plan = self.query(query, None, &mut Params::default());

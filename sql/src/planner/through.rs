@@ -153,6 +153,12 @@ impl Through {
         checks
     }
 
+    /// The conditions of the views, each with the name of its view.
+    pub fn visible(&self) -> Vec<(String, Bound)> {
+        let of = |level: &Level| Some((level.view.name.clone(), conjunction(level.conditions.clone())?));
+        self.levels.iter().filter_map(of).collect()
+    }
+
     /// Whether one of the views hides rows also from the statement's conditions (VIE-5).
     pub fn is_barrier(&self) -> bool {
         self.levels.iter().any(|level| super::view::is_barrier(&level.view))

@@ -32,6 +32,8 @@ pub(crate) struct Meaning {
     pub text: ViewMeaning,
     /// It is followed, not found out.
     follows: bool,
+    /// The text is the server's own: its names are those of the system's relations, whatever users call theirs.
+    pub system: bool,
     /// Stars met so far.
     stars: usize,
     /// Where the text names relations, if that is asked for.
@@ -55,17 +57,17 @@ impl Meaning {
     pub fn of(view: &Relation) -> Meaning {
         let follows = view.meaning.is_some();
         let owner = (!is_set(view, "security_invoker")).then_some(view.owner);
-        Meaning { owner, text: view.meaning.clone().unwrap_or_default(), follows, stars: 0, named: None }
+        Meaning { owner, text: view.meaning.clone().unwrap_or_default(), follows, ..Meaning::default() }
     }
 
     /// That of a statement in a function's body.
     pub fn of_body(text: ViewMeaning) -> Meaning {
-        Meaning { owner: None, text, follows: true, stars: 0, named: None }
+        Meaning { text, follows: true, ..Meaning::default() }
     }
 
     /// That of a policy's condition, for the role whose rights count.
     pub fn of_policy(owner: Option<Oid>, condition: &PolicyCondition) -> Meaning {
-        Meaning { owner, text: condition.meaning.clone(), follows: true, stars: 0, named: None }
+        Meaning { owner, text: condition.meaning.clone(), follows: true, ..Meaning::default() }
     }
 
     /// The relation that a name stands for, where that is settled.

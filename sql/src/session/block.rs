@@ -200,7 +200,7 @@ impl Session {
         self.show_savepoints();
         let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
         self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
-        self.core.settings.lock().roll_back_to(&settings);
+        self.core.roll_back_settings(&settings);
         self.restore_read_only(self.savepoints[at].read_only);
         self.block = Block::Open;
         Ok("ROLLBACK".to_owned())
@@ -373,7 +373,7 @@ impl Session {
         self.block = Block::None;
         self.in_batch = 0;
         if let Some(mark) = self.settings_at_begin.take() {
-            self.core.settings.lock().roll_back_to(&mark);
+            self.core.roll_back_settings(&mark);
         }
         let undone = self.core.engine.take().roll_back().await;
         undone.map_err(from_engine)

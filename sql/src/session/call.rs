@@ -122,7 +122,7 @@ pub async fn run(
         describe(&columns, &[], client);
         let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
         for row in rows.into_iter().take(1) {
-            write_row(&conversion, &columns, &[], &row, client);
+            write_row(&conversion, &columns, &[], &row, client)?;
         }
     }
     Ok("CALL".to_owned())

@@ -236,7 +236,7 @@ impl Fetching<'_> {
         {
             let (format, now) = (&self.format, self.core.transaction_started());
             let conversion = Conversion { format, now, names: &self.names };
-            run::write_row(&conversion, &self.columns, &self.formats, row, &mut **client);
+            run::write_row(&conversion, &self.columns, &self.formats, row, &mut **client)?;
         }
         if client.is_full() {
             self.core.wait_told().await?;

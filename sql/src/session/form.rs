@@ -2,8 +2,10 @@
 
 use super::client::{Client, Column};
 use super::point::write_integer;
+use crate::error::Result;
 use crate::exec::Row;
 use crate::planner::plan::OutputColumn;
+use crate::types::size::fits;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, binary, facts, oid};
 
@@ -17,13 +19,17 @@ pub fn format_of(formats: &[i16], i: usize) -> bool {
 }
 
 /// Writes a row as the client wants it.
+///
+/// # Errors
+/// 54000, 53200 for a value whose text is too long.
 pub fn write_row(
     conversion: &Conversion<'_>,
     columns: &[OutputColumn],
     formats: &[i16],
     row: &Row,
     client: &mut dyn Client,
-) {
+) -> Result<()> {
+    row.iter().try_for_each(fits)?;
     client.row(row.len(), &mut |i, out| {
         let (Some(value), Some(column)) = (row.get(i), columns.get(i)) else { return false };
         if value.is_null() {
@@ -41,6 +47,7 @@ pub fn write_row(
         }
         true
     });
+    Ok(())
 }
 
 /// char(n) gets its blanks back.

@@ -113,6 +113,7 @@ async fn rows_of(core: &Arc<Core>, statement: &Statement) -> Result<Vec<Vec<Datu
         alone: false,
         transaction_started: core.transaction_started(),
         latest: false,
+        system: true,
         measured: false,
         body: None,
     };

@@ -14,6 +14,8 @@ use crate::error::{Result, SqlError};
 pub const KEY_BYTES: usize = 32;
 /// Rounds for new verifiers, as in PostgreSQL.
 pub const ITERATIONS: u32 = 4096;
+/// The most rounds of a verifier that a client makes: they are gone through once, to see whether it is that of the empty password.
+const ITERATIONS_MAX: u32 = 100_000;
 const SALT_BYTES: usize = 16;
 const SCHEME: &str = "SCRAM-SHA-256$";
 
@@ -61,13 +63,21 @@ impl Verifier {
     }
 }
 
-/// What `PASSWORD 'text'` stores: a verifier of the text, or the text itself if it is a verifier already.
+/// What `PASSWORD 'text'` stores: a verifier of the text, or the text itself if it is a verifier already; none for the empty password, also in
+/// the form of a verifier.
 ///
 /// # Errors
-/// XX000 if the system gives no random bytes; 0A000 for MD5 hashes, which can't be used.
-pub fn to_store(text: &str) -> Result<String> {
-    if Verifier::parse(text).is_some() {
-        return Ok(text.to_owned());
+/// XX000 if the system gives no random bytes; 0A000 for MD5 hashes, which can't be used, and for verifiers of too many rounds.
+pub fn to_store(text: &str) -> Result<Option<String>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if let Some(given) = Verifier::parse(text) {
+        if given.iterations > ITERATIONS_MAX {
+            return Err(SqlError::unsupported(format!("a verifier of more than {ITERATIONS_MAX} rounds")));
+        }
+        let empty = Verifier::of("", &given.salt, given.iterations);
+        return Ok((empty != given).then(|| text.to_owned()));
     }
     if text.len() == 35 && text.starts_with("md5") {
         return Err(SqlError::unsupported("a password in MD5 form"));
@@ -75,7 +85,7 @@ pub fn to_store(text: &str) -> Result<String> {
     let mut salt = [0; SALT_BYTES];
     getrandom::fill(&mut salt)
         .map_err(|error| SqlError::internal(format!("could not generate random salt: {error}")))?;
-    Ok(Verifier::of(text, &salt, ITERATIONS).store())
+    Ok(Some(Verifier::of(text, &salt, ITERATIONS).store()))
 }
 
 /// HMAC-SHA-256 over parts.
@@ -117,7 +127,10 @@ mod tests {
     fn stored_form_comes_back_and_others_are_refused() {
         let verifier = Verifier::of("secret", b"0123456789abcdef", 4096);
         assert_eq!(Verifier::parse(&verifier.store()), Some(verifier.clone()));
-        assert_eq!(to_store(&verifier.store()).as_deref(), Ok(verifier.store().as_str()));
+        assert_eq!(to_store(&verifier.store()), Ok(Some(verifier.store())));
+        assert_eq!(to_store(&Verifier::of("", b"0123456789abcdef", 4096).store()), Ok(None));
+        let long = verifier.store().replacen("4096", "4294967295", 1);
+        assert_eq!(to_store(&long).map_err(|e| e.code()), Err("0A000"));
         for bad in ["", "secret", "SCRAM-SHA-256$", "SCRAM-SHA-256$0:AA==$AA==:AA==", "SCRAM-SHA-256$1:AA==$AA==:AA=="]
         {
             assert_eq!(Verifier::parse(bad), None, "{bad}");

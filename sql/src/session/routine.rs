@@ -308,6 +308,7 @@ async fn run_body(core: &Arc<Core>, r: &Routine, body: &Body, call: RoutineCall)
             alone: false,
             transaction_started: core.transaction_started(),
             latest: false,
+            system: false,
             measured: false,
             body: Some(&context),
         };
@@ -392,7 +393,7 @@ fn result_row(core: &Core, how: &Coercion, mut row: Row, call: &RoutineCall) -> 
                     expected(&shape.types, columns)?;
                     Ok(values)
                 }
-                None => Ok(vec![Datum::Row(Arc::new(Record { shape: shape.clone(), values }))]),
+                None => Ok(vec![Datum::Row(Arc::new(Record::new(shape.clone(), values)?))]),
             }
         }
     }

@@ -148,8 +148,11 @@ pub struct Request<'a> {
     pub alone: bool,
     /// When the transaction began.
     pub transaction_started: i64,
-    /// It reads what is committed now, whatever the isolation: a query of DDL about all rows of a table that it has locked.
+    /// It reads what is committed now, whatever the isolation: a query of DDL about all rows of a table that it has locked. Rights and policies do
+    /// not hold for it: it is the server's own.
     pub latest: bool,
+    /// Its text is the server's own and names relations of the system alone.
+    pub system: bool,
     /// Nodes are measured.
     pub measured: bool,
     /// It stands in the body of a function.
@@ -170,7 +173,7 @@ pub struct BodyContext {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, (false, None)).map_err(|unplanned| unplanned.error)
+    plan_or_locks(core, statement, params, (false, false, None)).map_err(|unplanned| unplanned.error)
 }
 
 /// A statement that can't be planned.
@@ -186,7 +189,7 @@ fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    (exempt, body): (bool, Option<&BodyContext>),
+    (exempt, system, body): (bool, bool, Option<&BodyContext>),
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
@@ -209,6 +212,7 @@ fn plan_or_locks(
     let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, row_security };
     let planner = Planner::new(&env);
     let planner = if exempt { planner.exempt() } else { planner };
+    let planner = if system { planner.of_the_server() } else { planner };
     let planner = match body.and_then(|body| body.meaning.as_ref()) {
         Some(meaning) => planner.of_body(meaning),
         None => planner,
@@ -329,8 +333,8 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let names = request.body.map(|body| body.names.clone());
                 let mut params = Params { types, names, ..Params::default() };
-                let planned = match plan_or_locks(core, request.statement, &mut params, (request.latest, request.body))
-                {
+                let kind = (request.latest, request.system, request.body);
+                let planned = match plan_or_locks(core, request.statement, &mut params, kind) {
                     Ok(planned) => planned,
                     Err(unplanned) => {
                         judge_again(core, *unplanned).await?;
@@ -350,6 +354,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         }
         for lock in &fresh.plan.locks {
             if !fresh.permitted
+                && !request.latest
                 && let Some(relation) = fresh.catalog.relation(lock.oid)
             {
                 permitted(core, &fresh.catalog, relation, lock)?;
@@ -490,7 +495,7 @@ impl Execution {
                 breath::breathe(breath::ROW).await?;
                 {
                     let (format, now) = (&run.format, run.transaction_started);
-                    write_row(&Conversion { format, now, names: &run.names }, &columns, formats, &row, client);
+                    write_row(&Conversion { format, now, names: &run.names }, &columns, formats, &row, client)?;
                 }
                 if client.is_full() {
                     core.wait_told().await?;

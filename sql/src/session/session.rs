@@ -453,6 +453,7 @@ impl Session {
             alone: self.block == Block::Implicit && self.in_batch <= 1,
             transaction_started: self.core.transaction_started(),
             latest: false,
+            system: false,
             measured,
             body: None,
         };

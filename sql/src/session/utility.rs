@@ -161,8 +161,8 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             }
             Statement::Analyze { verbose: _, tables } => {
                 let locks = upkeep(&core, tables, LockMode::ShareUpdateExclusive, "analyze");
-                held_up::telling(&core, client, locks).await?;
-                analyze(&core, tables).await?;
+                let own = held_up::telling(&core, client, locks).await?;
+                analyze(&core, if tables.is_empty() { own_tables(&core) } else { own }).await?;
                 "ANALYZE"
             }
             Statement::Vacuum { .. } if session.shares_transaction() => return Err(in_block("VACUUM")),
@@ -319,22 +319,34 @@ pub fn relation_oid(core: &Core, name: &QualName) -> Result<(u32, Arc<Catalog>)>
     Ok((oid, catalog))
 }
 
-/// Counts the rows of the tables that are named, or of all in the database.
-async fn analyze(core: &Core, tables: &[(QualName, Vec<String>)]) -> Result<()> {
+/// The relations of the database that the session's role may keep up; a warning for each other one.
+fn own_tables(core: &Core) -> Vec<u32> {
     let catalog = core.catalog();
-    let named =
-        tables.iter().map(|(name, _)| relation_oid(core, name).map(|(oid, _)| oid)).collect::<Result<Vec<_>>>()?;
-    let all = || {
-        let relations = catalog.objects().filter_map(|o| match &**o {
-            Object::Relation(r) if r.database == core.database => Some(r.oid),
-            _ => None,
-        });
-        relations.collect()
-    };
+    let has_rows =
+        |o: &Object| matches!(o, Object::Relation(r) if r.database == core.database && r.kind != RelationKind::View);
+    let relations = catalog.objects().filter(|o| has_rows(o));
+    relations.filter(|o| may_keep_up(core, &catalog, o, "analyze")).map(|o| o.oid()).collect()
+}
+
+/// Whether the session's role owns a relation or the database; a warning if not.
+fn may_keep_up(core: &Core, catalog: &Catalog, object: &Object, verb: &str) -> bool {
+    let own = |object: &Object| privileges::owns(core, catalog, object).is_ok();
+    let may = own(object) || catalog.get(core.database).is_some_and(|database| own(database));
+    if !may {
+        let name = object.name();
+        let message = format!("skipping \"{name}\" --- only table or database owner can {verb} it");
+        core.notice("WARNING", SqlError::new("01000", message));
+    }
+    may
+}
+
+/// Counts the rows of tables.
+async fn analyze(core: &Core, tables: Vec<u32>) -> Result<()> {
+    let catalog = core.catalog();
     let progress = core.engine.take().progress().clone();
     let now = Now { work: Work::Analyze, command: "ANALYZE", phase: "acquiring sample rows", table: 0, index: 0 };
     let _working = progress.begin(now);
-    for table in if tables.is_empty() { all() } else { named } {
+    for table in tables {
         let (all, statistics) = (core.db.transactions(), core.db.statistics());
         let counted = statistics.analyze(all, &catalog, core.db.usage(), table, &progress).await;
         counted.map_err(from_engine)?;
@@ -342,18 +354,15 @@ async fn analyze(core: &Core, tables: &[(QualName, Vec<String>)]) -> Result<()> 
     Ok(())
 }
 
-/// VACUUM and CLUSTER have nothing to do here, ANALYZE only counts; they take PostgreSQL's locks.
-async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<()> {
+/// VACUUM and CLUSTER have nothing to do here, ANALYZE only counts; they take PostgreSQL's locks. Gives the tables that were not skipped.
+async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<Vec<u32>> {
+    let mut own = Vec::new();
     for (name, _) in tables {
         let (oid, catalog) = relation_oid(core, name)?;
-        let object = catalog.get(oid);
-        let database = catalog.get(core.database);
-        let own = |o: &Arc<Object>| privileges::owns(core, &catalog, o).is_ok();
-        if object.is_some_and(|o| !own(o)) && !database.is_some_and(own) {
-            let message = format!("skipping \"{}\" --- only table or database owner can {verb} it", name.name());
-            core.notice("WARNING", SqlError::new("01000", message));
+        if catalog.get(oid).is_some_and(|object| !may_keep_up(core, &catalog, object, verb)) {
             continue;
         }
+        own.push(oid);
         core.lock_relation(oid, mode, IfTaken::Wait).await?;
         if verb == "analyze" {
             for index in catalog.indexes(oid) {
@@ -362,7 +371,7 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode,
             assign_id(core)?;
         }
     }
-    Ok(())
+    Ok(own)
 }
 
 /// Gives the transaction its id: PostgreSQL's would have written by now.

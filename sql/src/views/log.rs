@@ -1,7 +1,9 @@
 //! clearway_log, clearway_log_holders, clearway_archive: where the write-ahead log stands, who keeps old parts of it, what of it is in the
 //! archive.
 
+use super::activity::HIDDEN_TEXT;
 use super::{ViewOf, int};
+use crate::context::privileges::Judge;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_storage::backup::ARCHIVE_HOLDER;
@@ -53,7 +55,12 @@ fn archive(run: &Run<'_>) -> Vec<Row> {
     let held = holder.map_or(0, |holder| end.saturating_sub(holder.needs.0));
     let number = |n: u64| if off { Datum::Null } else { int(n) };
     let time = |us: i64| if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) };
-    let text = |text: &str| if text.is_empty() { Datum::Null } else { Datum::text(text) };
+    // Where the archive is, and what an error says of it, is for those who may watch all.
+    let all = Judge::of(run.core, &run.names.catalog).may_watch(0);
+    let text = |text: &str| match text {
+        "" => Datum::Null,
+        text => Datum::text(if all { text } else { HIDDEN_TEXT }),
+    };
     vec![vec![
         text(&row.target),
         Datum::text(row.state),

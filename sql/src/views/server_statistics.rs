@@ -1,8 +1,9 @@
 //! pg_stat_database, pg_stat_bgwriter, pg_stat_wal, pg_stat_archiver, pg_stat_ssl, pg_prepared_statements: the server as a whole, its
 //! databases and sessions.
 
-use super::activity::may_watch;
+use super::activity::{HIDDEN_TEXT, may_watch};
 use super::{ViewOf, int, opt, text, time};
+use crate::context::privileges::Judge;
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::numeric::Numeric;
@@ -178,6 +179,9 @@ fn wal(run: &Run<'_>) -> Vec<Row> {
 fn archiver(run: &Run<'_>) -> Vec<Row> {
     let row = run.core.db.transactions().store().archive().row();
     let ([pieces, failures], reset) = since_reset(run, "archiver", [row.pieces as f64, row.failures as f64]);
+    // The error says where the archive is.
+    let all = Judge::of(run.core, &run.names.catalog).may_watch(0);
+    let error = if all { row.error.as_str() } else { HIDDEN_TEXT };
     let lsn = format!("{:X}/{:X}", row.archived.0 >> 32, row.archived.0 & 0xffff_ffff);
     vec![vec![
         Datum::Int8(pieces as i64),
@@ -185,7 +189,7 @@ fn archiver(run: &Run<'_>) -> Vec<Row> {
         if row.pieces == 0 { Datum::Null } else { text(&lsn) },
         time(row.sent_us),
         Datum::Int8(failures as i64),
-        if row.error.is_empty() { Datum::Null } else { text(&row.error) },
+        if row.error.is_empty() { Datum::Null } else { text(error) },
         time(row.error_us),
         reset,
     ]]

@@ -104,7 +104,8 @@ fn latches(_: &Run<'_>) -> Vec<Row> {
     rows.collect()
 }
 
-/// What a role may see of statements: its own, or all.
+/// What a role may see of statements: its own, or all. A session that works as another role than its login sees that role's: behind one login
+/// may stand many.
 pub(super) struct Seen<'r> {
     run: &'r Run<'r>,
     all: bool,
@@ -116,7 +117,7 @@ impl<'r> Seen<'r> {
     }
 
     pub(super) fn may(&self, user: u32) -> bool {
-        self.all || self.run.core.login == user
+        self.all || self.run.names.role == Some(user)
     }
 
     fn text(&self, user: u32, shown: &str) -> Datum {

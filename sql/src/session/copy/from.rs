@@ -239,6 +239,7 @@ pub(super) async fn copy_from(
         alone: false,
         transaction_started: session.core.transaction_started(),
         latest: false,
+        system: false,
         measured: false,
         body: None,
     };

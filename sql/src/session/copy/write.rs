@@ -65,6 +65,7 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// 54000 for a value that is too long for the binary form.
     pub fn row(&self, row: &[Datum], conversion: &Conversion<'_>, out: &mut Vec<u8>) -> Result<()> {
+        row.iter().try_for_each(crate::types::size::fits)?;
         if self.form.format == Format::Binary {
             return self.binary(row, out);
         }

@@ -195,9 +195,9 @@ impl Ddl<'_> {
     fn may_rename(&self, catalog: &Catalog, object: &Object, whole: bool) -> Result<()> {
         privileges::owns(self.core, catalog, object)?;
         let schema = schema_of(object).and_then(|oid| catalog.get(oid)).filter(|_| whole);
-        match schema {
-            Some(schema) if !self.judge(catalog).may_with(schema, 'C') => {
-                Err(privileges::denied("schema", schema.name()))
+        match schema.map(|schema| &**schema) {
+            Some(Object::Schema(schema)) if !self.judge(catalog).may_with_schema(schema, 'C') => {
+                Err(privileges::denied("schema", &schema.name))
             }
             _ => Ok(()),
         }

@@ -39,7 +39,7 @@ impl Ddl<'_> {
             _ => self.commented(&catalog, kind, name, column)?,
         };
         match &*object {
-            Object::Role(role) => self.may_drop_role(role)?,
+            Object::Role(role) => self.may_comment_role(role)?,
             object => self.owns(object)?,
         }
         if schema_of(&object).is_some() {
@@ -158,6 +158,8 @@ impl Ddl<'_> {
             return Err(denied("schema", schema));
         }
         let Some(object) = catalog.get(object.oid()) else { return Ok(tag) };
+        // It may have gone to another owner during the wait.
+        self.owns(object)?;
         let from = schema_of(object);
         if from == Some(to.oid) {
             return Ok(tag);

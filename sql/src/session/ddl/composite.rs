@@ -6,8 +6,10 @@ use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
 use crate::syntax::ast::{QualName, TypeName};
 use crate::syntax::user_type::AttributeChange;
+use crate::types::size::{ROW_DEPTH_MAX, too_deep};
 use crate::types::{facts, format_type, resolve};
 use clearway_engine::catalog::{Attribute, Catalog, Composite, Object, TypeBody, TypeObject};
+use std::collections::{HashMap, HashSet};
 
 /// The most attributes (PostgreSQL's MaxHeapAttributeNumber).
 const ATTRIBUTES_MAX: usize = 1_600;
@@ -29,6 +31,7 @@ impl Ddl<'_> {
         list.iter().try_for_each(|a| self.may_use_type(a.type_oid))?;
         let body = TypeBody::Composite(Composite { class: self.new_oid(), attributes: list });
         self.put_type(schema, name, body).await?;
+        check_depth(&self.catalog())?;
         Ok("CREATE TYPE")
     }
 
@@ -44,6 +47,9 @@ impl Ddl<'_> {
         let name = ty.name.clone();
         let TypeBody::Composite(composite) = &mut ty.body else { return Err(not_composite(&name)) };
         for change in changes {
+            if let AttributeChange::Add { ty, .. } | AttributeChange::Type { ty, .. } = change {
+                self.may_use_type(resolve(ty)?.oid)?;
+            }
             if let Some((table, column)) = users {
                 if let AttributeChange::Type { .. } = change {
                     let message = format!("cannot alter type \"{name}\" because column \"{table}.{column}\" uses it");
@@ -94,7 +100,7 @@ fn push(list: &mut Vec<Attribute>, name: &str, ty: &TypeName, of: Option<(&Catal
     }
     let found = resolve(ty)?;
     if let Some((catalog, of)) = of
-        && is_made_of(catalog, found.oid, of)
+        && made_of(catalog, of).contains(&found.oid)
     {
         let message = format!("composite type {} cannot be made a member of itself", of.name);
         return Err(SqlError::new("42P16", message));
@@ -131,24 +137,73 @@ pub(super) fn rename_attribute(ty: &mut TypeObject, from: &str, to: &str) -> Res
     Ok(())
 }
 
-/// Whether a type is another one, an array of it, a domain over it, or a row that has it.
-pub(super) fn is_made_of(catalog: &Catalog, oid: u32, of: &TypeObject) -> bool {
-    if oid == of.oid || oid == of.array {
-        return true;
+/// The types that a type is made of: of a domain its base, of a row its fields', of an array its elements'.
+fn parts<'c>(ty: &'c TypeObject) -> impl Iterator<Item = u32> + 'c {
+    let (base, attributes) = match &ty.body {
+        TypeBody::Enum(_) => (None, &[][..]),
+        TypeBody::Domain(domain) => (Some(domain.base), &[][..]),
+        TypeBody::Composite(c) => (None, c.attributes.as_slice()),
+    };
+    base.into_iter().chain(attributes.iter().map(|a| a.type_oid))
+}
+
+/// The numbers of a type and of all that is made of it: arrays of it, domains over it, rows that have it, and what is made of those. Each type
+/// is looked at once: one may be met on many ways.
+pub(super) fn made_of(catalog: &Catalog, of: &TypeObject) -> HashSet<u32> {
+    let mut users: HashMap<u32, Vec<&TypeObject>> = HashMap::new();
+    for ty in catalog.types() {
+        parts(ty).for_each(|part| users.entry(part).or_default().push(ty));
     }
-    let Some(ty) = catalog.types().find(|t| t.oid == oid || t.array == oid) else { return false };
-    clearway_base::stack::deeper(|| match &ty.body {
-        TypeBody::Enum(_) => false,
-        TypeBody::Domain(domain) => is_made_of(catalog, domain.base, of),
-        TypeBody::Composite(c) => c.attributes.iter().any(|a| is_made_of(catalog, a.type_oid, of)),
-    })
+    let mut found = HashSet::from([of.oid, of.array]);
+    let mut todo = vec![of.oid, of.array];
+    while let Some(oid) = todo.pop() {
+        for user in users.get(&oid).into_iter().flatten() {
+            if found.insert(user.oid) {
+                found.insert(user.array);
+                todo.extend([user.oid, user.array]);
+            }
+        }
+    }
+    found
+}
+
+/// Refuses types whose rows would stand deeper within each other than rows may.
+///
+/// # Errors
+/// 54001.
+pub(super) fn check_depth(catalog: &Catalog) -> Result<()> {
+    let types: HashMap<u32, &TypeObject> = catalog.types().flat_map(|t| [(t.oid, t), (t.array, t)]).collect();
+    // A type is finished when all that it is made of is: then its depth is known.
+    let mut depths: HashMap<u32, u16> = HashMap::new();
+    let mut todo: Vec<&TypeObject> = types.values().copied().collect();
+    while let Some(ty) = todo.pop() {
+        if depths.contains_key(&ty.oid) {
+            continue;
+        }
+        let below: Vec<&TypeObject> = parts(ty).filter_map(|oid| types.get(&oid).copied()).collect();
+        let open = below.iter().filter(|t| !depths.contains_key(&t.oid));
+        let open: Vec<&TypeObject> = open.copied().collect();
+        if !open.is_empty() {
+            todo.push(ty);
+            todo.extend(open);
+            continue;
+        }
+        let deepest = below.iter().filter_map(|t| depths.get(&t.oid)).max().copied().unwrap_or(0);
+        let depth = deepest + u16::from(matches!(ty.body, TypeBody::Composite(_)));
+        if depth > ROW_DEPTH_MAX {
+            return Err(too_deep());
+        }
+        depths.insert(ty.oid, depth);
+    }
+    Ok(())
 }
 
 /// A table and its column whose values are made of the type.
 pub(super) fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
+    let made = made_of(catalog, ty);
     catalog.objects().find_map(|o| match &**o {
         Object::Relation(r) => {
-            let column = r.columns.iter().find(|c| !c.is_dropped() && is_made_of(catalog, c.type_oid, ty))?;
+            let column = r.columns.iter().find(|c| !c.is_dropped() && made.contains(&c.type_oid))?;
             Some((r.name.as_str(), column.name.as_str()))
         }
         _ => None,

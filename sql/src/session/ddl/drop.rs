@@ -133,10 +133,11 @@ impl Ddl<'_> {
                     object.kind()
                 )));
             }
+            // Judged again when it is locked: it may have gone to another owner during the wait.
+            privileges::may_drop(self.core, &self.catalog(), &object)?;
             if locked == Some(object.oid()) {
                 return Ok(locked);
             }
-            privileges::may_drop(self.core, &self.catalog(), &object)?;
             if let Object::Index(i) = &*object {
                 self.lock(i.table, LockMode::AccessExclusive).await?;
             }
@@ -404,6 +405,7 @@ impl Ddl<'_> {
                 self.drop_one(*object, true, &inside).await?;
             }
         }
+        self.forget_defaults(oid).await?;
         self.take_away(oid, None).await
     }
 

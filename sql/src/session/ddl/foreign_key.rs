@@ -163,6 +163,7 @@ impl Ddl<'_> {
             alone: false,
             transaction_started: self.core.transaction_started(),
             latest: true,
+            system: false,
             measured: false,
             body: None,
         };

@@ -4,7 +4,7 @@
 
 use super::{Ddl, missing};
 use crate::context::names::schema_of;
-use crate::context::privileges::{Judge, denied, letter};
+use crate::context::privileges::{Judge, denied, letter, role_by_oid};
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use crate::session::utility::find_object;
@@ -355,7 +355,7 @@ impl Ddl<'_> {
             names => names.iter().map(|name| self.role_named(&catalog, name)).collect::<Result<Vec<_>>>()?,
         };
         for mut role in roles {
-            if !self.judge(&catalog).has_rights_of(role.oid) {
+            if !self.judge(&catalog).is_member(role.oid) {
                 return Err(SqlError::new("42501", "permission denied to change default privileges"));
             }
             for schema in &schemas {
@@ -394,8 +394,13 @@ impl Ddl<'_> {
 
     /// The access list with which an object of the session's role begins: `kind` is `r`, `S`, `n`, `T` or `f`.
     pub(super) fn first_acl(&self, letter: char, schema: u32) -> Result<Acl> {
+        self.first_acl_of(self.role()?, letter, schema)
+    }
+
+    /// The same for an object of another role.
+    pub(super) fn first_acl_of(&self, owner: u32, letter: char, schema: u32) -> Result<Acl> {
         let catalog = self.catalog();
-        let role = self.role_named(&catalog, "current_user")?;
+        let role = role_by_oid(&catalog, owner).ok_or_else(|| missing("role", &owner.to_string()))?;
         let kind = match letter {
             'S' => AclKind::Sequence,
             'n' => AclKind::Schema,

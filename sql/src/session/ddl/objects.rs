@@ -11,7 +11,9 @@ use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve};
 use clearway_engine::catalog::predefined::DATABASE_OWNER;
-use clearway_engine::catalog::{Acl, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence};
+use clearway_engine::catalog::{
+    Acl, Catalog, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
+};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -126,13 +128,13 @@ impl Ddl<'_> {
         let mut execution = None;
         if with_data {
             // Whatever the query does, it does with the owner's rights.
-            let _acting = self.core.act_as(&catalog, relation.owner);
+            let _acting = self.core.act_for(&catalog, relation.owner);
             let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
             execution = Some(session.start(&inner, &query, Arc::from([])).await?);
         }
         self.fresh_trees(&fresh).await?;
         if let Some(mut execution) = execution {
-            let _acting = self.core.act_as(&catalog, relation.owner);
+            let _acting = self.core.act_for(&catalog, relation.owner);
             self.fill(oid, &mut execution).await?;
         }
         Ok("REFRESH MATERIALIZED VIEW")
@@ -174,7 +176,9 @@ impl Ddl<'_> {
                 SequenceOption::Start(n) => start = Some(*n),
                 SequenceOption::Cache(n) => sequence.cache = *n,
                 SequenceOption::Cycle(on) => sequence.cycle = *on,
-                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref()).await?,
+                SequenceOption::OwnedBy(column) => {
+                    sequence.owned_by = self.owned_by(&sequence, column.as_ref()).await?;
+                }
                 SequenceOption::Restart(_) | SequenceOption::SequenceName(_) => {
                     return Err(SqlError::unsupported("this option of a sequence"));
                 }
@@ -191,11 +195,26 @@ impl Ddl<'_> {
         Ok(oid)
     }
 
-    async fn owned_by(&self, column: Option<&QualName>) -> Result<Option<(u32, usize)>> {
+    /// The column that a sequence is to belong to: of a table of the sequence's own owner and schema, since whoever drops, truncates or gives
+    /// away the table does the same to the sequence.
+    async fn owned_by(&self, sequence: &Sequence, column: Option<&QualName>) -> Result<Option<(u32, usize)>> {
+        let identity = sequence.owned_by.and_then(|(table, at)| {
+            let table = self.catalog().relation(table).cloned()?;
+            table.columns.get(at)?.identity.map(|_| table.name)
+        });
+        if let Some(table) = identity {
+            let detail = format!("Sequence \"{}\" is linked to table \"{table}\".", sequence.name);
+            let message = "cannot change ownership of identity sequence";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
+        }
         let Some(column) = column else { return Ok(None) };
         let mut table = column.clone();
         let name = table.parts.pop().unwrap_or_default();
-        let (oid, catalog) = self.lock_named(&table, LockMode::AccessShare, |_, _| Ok(())).await?;
+        let judge = |catalog: &Arc<Catalog>, oid| match catalog.relation(oid) {
+            Some(relation) => may_belong(sequence, relation),
+            None => Ok(()),
+        };
+        let (oid, catalog) = self.lock_named(&table, LockMode::AccessShare, judge).await?;
         let relation = catalog.relation(oid).ok_or_else(|| missing("relation", table.name()))?;
         Ok(Some((oid, crate::planner::dml::column_of(relation, &name, column.pos)?)))
     }
@@ -256,6 +275,8 @@ impl Ddl<'_> {
         let Some(Object::Sequence(mut sequence)) = self.catalog().get(sequence.oid).map(|o| Object::clone(o)) else {
             return Err(missing("relation", &sequence.name));
         };
+        // It may have gone to another owner during the wait.
+        self.owns(&Object::Sequence(sequence.clone()))?;
         let mut restart = None;
         for o in options {
             match o {
@@ -266,7 +287,9 @@ impl Ddl<'_> {
                 SequenceOption::Restart(n) => restart = Some(n.unwrap_or(sequence.start)),
                 SequenceOption::Cache(n) => sequence.cache = *n,
                 SequenceOption::Cycle(on) => sequence.cycle = *on,
-                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref()).await?,
+                SequenceOption::OwnedBy(column) => {
+                    sequence.owned_by = self.owned_by(&sequence, column.as_ref()).await?;
+                }
                 SequenceOption::As(ty) => {
                     let ty = resolve(ty)?.oid;
                     let (old, new) = (bounds(sequence.type_oid), bounds(ty));
@@ -331,7 +354,7 @@ impl Ddl<'_> {
                 .detail("The prefix \"pg_\" is reserved for system schemas."));
         }
         let catalog = self.catalog();
-        if catalog.schema(self.core.database, name).is_some() {
+        if catalog.schema(self.core.database, name).is_some() || is_of_system(name) {
             let error = SqlError::new("42P06", format!("schema \"{name}\" already exists"));
             if if_not_exists {
                 self.core.notice("NOTICE", SqlError::new("42P06", format!("{}, skipping", error.message())));
@@ -349,7 +372,7 @@ impl Ddl<'_> {
             }
             None => self.role()?,
         };
-        let (oid, acl) = (self.new_oid(), self.first_acl('n', 0)?);
+        let (oid, acl) = (self.new_oid(), self.first_acl_of(owner, 'n', 0)?);
         let schema = Schema { acl, ..Schema::new(oid, self.core.database, name, owner) };
         self.put(Object::Schema(schema)).await?;
         Ok("CREATE SCHEMA")
@@ -438,6 +461,28 @@ impl Ddl<'_> {
         self.put(Object::Relation(relation)).await?;
         Ok("CREATE RULE")
     }
+}
+
+/// Whether a schema of the system has the name.
+pub(super) fn is_of_system(schema: &str) -> bool {
+    schema == "information_schema"
+}
+
+/// Whether a sequence may belong to a column of a relation.
+///
+/// # Errors
+/// 42809, 55000.
+fn may_belong(sequence: &Sequence, relation: &Relation) -> Result<()> {
+    if relation.kind == RelationKind::MaterializedView {
+        let message = format!("sequence cannot be owned by relation \"{}\"", relation.name);
+        return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
+    }
+    let differs = match (relation.owner == sequence.owner, relation.schema == sequence.schema) {
+        (true, true) => return Ok(()),
+        (false, _) => "sequence must have same owner as table it is linked to",
+        (true, false) => "sequence must be in same schema as table it is linked to",
+    };
+    Err(SqlError::new("55000", differs))
 }
 
 /// A CONNECTION LIMIT.

@@ -71,7 +71,7 @@ impl Ddl<'_> {
                     return Err(SqlError::new("42939", format!("unacceptable schema name \"{}\"", s.to))
                         .detail("The prefix \"pg_\" is reserved for system schemas."));
                 }
-                if catalog.schema(schema.database, &s.to).is_some() {
+                if catalog.schema(schema.database, &s.to).is_some() || super::objects::is_of_system(&s.to) {
                     return Err(SqlError::new("42P06", format!("schema \"{}\" already exists", s.to)));
                 }
                 "ALTER SCHEMA"

@@ -73,12 +73,13 @@ impl Ddl<'_> {
                 }
                 RoleOption::ConnectionLimit(n) => role.connection_limit = i32::try_from(*n).unwrap_or(i32::MAX),
                 RoleOption::Password(None) => role.password = None,
-                RoleOption::Password(Some(text)) if text.is_empty() => {
-                    let message = "empty string is not a valid password, clearing password";
-                    self.core.notice("NOTICE", SqlError::new("00000", message));
-                    role.password = None;
+                RoleOption::Password(Some(text)) => {
+                    role.password = crate::session::password::to_store(text)?;
+                    if role.password.is_none() {
+                        let message = "empty string is not a valid password, clearing password";
+                        self.core.notice("NOTICE", SqlError::new("00000", message));
+                    }
                 }
-                RoleOption::Password(Some(text)) => role.password = Some(crate::session::password::to_store(text)?),
                 RoleOption::ValidUntil(text) => role.valid_until = Some(self.moment(text)?),
                 RoleOption::Replication(on) => role.replication = *on,
                 RoleOption::InRole(_) | RoleOption::Role(_) | RoleOption::Admin(_) => {}
@@ -202,6 +203,17 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Whether the session's role may comment on a role.
+    pub(super) fn may_comment_role(&self, role: &Role) -> Result<()> {
+        if role.superuser {
+            return self.superuser("must be superuser to comment on a superuser role");
+        }
+        match self.creates_roles(&self.catalog()) {
+            true => Ok(()),
+            false => Err(denied("must have CREATEROLE privilege")),
+        }
+    }
+
     fn own_roles(&self) -> (Option<u32>, Option<u32>) {
         let settings = self.core.settings.lock();
         (settings.current_role(), settings.session_role())
@@ -216,6 +228,20 @@ impl Ddl<'_> {
                 let mut member = member.clone();
                 member.member_of.retain(|m| m.role != role);
                 self.put(Object::Role(member)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A schema goes: what roles grant by default in it goes, too.
+    pub(super) async fn forget_defaults(&self, schema: u32) -> Result<()> {
+        let catalog = self.catalog();
+        for object in catalog.objects() {
+            let Object::Role(role) = &**object else { continue };
+            if role.defaults.iter().any(|list| list.schema == schema) {
+                let mut role = role.clone();
+                role.defaults.retain(|list| list.schema != schema);
+                self.put(Object::Role(role)).await?;
             }
         }
         Ok(())

@@ -32,6 +32,11 @@ impl Ddl<'_> {
         let Some(schema) = self.new_name_or_skip(&name, s.if_not_exists)? else {
             return Ok(if s.materialized_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" }.to_owned());
         };
+        // ACT-1
+        let _acting = match s.materialized_view {
+            true => Some(self.core.act_for(&self.catalog(), self.role()?)),
+            false => None,
+        };
         let inner = session.prepare_statement((*s.query).clone(), prepared.text.clone(), &[])?;
         let outputs =
             inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP of enums and domains.
 
 use super::Ddl;
-use super::composite::{is_made_of, needed, rename_attribute, type_user_of, user_of};
+use super::composite::{check_depth, made_of, needed, rename_attribute, type_user_of, user_of};
 use crate::context::privileges::denied;
 use crate::context::types::bind_condition;
 use crate::error::{Result, SqlError, code};
@@ -141,7 +141,8 @@ impl Ddl<'_> {
     /// # Errors
     /// 42704; 42809 for one that is no domain; 0A000 for one of the system's.
     pub(super) fn named_type(&self, catalog: &Catalog, name: &QualName, domain: bool) -> Result<TypeObject> {
-        let found = user::find(name.schema(), name.name()).and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
+        with_env(self.core, &self.catalog(), |_| ());
+        let found = user::find(name.schema(), name.name())?.and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
             Some(Object::Type(ty)) => Some(ty.clone()),
             _ => None,
         });
@@ -161,7 +162,7 @@ impl Ddl<'_> {
     /// The type of a name, which the session's role owns.
     fn own_type(&self, catalog: &Catalog, name: &QualName, domain: bool) -> Result<TypeObject> {
         let what = if domain { "domain" } else { "type" };
-        let found = user::find(name.schema(), name.name()).and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
+        let found = user::find(name.schema(), name.name())?.and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
             Some(Object::Type(ty)) => Some(ty.clone()),
             _ => None,
         });
@@ -246,8 +247,16 @@ impl Ddl<'_> {
                 }
             }
         }
-        self.put(Object::Type(ty)).await?;
+        self.put_changed_type(ty, change).await?;
         Ok(if domain { "ALTER DOMAIN" } else { "ALTER TYPE" })
+    }
+
+    async fn put_changed_type(&self, ty: TypeObject, change: &TypeChange) -> Result<()> {
+        self.put(Object::Type(ty)).await?;
+        match change {
+            TypeChange::Attributes(_) => check_depth(&self.catalog()),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses to narrow a domain that columns have: their values are not looked through.
@@ -309,7 +318,7 @@ impl Ddl<'_> {
         for name in names {
             let catalog = self.catalog();
             with_env(self.core, &catalog, |_| ());
-            if if_exists && user::find(name.schema(), name.name()).is_none() {
+            if if_exists && user::find(name.schema(), name.name())?.is_none() {
                 let message = format!("type \"{}\" does not exist, skipping", name.dotted());
                 self.core.notice("NOTICE", SqlError::new("00000", message));
                 continue;
@@ -354,8 +363,9 @@ fn check_label(text: &str) -> Result<()> {
 fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) -> Result<()> {
     check_label(to)?;
     // Arrays and rows hold the texts of their labels.
+    let made = made_of(catalog, ty);
     let arrays = catalog.objects().any(|o| match &**o {
-        Object::Relation(r) => r.columns.iter().any(|c| c.type_oid != ty.oid && is_made_of(catalog, c.type_oid, ty)),
+        Object::Relation(r) => r.columns.iter().any(|c| c.type_oid != ty.oid && made.contains(&c.type_oid)),
         _ => false,
     });
     if arrays {

@@ -61,7 +61,10 @@ impl Ddl<'_> {
             Some(Object::Relation(r)) if replace && r.kind == RelationKind::View => {
                 self.own(r)?;
                 self.lock(r.oid, LockMode::AccessExclusive).await?;
-                Ok(self.catalog().relation(r.oid).cloned())
+                let locked = self.catalog().relation(r.oid).cloned();
+                // It may have gone to another owner during the wait.
+                locked.as_ref().map_or(Ok(()), |view| self.own(view))?;
+                Ok(locked)
             }
             Some(_) => Err(exists(name)),
             None => Ok(None),

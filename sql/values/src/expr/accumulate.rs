@@ -7,7 +7,7 @@ use super::statistics::{ExactMoments, Moments, Pairs};
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::{Array, compare};
 use crate::types::interval::Interval;
-use crate::types::{Datum, Numeric, Oid, element_of, oid};
+use crate::types::{Datum, Numeric, Oid, element_of, oid, size};
 use clearway_base::breath;
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -326,7 +326,7 @@ fn array(list: &[Datum], result: Oid) -> Result<Datum> {
     breath::step_bytes(16 * list.len())?;
     let nested = list.iter().any(|v| matches!(v, Datum::Array(_)));
     if !nested {
-        return Ok(Datum::Array(Array::one_dimensional(element, list.to_vec()).into()));
+        return size::array(Array::one_dimensional(element, list.to_vec()));
     }
     let refused = |message: &str| SqlError::new(code::ARRAY_SUBSCRIPT_ERROR, message);
     let mut dims: Option<&[(i32, i32)]> = None;
@@ -347,7 +347,7 @@ fn array(list: &[Datum], result: Oid) -> Result<Datum> {
     }
     let mut all = vec![(list.len() as i32, 1)];
     all.extend_from_slice(dims.unwrap_or_default());
-    Ok(Datum::Array(Array { element, dims: all, values }.into()))
+    size::array(Array { element, dims: all, values })
 }
 
 /// The most frequent value of a sorted list, the first of several.

@@ -4,7 +4,7 @@ use super::eval::Env;
 use super::functions::Function;
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Array;
-use crate::types::{Datum, Oid, oid};
+use crate::types::{Datum, Oid, oid, size};
 use clearway_base::{breath, memory};
 
 /// The most dimensions that an array has.
@@ -83,7 +83,7 @@ fn set_element(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if array.dims.is_empty() {
         array.dims = at.iter().map(|n| (1, *n as i32)).collect();
         array.values = vec![a[1].clone()];
-        return Ok(Datum::Array(array.into()));
+        return size::array(array);
     }
     if array.dims.len() != at.len() {
         return Err(refused("wrong number of array subscripts"));
@@ -93,7 +93,7 @@ fn set_element(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     }
     let place = place(&array, &at).ok_or_else(|| refused("array subscript out of range"))?;
     array.values[place] = a[1].clone();
-    Ok(Datum::Array(array.into()))
+    size::array(array)
 }
 
 fn too_many(n: usize) -> SqlError {
@@ -167,7 +167,7 @@ fn set_slice(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
             *n = range.0;
         }
     }
-    Ok(Datum::Array(array.into()))
+    size::array(array)
 }
 
 /// A slice of an empty array.
@@ -193,5 +193,5 @@ fn fresh(mut array: Array, bounds: &[Bounds], source: &Array) -> Result<Datum> {
         array.dims.clear();
     }
     array.values = source.values[..count].to_vec();
-    Ok(Datum::Array(array.into()))
+    size::array(array)
 }

@@ -34,7 +34,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "string_to_array"(TEXT, TEXT) TEXT_ARRAY lenient of_string; "string_to_array"(TEXT, TEXT, TEXT) TEXT_ARRAY lenient of_string;
     "num_nulls"(ANY) INT4 variadic |a, _| Ok(Datum::Int4(a.iter().filter(|d| d.is_null()).count() as i32));
     "num_nonnulls"(ANY) INT4 variadic |a, _| Ok(Datum::Int4(a.iter().filter(|d| !d.is_null()).count() as i32));
-    "quote_literal"(ANYNONARRAY) TEXT strict |a, e| super::text_functions::quote_literal(&[Datum::text(shown(&a[0], e))], e);
+    "quote_literal"(ANYNONARRAY) TEXT strict |a, e| super::text_functions::quote_literal(&[Datum::text(shown(&a[0], e)?)], e);
     "quote_nullable"(ANYNONARRAY) TEXT lenient quote_nullable;
 };
 
@@ -46,7 +46,7 @@ fn array(a: &[Datum], n: usize) -> Result<&Array> {
 }
 
 fn wrap(array: Array) -> Result<Datum> {
-    Ok(Datum::Array(array.into()))
+    crate::types::size::array(array)
 }
 
 fn dimension(a: &[Datum], of: impl Fn((i32, i32)) -> i32) -> Result<Datum> {
@@ -274,5 +274,5 @@ fn quote_nullable(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::text("NULL"));
     }
-    super::text_functions::quote_literal(&[Datum::text(shown(&a[0], e))], e)
+    super::text_functions::quote_literal(&[Datum::text(shown(&a[0], e)?)], e)
 }

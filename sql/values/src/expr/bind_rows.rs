@@ -67,8 +67,7 @@ fn same_fields(l: &RowShape, r: &RowShape) -> Result<()> {
 
 /// A row of nulls.
 pub fn nulls(shape: &Arc<RowShape>) -> Datum {
-    let values = vec![Datum::Null; shape.types.len()];
-    Datum::Row(Record { shape: shape.clone(), values }.into())
+    Datum::Row(Record::of_nulls(shape.clone()).into())
 }
 
 /// A field of a row by its number.

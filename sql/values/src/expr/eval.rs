@@ -7,7 +7,7 @@ use super::operators::{self, Op};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::Truth;
 use crate::types::datum::{Array, Record, RowShape, compare};
-use crate::types::{Datum, Oid, cast, element_of, oid};
+use crate::types::{Datum, Oid, cast, element_of, oid, size};
 use clearway_base::{breath, memory, stack};
 use std::future::Future;
 use std::pin::Pin;
@@ -140,11 +140,11 @@ fn composite(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
             let types = items.iter().map(|i| i.ty).collect();
             let shape = RowShape { oid: oid::RECORD, names: None, types }.into();
-            Ok(Datum::Row(Record { shape, values }.into()))
+            Ok(Datum::Row(Record::new(shape, values)?.into()))
         }
         K::Record { items, shape } => {
             let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
-            Ok(Datum::Row(Record { shape: shape.clone(), values }.into()))
+            Ok(Datum::Row(Record::new(shape.clone(), values)?.into()))
         }
         K::Spread { function, args } => {
             let mut values: Vec<Datum> = args.iter().map(|a| eval(a, env)).collect::<Result<_>>()?;
@@ -289,7 +289,7 @@ fn concat_null(l: Datum, r: Datum, left: &Bound, right: &Bound) -> Result<Datum>
         (true, false, Datum::Array(a), item) | (false, true, item, Datum::Array(a)) => {
             let mut values = a.values.clone();
             values.insert(if l_array { values.len() } else { 0 }, item);
-            Ok(Datum::Array(Array::one_dimensional(a.element, values).into()))
+            size::array(Array::one_dimensional(a.element, values))
         }
         _ => Ok(Datum::Null),
     }
@@ -300,7 +300,7 @@ fn build_array(values: Vec<Datum>, e: &Bound) -> Result<Datum> {
     let element = element_of(e.ty.oid).unwrap_or(0);
     let inner = values.iter().any(|v| matches!(v, Datum::Array(_)));
     if !inner {
-        return Ok(Datum::Array(Array::one_dimensional(element, values).into()));
+        return size::array(Array::one_dimensional(element, values));
     }
     let mismatch = || {
         SqlError::new(
@@ -325,7 +325,7 @@ fn build_array(values: Vec<Datum>, e: &Bound) -> Result<Datum> {
     if flat.is_empty() {
         all.clear();
     }
-    Ok(Datum::Array(Array { element, dims: all, values: flat }.into()))
+    size::array(Array { element, dims: all, values: flat })
 }
 
 fn element(array: &Datum, index: &[Datum]) -> Datum {

@@ -264,7 +264,7 @@ fn populated(part: Part<'_>, base: Option<&Record>, shape: &Arc<RowShape>, e: &E
             },
         });
     }
-    Ok(Datum::Row(Record { shape: shape.clone(), values }.into()))
+    Ok(Datum::Row(Record::new(shape.clone(), values)?.into()))
 }
 
 fn null(ty: SqlType) -> Result<Datum> {

@@ -4,6 +4,7 @@ use super::like::like;
 use super::pattern;
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::{Array, compare};
+use crate::types::size::{self, fits};
 use crate::types::{Datum, Numeric, SqlType, datetime, oid, text};
 use clearway_base::breath;
 use clearway_base::memory::claim;
@@ -104,8 +105,11 @@ fn others(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<
         (D::Array(a), item) if op == Op::Concat => append(a, item, false),
         (item, D::Array(a)) if op == Op::Concat => append(a, item, true),
         _ if op == Op::Concat => {
-            let shown = |d: &D| text::output(SqlType::new(oid::TEXT), d, &session.conversion());
-            Ok(D::text(shown(l) + &shown(r)))
+            let shown = |d: &D| {
+                fits(d)?;
+                Ok::<_, SqlError>(text::output(SqlType::new(oid::TEXT), d, &session.conversion()))
+            };
+            Ok(D::text(shown(l)? + &shown(r)?))
         }
         _ => match (l.as_i64(), r.as_i64(), l.as_f64(), r.as_f64()) {
             (Some(_), Some(_), _, _) => integers(op, l, r),
@@ -275,7 +279,7 @@ fn arrays(op: Op, a: &Array, b: &Array) -> Result<Datum> {
             breath::step_bytes(16 * (a.values.len() + b.values.len()))?;
             let values: Vec<Datum> = a.values.iter().chain(&b.values).cloned().collect();
             let dims = vec![(values.len() as i32, a.dims[0].1)];
-            Datum::Array(Array { element: a.element, dims, values }.into())
+            size::array(Array { element: a.element, dims, values })?
         }
         _ => {
             return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
@@ -293,7 +297,7 @@ fn append(a: &Array, item: &Datum, front: bool) -> Result<Datum> {
     values.insert(if front { 0 } else { values.len() }, item.clone());
     let low = a.dims.first().map_or(1, |d| d.1);
     let dims = vec![(values.len() as i32, low)];
-    Ok(Datum::Array(Array { element: a.element, dims, values }.into()))
+    size::array(Array { element: a.element, dims, values })
 }
 
 fn date_range() -> SqlError {

@@ -317,8 +317,9 @@ pub fn quote_literal(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     text(quoted_literal(s(a, 0))?)
 }
 
-pub(super) fn shown(d: &Datum, e: &Env<'_>) -> String {
-    text::output(SqlType::new(oid::TEXT), d, &e.session.conversion())
+pub(super) fn shown(d: &Datum, e: &Env<'_>) -> Result<String> {
+    crate::types::size::fits(d)?;
+    Ok(text::output(SqlType::new(oid::TEXT), d, &e.session.conversion()))
 }
 
 pub fn concat(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
@@ -332,7 +333,7 @@ pub(super) fn join(values: &[Datum], separator: &str, e: &Env<'_>) -> Result<Dat
         if !std::mem::replace(&mut first, false) {
             long_text::append(&mut out, separator)?;
         }
-        long_text::append(&mut out, &shown(d, e))?;
+        long_text::append(&mut out, &shown(d, e)?)?;
         if out.len() > RESULT_BYTES_MAX {
             return Err(too_large());
         }
@@ -376,9 +377,9 @@ pub fn format(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
                         return Err(SqlError::new("22004", message));
                     }
                     ('L', Datum::Null) => out.push_str("NULL"),
-                    ('s', d) => out.push_str(&shown(d, e)),
-                    ('I', d) => out.push_str(&quoted_ident(&shown(d, e))?),
-                    (_, d) => out.push_str(&quoted_literal(&shown(d, e))?),
+                    ('s', d) => out.push_str(&shown(d, e)?),
+                    ('I', d) => out.push_str(&quoted_ident(&shown(d, e)?)?),
+                    (_, d) => out.push_str(&quoted_literal(&shown(d, e)?)?),
                 }
             }
             '0'..='9' | '-' | '*' => {

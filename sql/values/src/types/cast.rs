@@ -219,6 +219,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         }
         (D::Text(s), _) => text::input(SqlType::new(to.oid), s, c)?,
         _ if text_target => {
+            super::size::fits(&value)?;
             let shown = text::output(from, &value, c);
             text::input(SqlType::new(to.oid), &shown, c)?
         }

@@ -128,6 +128,10 @@ pub struct Record {
     pub shape: Arc<RowShape>,
     /// Their values.
     pub values: Vec<Datum>,
+    /// The bytes of all of it (SIZ-1).
+    pub(super) bytes: u64,
+    /// How many rows stand within each other, itself included.
+    pub(super) depth: u16,
 }
 
 impl Array {
@@ -158,7 +162,7 @@ impl Datum {
             Self::Text(s) => s.len(),
             Self::Bytea(b) => b.len(),
             Self::Array(a) => a.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
-            Self::Row(r) => r.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
+            Self::Row(r) => usize::try_from(r.bytes.saturating_mul(3)).unwrap_or(usize::MAX),
             Self::Bpchar(s) | Self::Json(s) => s.len(),
             Self::Numeric(n) => n.heap_bytes(),
             Self::Bits(b) => b.bytes().len(),

@@ -33,6 +33,7 @@ mod numeric_math;
 pub mod range;
 mod record;
 pub mod routine;
+pub mod size;
 pub mod text;
 pub mod time;
 pub mod user;
@@ -268,7 +269,11 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
     };
     let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
     let found = aliased.filter(|f| in_catalog && !f.name.starts_with("any"));
-    let Some(f) = found.or_else(|| user::find(name.name.schema(), written)) else {
+    let found = match found {
+        Some(f) => Some(f),
+        None => user::find(name.name.schema(), written).map_err(|e| e.at(pos))?,
+    };
+    let Some(f) = found else {
         if in_catalog && NOT_HERE.contains(&written) {
             return Err(SqlError::unsupported(format!("type {written}")).at(pos));
         }

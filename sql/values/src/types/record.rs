@@ -44,7 +44,7 @@ pub(super) fn parse(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
     if !rest.trim_start_matches(is_blank).is_empty() {
         return Err(malformed(text, "Junk after right parenthesis."));
     }
-    Ok(Datum::Row(Record { shape, values }.into()))
+    Ok(Datum::Row(Record::new(shape, values)?.into()))
 }
 
 /// The text of the field that begins here, and what stands behind it.
@@ -96,5 +96,5 @@ pub(super) fn receive(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             Some(bytes) => super::binary::input(*field, bytes)?,
         });
     }
-    Ok(Datum::Row(Record { shape, values }.into()))
+    Ok(Datum::Row(Record::new(shape, values)?.into()))
 }

@@ -64,6 +64,8 @@ pub trait RowTypes: Send + Sync + std::fmt::Debug {
     fn of_oid(&self, oid: Oid) -> Option<UserType>;
     /// The type of the rows of the table or view of a name.
     fn of_name(&self, schema: &str, name: &str) -> Option<UserType>;
+    /// Whether the session's role may look for names in a schema.
+    fn may_look_into(&self, schema: &str) -> bool;
 }
 
 /// A type.
@@ -236,8 +238,18 @@ pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
 }
 
 /// The type of a name.
-pub fn find(schema: Option<&str>, name: &str) -> Option<&'static TypeFacts> {
-    current()?.find(schema, name)
+///
+/// # Errors
+/// 42501 for a schema that the session's role may not look into; a definition's names were found when it was written (USR-3).
+pub fn find(schema: Option<&str>, name: &str) -> Result<Option<&'static TypeFacts>> {
+    let Some(types) = current() else { return Ok(None) };
+    if let (Some(schema), Some((rows, _))) = (schema, &types.rows)
+        && definition_path().is_none()
+        && !rows.may_look_into(schema)
+    {
+        return Err(SqlError::new("42501", format!("permission denied for schema {schema}")));
+    }
+    Ok(types.find(schema, name))
 }
 
 /// Whether a type is a composite one, or that of a table's rows.
