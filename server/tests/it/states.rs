@@ -158,7 +158,7 @@ fn every_state_outlives_mutated_messages() {
             let state = &states[at];
             let place = if state.user == "secret" { behind_password } else { address };
             // Else each login that fails would make the next one wait.
-            closed.failures.succeeded(Some(address.ip()));
+            closed.failures.succeeded(Some(address.ip()), "secret");
             let mut bytes = if state.user.is_empty() { Vec::new() } else { startup(state.user) };
             bytes.extend(state.before.concat());
             for _ in 0..=rng.below(40) {
