@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! - EXE-13 Rows are changed in the order in which they were read. An error of a row comes after those of the rows before it.
-//! - EXE-14 A statement that sets a column of the primary key changes its rows one by one.
+//! - EXE-14 A statement that sets a column of the primary key changes its rows one by one, and so does one that calls a function in SQL: a
+//!   volatile one reads what the statement has changed so far.
 
 use super::change::{Changes, engine_row, is_of_a_row};
 use super::foreign::Pending;
@@ -14,6 +15,7 @@ use super::lock::key_of;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::Result;
+use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::planner::plan::{Delete, Target, Update};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::batch::Replaced;
@@ -46,8 +48,14 @@ impl UpdateBatch {
         let generated = update.target.generated.iter().map(|(column, _)| column);
         let moves = !shape.has_row_id()
             && update.set.iter().map(|(column, _)| column).chain(generated).any(|c| shape.key.contains(c));
-        (!moves).then(UpdateBatch::default)
+        let reads = update.set.iter().map(|(_, value)| value).chain(&update.filter).any(calls_sql);
+        (!moves && !reads).then(UpdateBatch::default)
     }
+}
+
+/// Whether a function in SQL is called, which may read what the statement has changed.
+pub(super) fn calls_sql(e: &Bound) -> bool {
+    e.any(&|e| matches!(e.kind, BoundKind::Host { function: HostFunction::Sql(_), .. }))
 }
 
 /// The rows of a DELETE.

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE and DELETE.
 
-use super::batch::{DeleteBatch, UpdateBatch};
+use super::batch::{DeleteBatch, UpdateBatch, calls_sql};
 use super::convert::{read_row, to_value};
 use super::foreign::Pending;
 use super::lock::{Newest, key_of};
@@ -459,9 +459,13 @@ impl Cx<'_> {
         let mut out = Changes::default();
         let mut source = Rows::new(delete.source.clone(), Vec::new());
         let mut batch = DeleteBatch::default();
+        let one_by_one = delete.filter.as_ref().is_some_and(calls_sql); // EXE-14
         while let Some(row) = source.pull(self).await? {
             if self.holds(delete.filter.as_ref(), &row).await? {
                 self.delete_soon(&mut batch, delete, row, pending, &mut out).await?;
+                if one_by_one {
+                    self.end_deletes(&mut batch, delete, pending, &mut out).await?;
+                }
             }
         }
         self.end_deletes(&mut batch, delete, pending, &mut out).await?;

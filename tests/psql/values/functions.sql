@@ -191,3 +191,18 @@ select obj_description('price_of'::regproc, 'pg_proc');
 select routine_name, routine_type, data_type, security_type from information_schema.routines where routine_schema = 'fn' order by 1, specific_name limit 5;
 set client_min_messages = warning;
 drop schema fn cascade;
+-- What a statement has changed so far is seen by a volatile function that it calls, not by a stable one.
+create table changed_so_far (a int);
+insert into changed_so_far values (1), (2), (3);
+create function greatest_now() returns int language sql volatile as 'select max(a) from changed_so_far';
+create function greatest_before() returns int language sql stable as 'select max(a) from changed_so_far';
+update changed_so_far set a = greatest_now() + 10;
+select a from changed_so_far order by a;
+update changed_so_far set a = greatest_before() + 10;
+select a from changed_so_far order by a;
+update changed_so_far set a = 1 where greatest_now() > 1;
+select a from changed_so_far order by a;
+delete from changed_so_far where (select count(*) from changed_so_far) > 0 and greatest_now() = 1;
+select count(*) from changed_so_far;
+drop function greatest_now(), greatest_before();
+drop table changed_so_far;
