@@ -8,27 +8,13 @@ It needs chromium and chromedriver (Debian: chromium, chromium-driver), psql, an
 """
 import base64, json, os, pty, re, shutil, signal, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
+from checks import Checks, until
+
 BINARY = os.path.abspath(sys.argv[1])
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
 scratch = tempfile.mkdtemp()
 started = []
-passed = failed = 0
-
-
-def check(name, ok, shown=""):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    print(f"console {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
-
-
-def until(wanted, patience=300):
-    """Asks until the answer is true; gives the last answer. The patience only ends a test that would hang."""
-    for _ in range(patience):
-        answer = wanted()
-        if answer:
-            return answer
-        time.sleep(0.1)
-    return answer
+check = Checks("console")
 
 
 def run(command, says, **more):
@@ -39,7 +25,7 @@ def run(command, says, **more):
     until(lambda: re.search(says, open(path).read()) or process.poll() is not None)
     found = re.search(says, open(path).read())
     if not found:
-        raise SystemExit(f"{command[0]} did not come up:\n{open(path).read()}\n{passed} passed, {failed + 1} failed")
+        raise SystemExit(f"{command[0]} did not come up:\n{open(path).read()}\n{check.totals(1)}")
     return process, found[1]
 
 
@@ -428,5 +414,5 @@ try:
     check("and the watcher says that it is gone", until(lambda: http(watch + "/ready")[0] == 503))
 finally:
     end()
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+print(check.totals())
+sys.exit(check.failed > 0)

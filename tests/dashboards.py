@@ -6,7 +6,9 @@ usage: tests/dashboards.py PATH-TO-clearway
 
 It needs prometheus and promtool (Debian: prometheus), and psql.
 """
-import glob, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.error, urllib.parse, urllib.request
+import glob, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, urllib.error, urllib.parse, urllib.request
+
+from checks import Checks, until
 
 BINARY = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -14,23 +16,7 @@ DASHBOARDS = f"{HERE}/dashboards"
 scratch = tempfile.mkdtemp()
 own = f"{scratch}/own.yaml"
 started = []
-passed = failed = 0
-
-
-def check(name, ok, shown=""):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    print(f"dashboards {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
-
-
-def until(wanted, patience=300):
-    """Asks until the answer is true. The patience only ends a test that would hang."""
-    for _ in range(patience):
-        answer = wanted()
-        if answer:
-            return answer
-        time.sleep(0.1)
-    return answer
+check = Checks("dashboards")
 
 
 def promtool(*arguments):
@@ -137,5 +123,5 @@ finally:
         except subprocess.TimeoutExpired:
             process.kill()
     shutil.rmtree(scratch, ignore_errors=True)
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+print(check.totals())
+sys.exit(check.failed > 0)

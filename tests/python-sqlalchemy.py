@@ -20,6 +20,8 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
+import suites
+
 HERE = Path(__file__).resolve().parent
 LIST = HERE / "python-sqlalchemy.list"
 
@@ -62,11 +64,6 @@ def run(python, only, work, seconds):
     return seen
 
 
-def listed():
-    lines = [line.split(maxsplit=1) for line in LIST.read_text().splitlines() if line and not line.startswith("#")] if LIST.exists() else []
-    return {name: reason for reason, name in lines}
-
-
 def table(seen, reasons):
     ended = Counter(how for how, _ in seen.values())
     lines = [
@@ -82,14 +79,6 @@ def table(seen, reasons):
     return "\n".join(lines) + "\n"
 
 
-def put_into(page, text):
-    first, last = "<!-- suite of SQLAlchemy -->\n", "<!-- end of the suite of SQLAlchemy -->\n"
-    old = page.read_text()
-    before, _, rest = old.partition(first)
-    _, _, after = rest.partition(last)
-    page.write_text(f"{before}{first}\n{text}\n{last}{after}")
-
-
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--python", default=sys.executable)
@@ -101,29 +90,12 @@ def main():
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as work:
         seen = run(given.python, " or ".join(SHORT) if given.short else given.only, Path(work), given.seconds)
-    reasons = listed()
-    failed = {name for name, (how, _) in seen.items() if how == "failed"}
     if given.record:
-        head = "# Tests of SQLAlchemy's suite that differ, each with its reason (tests/python-sqlalchemy.py says what they mean).\n"
-        LIST.write_text(head + "".join(f"{reasons.get(name, '?')} {name}\n" for name in sorted(failed)))
-        reasons = listed()
+        suites.record(LIST, "# Tests of SQLAlchemy's suite that differ, each with its reason (tests/python-sqlalchemy.py says what they mean).\n", seen)
+    reasons = suites.listed(LIST)
     if given.page:
-        put_into(given.page, table(seen, reasons))
-    wrong = 0
-    for name in sorted(failed - set(reasons)):
-        print(f"{name} fails and is not listed: {seen[name][1]}")
-        wrong += 1
-    for name in sorted(name for name in reasons if name in seen and name not in failed):
-        print(f"{name} is listed and does not fail: take the line out")
-        wrong += 1
-    for name, reason in sorted(reasons.items()):
-        if reason not in REASONS:
-            print(f"{name} is listed without a reason that is known: {reason}")
-            wrong += 1
-    passed = sum(how == "passed" for how, _ in seen.values())
-    print(f"{len(failed)} of {len(seen)} tests of SQLAlchemy's suite differ")
-    print(f"{passed} passed, {wrong} failed")
-    return wrong != 0 or passed == 0
+        suites.put_into(given.page, "suite of SQLAlchemy", table(seen, reasons))
+    return suites.verdict("SQLAlchemy's suite", seen, reasons, REASONS, whole=not given.short and not given.only)
 
 
 if __name__ == "__main__":

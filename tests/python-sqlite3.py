@@ -21,6 +21,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import suites
+
 HERE = Path(__file__).resolve().parent
 LIST = HERE / "python-sqlite3.list"
 FILES = ["test_dbapi", "test_transactions", "test_types", "test_factory"]
@@ -126,11 +128,6 @@ def run(python, suite, work):
     return seen
 
 
-def listed():
-    lines = [line.split(maxsplit=1) for line in LIST.read_text().splitlines() if line and not line.startswith("#")] if LIST.exists() else []
-    return {name: reason for reason, name in lines}
-
-
 def table(seen, reasons, version):
     ended = Counter((name.split(".")[0], how) for name, (how, _) in seen.items())
     lines = [f"CPython {version}, {', '.join(FILES)}: written by `tests/python-sqlite3.py --page docs/python.md`.", ""]
@@ -142,14 +139,6 @@ def table(seen, reasons, version):
     for reason, count in why.most_common():
         lines.append(f"| {count} | {REASONS.get(reason, reason)} |")
     return "\n".join(lines) + "\n"
-
-
-def put_into(page, text):
-    first, last = "<!-- tests of sqlite3 -->\n", "<!-- end of the tests of sqlite3 -->\n"
-    old = page.read_text()
-    before, _, rest = old.partition(first)
-    _, _, after = rest.partition(last)
-    page.write_text(f"{before}{first}\n{text}\n{last}{after}")
 
 
 def main():
@@ -166,33 +155,15 @@ def main():
     version = (suite / "version").read_text().strip()
     with tempfile.TemporaryDirectory() as work:
         seen = run(given.python, suite / "test_sqlite3", Path(work))
-    reasons = listed()
-    if given.v:
-        for name, (how, error) in sorted(seen.items()):
-            if how == "failed":
-                print(f"{reasons.get(name, '?'):10} {name}: {error}")
-    failed = {name for name, (how, _) in seen.items() if how == "failed"}
     if given.record:
-        head = "# Tests of CPython's sqlite3 that differ, each with its reason (tests/python-sqlite3.py says what they mean).\n"
-        LIST.write_text(head + "".join(f"{reasons.get(name, '?')} {name}\n" for name in sorted(failed)))
-        reasons = listed()
+        suites.record(LIST, "# Tests of CPython's sqlite3 that differ, each with its reason (tests/python-sqlite3.py says what they mean).\n", seen)
+    reasons = suites.listed(LIST)
+    if given.v:
+        for name in sorted(suites.failures(seen)):
+            print(f"{reasons.get(name, '?'):10} {name}: {seen[name][1]}")
     if given.page:
-        put_into(given.page, table(seen, reasons, version))
-    wrong = 0
-    for name in sorted(failed - set(reasons)):
-        print(f"{name} fails and is not listed: {seen[name][1]}")
-        wrong += 1
-    for name, reason in sorted(reasons.items()):
-        if name not in failed:
-            print(f"{name} is listed and does not fail: {'take the line out' if name in seen else 'there is no such test'}")
-            wrong += 1
-        elif reason not in REASONS:
-            print(f"{name} is listed without a reason that is known: {reason}")
-            wrong += 1
-    passed = sum(how == "passed" for how, _ in seen.values())
-    print(f"{len(failed)} of {len(seen)} tests of sqlite3 differ")
-    print(f"{passed} passed, {wrong} failed")
-    return wrong != 0
+        suites.put_into(given.page, "tests of sqlite3", table(seen, reasons, version))
+    return suites.verdict("sqlite3", seen, reasons, REASONS, whole=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ usage: tests/watch.py PATH-TO-clearway [--only mariadb|postgresql]
 
 It needs mariadbd and mariadb (Debian: mariadb-server, mariadb-client), and PostgreSQL 15's binaries.
 """
-import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
+import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, urllib.error, urllib.request
+
+from checks import Checks, until
 
 parser = argparse.ArgumentParser()
 parser.add_argument("binary")
@@ -15,7 +17,7 @@ asked = parser.parse_args()
 BINARY = os.path.abspath(asked.binary)
 scratch = tempfile.mkdtemp()
 started = []
-passed = failed = 0
+check = Checks("watch")
 # P9's query, as its exporter has it.
 MUTEXES = '''
 mysql_global_status_innodb_mutex:
@@ -40,22 +42,6 @@ session_states:
     - sessions:
         usage: "GAUGE"
 '''
-
-
-def check(name, ok, shown=""):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    print(f"watch {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
-
-
-def until(wanted, patience=600):
-    """Asks until the answer is true; gives the last answer. The patience only ends a test that would hang."""
-    for _ in range(patience):
-        answer = wanted()
-        if answer:
-            return answer
-        time.sleep(0.1)
-    return answer
 
 
 def spawn(command, **more):
@@ -95,7 +81,7 @@ class MariaDb:
         self.data = f"{scratch}/mariadb"
         made = subprocess.run(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", f"--datadir={self.data}", *self.user()], text=True, capture_output=True)
         if made.returncode:
-            raise SystemExit(f"{made.stdout}{made.stderr}\n{passed} passed, {failed + 1} failed")
+            raise SystemExit(f"{made.stdout}{made.stderr}\n{check.totals(1)}")
         self.start()
         self.sql("create database planted")
         self.sql("create table planted.t (id int primary key, v int) engine=innodb; insert into planted.t values (0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)")
@@ -205,7 +191,7 @@ def watched(server):
     watcher = spawn(command, stdout=open(log, "w"), stderr=subprocess.STDOUT)
     found = until(lambda: re.search(r"is at (http://\S+)/", open(log).read()) or watcher.poll() is not None)
     if found is True:
-        raise SystemExit(f"{open(log).read()}\n{passed} passed, {failed + 1} failed")
+        raise SystemExit(f"{open(log).read()}\n{check.totals(1)}")
     return watcher, found[1]
 
 
@@ -297,5 +283,5 @@ finally:
             process.kill()
             process.wait()
     shutil.rmtree(scratch, ignore_errors=True)
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+print(check.totals())
+sys.exit(check.failed > 0)
