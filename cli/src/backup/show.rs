@@ -96,9 +96,10 @@ pub fn histories(contents: &Contents) {
             None => "has no backup".to_owned(),
         };
         // Not always the epoch's parent: a restore to a moment before the parent began goes on from an earlier one.
-        let came = match history.stretches.iter().rev().nth(1) {
-            None => "the archive begins".to_owned(),
-            Some(before) => format!("follows epoch {} from LSN {} on", before.epoch, epoch.begins),
+        let before = history.stretches.iter().rev().nth(1).map_or(epoch.parent, |stretch| stretch.epoch);
+        let came = match before {
+            0 => "the archive begins".to_owned(),
+            before => format!("follows epoch {before} from LSN {} on", epoch.begins),
         };
         println!(
             "epoch {}: {came}; begun {}; archived up to {end}; {from}",

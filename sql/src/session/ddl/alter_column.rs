@@ -3,6 +3,7 @@
 use super::Ddl;
 use super::alter::own_column;
 use super::alter_constraint::free_check_name;
+use super::cascade::{needed, needed_by};
 use super::referrers::Going;
 use super::table::Foreign;
 use crate::context::errors::{about, from_engine};
@@ -121,35 +122,30 @@ impl Ddl<'_> {
         let mut readers = super::drop::dependents(&catalog, r);
         readers.retain(|view| crate::planner::may_read_column(view, r, at));
         if !readers.is_empty() && !cascade {
-            let message = format!("cannot drop column {name} of table {} because other objects depend on it", r.name);
+            let this = format!("column {name} of table {}", r.name);
             let mut details = Vec::new();
             for view in &readers {
                 let what = view.kind.name();
-                details.push(format!("{what} {} depends on column {name} of table {}", view.name, r.name));
+                details.push(format!("{what} {} depends on {this}", view.name));
                 above(&catalog, view, &mut details);
             }
-            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-            return Err(SqlError::new("2BP01", message).detail(details.join("\n")).hint(hint));
+            return Err(needed(&this, details.join("\n")));
         }
         for view in readers {
             // It may have gone with one before it.
             if self.catalog().relation(view.oid).is_none() {
                 continue;
             }
-            let notice = format!("drop cascades to {} {}", view.kind.name(), view.name);
-            self.core.notice("NOTICE", SqlError::new("00000", notice));
+            self.tell_cascade(&[format!("{} {}", view.kind.name(), view.name)]);
             Box::pin(self.drop_one(view.oid, true, &[])).await?;
         }
         if let Some(of) = r.columns.iter().find(|c| c.generated && !c.is_dropped() && names_column(c, name)).cloned() {
+            let generated = [format!("column {} of table {}", of.name, r.name)];
             if !cascade {
-                let message =
-                    format!("cannot drop column {name} of table {} because other objects depend on it", r.name);
-                let detail = format!("column {} of table {1} depends on column {name} of table {1}", of.name, r.name);
-                let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-                return Err(SqlError::new("2BP01", message).detail(detail).hint(hint));
+                let this = format!("column {name} of table {}", r.name);
+                return Err(needed_by(&generated, &this, &this));
             }
-            let notice = format!("drop cascades to column {} of table {}", of.name, r.name);
-            self.core.notice("NOTICE", SqlError::new("00000", notice));
+            self.tell_cascade(&generated);
             Box::pin(self.drop_column(r.clone(), &of.name, false, true)).await?;
             let Some(fresh) = self.catalog().relation(r.oid).cloned() else { return Ok(true) };
             Box::pin(self.drop_column(fresh, name, if_exists, cascade)).await?;

@@ -1,6 +1,7 @@
 //! CREATE TYPE ... AS (...), the changes of a composite type's attributes, and what is made of a type.
 
 use super::Ddl;
+use super::cascade::needed_by;
 use crate::context::convert::storage_of;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
@@ -230,8 +231,6 @@ pub(super) fn type_user_of(catalog: &Catalog, ty: &TypeObject) -> Option<String>
 
 /// 2BP01: something is made of the type.
 pub(super) fn needed(ty: &TypeObject, user: String) -> SqlError {
-    let message = format!("cannot drop type {} because other objects depend on it", ty.name);
-    SqlError::new("2BP01", message)
-        .detail(format!("{user} depends on type {}", ty.name))
-        .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+    let this = format!("type {}", ty.name);
+    needed_by(&[user], &this, &this)
 }

@@ -1,5 +1,6 @@
 //! DROP and TRUNCATE.
 
+use super::cascade::{needed, needed_by};
 use super::referrers::Going;
 use super::{Ddl, missing};
 use crate::context::core::Core;
@@ -198,14 +199,11 @@ impl Ddl<'_> {
             return Ok(());
         }
         if !cascade {
-            let lines = details.iter().map(|d| format!("{d} depends on sequence {}", q.name));
-            let message = format!("cannot drop sequence {} because other objects depend on it", q.name);
-            return Err(SqlError::new("2BP01", message)
-                .detail(lines.collect::<Vec<_>>().join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            let this = format!("sequence {}", q.name);
+            return Err(needed_by(&details, &this, &this));
         }
         for detail in details {
-            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {detail}")));
+            self.tell_cascade(&[detail]);
         }
         for (relation, column) in users {
             self.lock(relation.oid, LockMode::AccessExclusive).await?;
@@ -256,12 +254,7 @@ impl Ddl<'_> {
     async fn drop_relation(&self, r: &Relation, cascade: bool, together: &[u32]) -> Result<()> {
         let catalog = self.catalog();
         let kind = Object::Relation(r.clone()).kind();
-        let in_the_way = |detail: String| {
-            let message = format!("cannot drop {kind} {} because other objects depend on it", r.name);
-            SqlError::new("2BP01", message)
-                .detail(detail)
-                .hint("Use DROP ... CASCADE to drop the dependent objects too.")
-        };
+        let in_the_way = |detail: String| needed(&format!("{kind} {}", r.name), detail);
         for view in dependents(&catalog, r) {
             if together.contains(&view.oid) {
                 continue;
@@ -271,7 +264,7 @@ impl Ddl<'_> {
                 return Err(in_the_way(format!("{what} {} depends on {kind} {}", view.name, r.name)));
             }
             let what = Object::Relation(view.clone()).kind();
-            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {what} {}", view.name)));
+            self.tell_cascade(&[format!("{what} {}", view.name)]);
             self.lock(view.oid, LockMode::AccessExclusive).await?;
             Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
         }

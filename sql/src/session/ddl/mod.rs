@@ -7,6 +7,7 @@ mod alter;
 mod alter_column;
 mod alter_constraint;
 mod alter_type;
+mod cascade;
 mod comment;
 mod composite;
 mod drop;

@@ -3,6 +3,7 @@
 //!
 //! Source: PostgreSQL 15's src/backend/commands/policy.c, for who may do what and for the errors.
 
+use super::cascade::needed_by;
 use super::{Ddl, missing};
 use crate::context::names::quote;
 use crate::error::{Result, SqlError, code};
@@ -223,16 +224,13 @@ impl Ddl<'_> {
         if about.is_empty() {
             return Ok(());
         }
-        let kind = r.kind.name();
         if !cascade {
-            let lines = about.iter().map(|(_, _, shown)| format!("{shown} depends on {kind} {}", r.name));
-            let message = format!("cannot drop {kind} {} because other objects depend on it", r.name);
-            return Err(SqlError::new("2BP01", message)
-                .detail(lines.collect::<Vec<_>>().join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            let this = format!("{} {}", r.kind.name(), r.name);
+            let users: Vec<&str> = about.iter().map(|(_, _, shown)| shown.as_str()).collect();
+            return Err(needed_by(&users, &this, &this));
         }
         for (table, policy, shown) in about {
-            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {shown}")));
+            self.tell_cascade(&[shown]);
             self.lock(table, LockMode::AccessExclusive).await?;
             if let Some(mut fresh) = self.catalog().relation(table).cloned() {
                 fresh.security.policies.retain(|p| p.oid != policy);
@@ -253,17 +251,14 @@ impl Ddl<'_> {
             return Ok(());
         }
         if !cascade {
-            let lines = shown.iter().map(|shown| format!("{shown} depends on column {column} of table {}", r.name));
-            let message = format!("cannot drop column {column} of table {} because other objects depend on it", r.name);
-            return Err(SqlError::new("2BP01", message)
-                .detail(lines.collect::<Vec<_>>().join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            let this = format!("column {column} of table {}", r.name);
+            return Err(needed_by(&shown, &this, &this));
         }
         if !others.is_empty() {
             return Err(SqlError::unsupported("DROP COLUMN ... CASCADE of a column that another table's policy names"));
         }
         for shown in shown {
-            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {shown}")));
+            self.tell_cascade(&[shown]);
         }
         let going: Vec<u32> = policies_over(r, column).map(|p| p.oid).collect();
         r.security.policies.retain(|p| !going.contains(&p.oid));

@@ -1,6 +1,7 @@
 //! Foreign keys that lead to something of a table that is about to go: they keep it, or go with it.
 
 use super::Ddl;
+use super::cascade::needed_by;
 use super::drop::named_by_default;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
@@ -84,21 +85,9 @@ impl Ddl<'_> {
         let shown: Vec<String> = keys.map(|(c, k)| format!("constraint {} on table {}", k.name, c.name)).collect();
         if !cascade {
             let (on, dropped) = going.named(&r);
-            let lines: Vec<String> = shown.iter().map(|key| format!("{key} depends on {on}")).collect();
-            let message = format!("cannot drop {dropped} because other objects depend on it");
-            return Err(SqlError::new("2BP01", message)
-                .detail(lines.join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            return Err(needed_by(&shown, &dropped, &on));
         }
-        let lines: Vec<String> = shown.iter().map(|key| format!("drop cascades to {key}")).collect();
-        let notice = match lines.as_slice() {
-            [one] => SqlError::new("00000", one.clone()),
-            many => {
-                let message = format!("drop cascades to {} other objects", many.len());
-                SqlError::new("00000", message).detail(many.join("\n"))
-            }
-        };
-        self.core.notice("NOTICE", notice);
+        self.tell_cascade(&shown);
         for child in children {
             self.lock(child.oid, LockMode::AccessExclusive).await?;
             let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };

@@ -4,6 +4,7 @@
 //! this one.
 
 use super::Ddl;
+use super::cascade::needed_by;
 use super::routine::{shown_plainly, uses_type};
 use crate::error::{Result, SqlError};
 use crate::session::utility::with_env;
@@ -174,24 +175,12 @@ impl Ddl<'_> {
         let Some(r) = catalog.routine(oid) else { return Ok(()) };
         let mut users = dependents(&catalog, r);
         users.retain(|user| !together.contains(&user.of()));
+        let shown: Vec<&str> = users.iter().map(|user| user.shown.as_str()).collect();
         if !users.is_empty() && !cascade {
             let this = format!("{} {}", r.kind.name(), shown_plainly(r));
-            let lines: Vec<String> = users.iter().map(|u| format!("{} depends on {this}", u.shown)).collect();
-            let message = format!("cannot drop {this} because other objects depend on it");
-            return Err(SqlError::new("2BP01", message)
-                .detail(lines.join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            return Err(needed_by(&shown, &this, &this));
         }
-        let notice = match users.as_slice() {
-            [] => None,
-            [one] => Some(SqlError::new("00000", format!("drop cascades to {}", one.shown))),
-            many => {
-                let lines: Vec<String> = many.iter().map(|u| format!("drop cascades to {}", u.shown)).collect();
-                let message = format!("drop cascades to {} other objects", many.len());
-                Some(SqlError::new("00000", message).detail(lines.join("\n")))
-            }
-        };
-        notice.into_iter().for_each(|notice| self.core.notice("NOTICE", notice));
+        self.tell_cascade(&shown);
         for user in users {
             self.drop_user(user.what).await?;
         }
@@ -209,14 +198,11 @@ impl Ddl<'_> {
         let about: Vec<&Routine> = catalog.routines().filter(about).filter(|f| !together.contains(&f.oid)).collect();
         for f in about {
             let shown = format!("{} {}", f.kind.name(), shown_plainly(f));
-            let kind = r.kind.name();
             if !cascade {
-                let message = format!("cannot drop {kind} {} because other objects depend on it", r.name);
-                return Err(SqlError::new("2BP01", message)
-                    .detail(format!("{shown} depends on {kind} {}", r.name))
-                    .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                let this = format!("{} {}", r.kind.name(), r.name);
+                return Err(needed_by(&[shown], &this, &this));
             }
-            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {shown}")));
+            self.tell_cascade(&[shown]);
             Box::pin(stack::deeper_polls(self.drop_routine(f.oid, true, together))).await?;
         }
         Ok(())
