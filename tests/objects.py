@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Backups and the archive in an S3 server, with a proxy before it that fails in every way: nothing is lost, nothing is there twice.
+"""Backups and the archive in object stores, with a proxy before them that fails in every way: nothing is lost, nothing is there twice.
 
     tests/objects.py [ROUNDS [MARKS_SECONDS [CLEARWAY]]]     1 round of 6 seconds, the clearway of the last debug build
+    STORES=s3,az tests/objects.py 2                          which stores, by turns; s3 alone if it is not set
 
-The S3 server is versitygw (https://github.com/versity/versitygw), which `go install` builds; it keeps buckets in a directory. The proxy
-refuses connections, answers 503, is slow, cuts requests and answers in the middle, takes a request and loses its answer, and sends the
-same request twice. Under pgbench's TPC-B a server archives its log through the proxy, with `archive_mode = sync`; marks are written by
-sessions with `synchronous_commit = archive`. A full and an incremental backup are taken, one of them is killed and resumed. Then the
-machine is lost: the server is killed, its directory removed. What is restored from the bucket has every acknowledged mark, balances that
-agree, and `verify` finds every object whole and the log without a hole; a second server archives what follows beside it.
+The S3 server is versitygw (https://github.com/versity/versitygw), built by `go install`; Azure's is Azurite
+(https://github.com/Azure/Azurite), installed by npm, or named by AZURITE. No server of its own speaks Google's XML interface whole, so
+`gs://` is not tried here. The proxy refuses connections, answers 503, is slow, cuts requests and answers in the middle, takes a request
+and loses its answer, and sends the same request twice. Under pgbench's TPC-B a server archives its log through the proxy, with
+`archive_mode = sync`; marks are written by sessions with `synchronous_commit = archive`. A full and an incremental backup are taken, one
+of them is killed and resumed. Then the machine is lost: the server is killed, its directory removed. What is restored from the store has
+every acknowledged mark, balances that agree, and `verify` finds every object whole and the log without a hole; a second server archives
+what follows beside it.
 The last line is `N passed, N failed`, counted in rounds.
 """
-import os, random, re, shutil, socket, subprocess, sys, tempfile, threading, time
+import base64, email.utils, hmac, http.client, os, random, re, shutil, socket, subprocess, sys, tempfile, threading, time
 
 import cluster
 from cluster import PSQL, Failed
@@ -21,7 +24,8 @@ SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 6
 CLEARWAY = sys.argv[3] if len(sys.argv) > 3 else os.environ.get("CARGO_TARGET_DIR", "target") + "/debug/clearway"
 SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-KEY, SECRET, BUCKET = "clearway", "clearway-secret", "shop"
+AZURITE = "azurite@3.35.0"
+BUCKET = "shop"
 
 
 def free_port():
@@ -30,37 +34,99 @@ def free_port():
         return s.getsockname()[1]
 
 
-def gateway_program():
-    """The S3 server, built once; Go keeps what it built."""
-    found = shutil.which("versitygw")
+def built_by_go(module):
+    """A program, built once; Go keeps what it built."""
+    name = module.rsplit("/", 1)[1].split("@")[0]
+    found = shutil.which(name)
     if found:
         return found
-    path = subprocess.run(["go", "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip() + "/bin/versitygw"
+    path = subprocess.run(["go", "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip() + "/bin/" + name
     if not os.path.exists(path):
-        subprocess.run(["go", "install", VERSITYGW], check=True, capture_output=True)
+        subprocess.run(["go", "install", module], check=True, capture_output=True)
     return path
 
 
-class Gateway:
-    """versitygw on a directory."""
+def azurite():
+    """Azure's blob server; npm installs it once, beside the build's output."""
+    named = os.environ.get("AZURITE") or shutil.which("azurite-blob")
+    if named:
+        return named
+    place = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", "target") + "/azurite")
+    program = f"{place}/node_modules/.bin/azurite-blob"
+    if not os.path.exists(program):
+        os.makedirs(place, exist_ok=True)
+        subprocess.run(["npm", "install", "--no-fund", "--no-audit", AZURITE], check=True, capture_output=True, cwd=place)
+    return program
 
-    def __init__(self, work):
-        self.port, data = free_port(), f"{work}/buckets"
-        os.makedirs(f"{data}/{BUCKET}")
-        environment = {**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
-        self.log = open(f"{work}/gateway.log", "wb")
-        self.process = subprocess.Popen([gateway_program(), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", data],
-                                        env=environment, stdout=self.log, stderr=self.log)
+
+class Store:
+    """A server of objects in a directory, with a bucket and the settings that lead to it through the proxy."""
+
+    def __init__(self, work, chance):
+        self.port, self.data = free_port(), f"{work}/buckets"
+        os.makedirs(self.data)
+        self.proxy = Proxy(self.port, chance)
+        self.url = f"{self.scheme}://{BUCKET}/clearway/prod"
+        self.log = open(f"{work}/store.log", "wb")
+        command, environment = self.command()
+        self.process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=self.log, stderr=self.log)
         for _ in range(600):
             with socket.socket() as knock:
                 if knock.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+                    break
             time.sleep(0.1)
-        raise Failed("the S3 server does not listen")
+        else:
+            raise Failed("the object store does not listen")
+        self.make_bucket()
+
+    def make_bucket(self):
+        """Some servers take a directory for a bucket."""
 
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+class S3(Store):
+    scheme = "s3"
+
+    def command(self):
+        os.makedirs(f"{self.data}/{BUCKET}")
+        return [built_by_go(VERSITYGW), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", self.data], {
+            "ROOT_ACCESS_KEY": "clearway", "ROOT_SECRET_KEY": "clearway-secret"}
+
+    def settings(self):
+        return {"AWS_ACCESS_KEY_ID": "clearway", "AWS_SECRET_ACCESS_KEY": "clearway-secret", "AWS_REGION": "us-east-1",
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.proxy.port}", "AWS_ALLOW_HTTP": "true"}
+
+
+class Azure(Store):
+    scheme = "az"
+    # The account that every emulator of Azure has, as its documentation tells.
+    ACCOUNT = "devstoreaccount1"
+    KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+    def command(self):
+        return [azurite(), "--silent", "--skipApiVersionCheck", "--location", self.data, "--blobHost", "127.0.0.1", "--blobPort",
+                str(self.port)], {}
+
+    def make_bucket(self):
+        headers = {"x-ms-date": email.utils.formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+        named = "".join(f"{name}:{value}\n" for name, value in sorted(headers.items()))
+        text = "PUT" + "\n" * 12 + named + f"/{self.ACCOUNT}/{self.ACCOUNT}/{BUCKET}\nrestype:container"
+        signature = base64.b64encode(hmac.new(base64.b64decode(self.KEY), text.encode(), "sha256").digest()).decode()
+        asked = http.client.HTTPConnection("127.0.0.1", self.port)
+        asked.request("PUT", f"/{self.ACCOUNT}/{BUCKET}?restype=container",
+                      headers={**headers, "Authorization": f"SharedKey {self.ACCOUNT}:{signature}", "Content-Length": "0"})
+        answer = asked.getresponse()
+        if answer.status != 201:
+            raise Failed(f"Azurite makes no container: {answer.status} {answer.read().decode()}")
+
+    def settings(self):
+        return {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{self.proxy.port}"}
+
+
+STORES = [{"s3": S3, "az": Azure}[name] for name in os.environ.get("STORES", "s3").split(",")]
 
 
 class Cut(Exception):
@@ -185,7 +251,7 @@ class Proxy(threading.Thread):
 
 
 class Server(cluster.Server):
-    """A server whose log goes to the bucket."""
+    """A server whose log goes to the store."""
 
     def __init__(self, data, target, environment):
         super().__init__(CLEARWAY, data, [f"archive={target}", "archive_timeout=1s", "archive_mode=sync"], environment)
@@ -261,12 +327,10 @@ def backup(environment, target, server, chance, kind, kill):
     return "taken again"
 
 
-def one_round(work, chance):
-    gateway = Gateway(work)
-    proxy = Proxy(gateway.port, chance)
-    environment = {**os.environ, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
-                   "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}", "AWS_ALLOW_HTTP": "true"}
-    target = f"s3://{BUCKET}/clearway/prod"
+def one_round(work, chance, kind):
+    store = kind(work, chance)
+    proxy, target = store.proxy, store.url
+    environment = {**os.environ, **store.settings()}
     try:
         server = Server(f"{work}/data", target, environment)
         subprocess.run(["pgbench", "-q", "-i", "-s", "1", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "postgres"],
@@ -314,9 +378,9 @@ def one_round(work, chance):
         clearway(environment, "backup", "expire", target, "--keep", "1d")
         clearway(environment, "backup", "verify", target)
         counts = ", ".join(f"{count} {what}" for what, count in sorted(proxy.counts.items()))
-        print(f"objects: {len(acknowledged)} marks archived, backups {' and '.join(ways)}, faults: {counts}; {said.splitlines()[0]}", flush=True)
+        print(f"objects: {store.scheme}: {len(acknowledged)} marks archived, backups {' and '.join(ways)}, faults: {counts}; {said.splitlines()[0]}", flush=True)
     finally:
-        gateway.stop()
+        store.stop()
 
 
 def main():
@@ -325,7 +389,7 @@ def main():
     for number in range(ROUNDS):
         work = tempfile.mkdtemp(prefix="clearway-objects.")
         try:
-            one_round(work, random.Random(SEED + number))
+            one_round(work, random.Random(SEED + number), STORES[number % len(STORES)])
         except (Failed, subprocess.CalledProcessError) as why:
             print(f"objects: round {number}: {why}; the files are in {work}", flush=True)
             print(f"{passed} passed, 1 failed")

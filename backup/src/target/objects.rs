@@ -15,7 +15,7 @@
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};
 use clearway_base::sync::spawn_thread;
-use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_base::waits::{Object, WaitEvent, in_wait, now_ns};
 use clearway_storage::seams::BoxFuture;
 use futures_util::TryStreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -37,8 +37,11 @@ pub const SCHEMES: [&str; 3] = ["s3", "gs", "az"];
 const REQUEST_TIMEOUT: &str = "120 seconds";
 /// How long a connection may take.
 const CONNECT_TIMEOUT: &str = "10 seconds";
-/// An object that was cut on its way is asked for so often.
-const GET_ATTEMPTS: usize = 4;
+/// How often a request is sent whose answer breaks off in its body. The crate `object_store` repeats what it could not send and what was
+/// answered by an error, but not these.
+const ATTEMPTS: u32 = 6;
+/// The pause before the second attempt; each later one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often a request is repeated before it counts as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +53,21 @@ pub enum Patience {
 }
 
 impl Patience {
+    /// How long a request is repeated.
+    fn limit(self) -> Duration {
+        match self {
+            Patience::Long => Duration::from_secs(180),
+            Patience::Short => Duration::from_secs(10),
+        }
+    }
+
     fn retry(self) -> RetryConfig {
         let backoff = BackoffConfig { max_backoff: Duration::from_secs(10), ..BackoffConfig::default() };
-        match self {
-            Patience::Long => RetryConfig { backoff, max_retries: 1000, retry_timeout: Duration::from_secs(180) },
-            Patience::Short => RetryConfig { backoff, max_retries: 1, retry_timeout: Duration::from_secs(10) },
-        }
+        let max_retries = match self {
+            Patience::Long => 1000,
+            Patience::Short => 1,
+        };
+        RetryConfig { backoff, max_retries, retry_timeout: self.limit() }
     }
 }
 
@@ -65,6 +77,7 @@ pub struct Objects {
     prefix: Path,
     place: String,
     requests: Handle,
+    patience: Patience,
 }
 
 /// The runtime of the requests.
@@ -113,7 +126,7 @@ impl Objects {
         let _inside = requests.enter();
         let store = build(scheme, bucket, patience.retry()).map_err(|error| refused(&chain(&error)))?;
         let prefix = Path::parse(prefix).map_err(|error| refused(&error))?;
-        Ok(Objects { store, prefix, place: url.trim_end_matches('/').to_owned(), requests })
+        Ok(Objects { store, prefix, place: url.trim_end_matches('/').to_owned(), requests, patience })
     }
 
     fn path(&self, name: &str) -> Path {
@@ -129,13 +142,14 @@ impl Objects {
         }
     }
 
-    /// Runs a request on the requests' thread. A request whose asker has gone is given up.
-    async fn ask<T: Send + 'static>(
-        &self,
-        name: &str,
-        request: impl Future<Output = std::result::Result<T, Error>> + Send + 'static,
-    ) -> Result<T> {
-        let mut task = Given(self.requests.spawn(request));
+    /// Runs a request on the requests' thread, again where its answer broke off. A request whose asker has gone is given up.
+    async fn ask<T, F>(&self, name: &str, request: impl Fn(Arc<dyn ObjectStore>) -> F + Send + 'static) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = std::result::Result<T, Error>> + Send + 'static,
+    {
+        let (store, limit) = (Arc::clone(&self.store), self.patience.limit());
+        let mut task = Given(self.requests.spawn(repeated(limit, move || request(Arc::clone(&store)))));
         match in_wait(WaitEvent::ObjectStore, Object::NONE, &mut task.0).await {
             Ok(answered) => answered.map_err(|error| self.failed(name, &error)),
             Err(error) => Err(BackupError::Target { place: self.place.clone(), error: error.to_string() }),
@@ -143,15 +157,33 @@ impl Objects {
     }
 
     async fn put_with(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<()> {
-        let (store, path, payload) = (Arc::clone(&self.store), self.path(name), PutPayload::from(bytes.to_vec()));
+        let (path, payload) = (self.path(name), PutPayload::from(bytes.to_vec()));
         let options = PutOptions { mode, ..PutOptions::default() };
-        self.ask(name, async move { store.put_opts(&path, payload, options).await.map(drop) }).await
+        self.ask(name, move |store| {
+            let (path, payload, options) = (path.clone(), payload.clone(), options.clone());
+            async move { store.put_opts(&path, payload, options).await.map(drop) }
+        })
+        .await
     }
+}
 
-    async fn get_once(&self, name: &str) -> Result<Vec<u8>> {
-        let (store, path) = (Arc::clone(&self.store), self.path(name));
-        self.ask(name, async move { store.get(&path).await?.bytes().await.map(Vec::from) }).await
+/// Runs a request until it is answered, at most [`ATTEMPTS`] times. Beyond `limit` it is not begun again: then the crate's own attempts
+/// have failed that long.
+async fn repeated<T, F>(limit: Duration, request: impl Fn() -> F) -> std::result::Result<T, Error>
+where
+    F: Future<Output = std::result::Result<T, Error>>,
+{
+    let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+    let (began, mut pause) = (now_ns(), FIRST_PAUSE);
+    for _ in 1..ATTEMPTS {
+        match request().await {
+            Err(Error::Generic { .. }) if now_ns().saturating_sub(began) < limit_ns => {}
+            answered => return answered,
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
     }
+    request().await
 }
 
 /// A task that ends when nobody waits for it.
@@ -225,21 +257,24 @@ impl Target for Objects {
 
     fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>>> {
         Box::pin(async move {
-            let mut attempts = 1;
-            loop {
-                match self.get_once(name).await {
-                    Err(BackupError::Target { .. }) if attempts < GET_ATTEMPTS => attempts += 1,
-                    got => return got,
-                }
-            }
+            let path = self.path(name);
+            let get = move |store: Arc<dyn ObjectStore>| {
+                let path = path.clone();
+                async move { store.get(&path).await?.bytes().await.map(Vec::from) }
+            };
+            self.ask(name, get).await
         })
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(async move {
-            let (store, path) = (Arc::clone(&self.store), self.path(prefix.trim_end_matches('/')));
+            let path = self.path(prefix.trim_end_matches('/'));
             let of = if path.as_ref().is_empty() { None } else { Some(path) };
-            let all = self.ask(prefix, async move { store.list(of.as_ref()).try_collect::<Vec<_>>().await }).await?;
+            let list = move |store: Arc<dyn ObjectStore>| {
+                let of = of.clone();
+                async move { store.list(of.as_ref()).try_collect::<Vec<_>>().await }
+            };
+            let all = self.ask(prefix, list).await?;
             let depth = self.prefix.parts().count();
             let name = |path: &Path| path.parts().skip(depth).collect::<Path>().as_ref().to_owned();
             let mut found: Vec<Listed> =
@@ -251,8 +286,12 @@ impl Target for Objects {
 
     fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let (store, path) = (Arc::clone(&self.store), self.path(name));
-            match self.ask(name, async move { store.delete(&path).await }).await {
+            let path = self.path(name);
+            let remove = move |store: Arc<dyn ObjectStore>| {
+                let path = path.clone();
+                async move { store.delete(&path).await }
+            };
+            match self.ask(name, remove).await {
                 // An earlier attempt has removed it.
                 Err(BackupError::NotFound(_)) => Ok(()),
                 removed => removed,
@@ -264,6 +303,31 @@ impl Target for Objects {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// What a request that breaks off `cuts` times gives, and how often it was sent.
+    fn sent(cuts: u32, limit: Duration, error: fn() -> Error) -> (bool, u32) {
+        let count = Cell::new(0);
+        let request = || {
+            count.set(count.get() + 1);
+            std::future::ready(if count.get() > cuts { Ok(()) } else { Err(error()) })
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let answered = runtime.block_on(repeated(limit, request)).is_ok();
+        (answered, count.get())
+    }
+
+    #[test]
+    fn a_request_whose_answer_breaks_off_is_sent_again() {
+        let cut = || Error::Generic { store: "test", source: "end of file before message length reached".into() };
+        let missing = || Error::NotFound { path: String::new(), source: "no such object".into() };
+        let long = Patience::Long.limit();
+        assert_eq!(sent(0, long, cut), (true, 1));
+        assert_eq!(sent(2, long, cut), (true, 3));
+        assert_eq!(sent(u32::MAX, long, cut), (false, ATTEMPTS), "not for ever");
+        assert_eq!(sent(u32::MAX, Duration::ZERO, cut), (false, 1), "the crate has tried long enough");
+        assert_eq!(sent(u32::MAX, long, missing), (false, 1), "an answer is an answer");
+    }
 
     #[test]
     fn an_endpoint_without_tls_is_refused_unless_that_is_allowed() {
