@@ -37,6 +37,7 @@ fn column(name: &str) -> Column {
         default: None,
         identity: None,
         dropped_version: None,
+        statistics: None,
         since_version: 0,
         missing: None,
         ..Default::default()

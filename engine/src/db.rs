@@ -35,6 +35,7 @@ use crate::session::temporary::release;
 use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
 use crate::table::statistics::Statistics;
+use crate::table::stored;
 use crate::table::usage::Usage;
 
 /// What to open, and how.
@@ -130,12 +131,14 @@ impl Db {
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed);
         let unfinished = |o: &&Arc<Object>| matches!(&***o, Object::Index(i) if i.state == IndexState::WriteOnly);
         self.orphans.lock().extend(catalog.objects().filter(unfinished).map(|o| o.oid()));
+        self.statistics.load(&self.transactions, &catalog).await?;
         self.put(&mut self.catalog.lock(), catalog);
         self.left_trees.lock().extend(self.transactions.store().held_trees());
         Ok(())
     }
 
-    /// The highest number under which the state of a sequence was ever kept: a sequence that is made anew must not find it.
+    /// The highest number under which the state of a sequence, or what is known of a table, was ever kept: an object that is made anew must not
+    /// find it.
     async fn highest_sequence(&self) -> Result<Oid, EngineError> {
         let all = &self.transactions;
         let view = View { read_lsn: all.visible_lsn(), ..View::default() };
@@ -143,8 +146,7 @@ impl Db {
         let (mut batch, mut dep) = (RowBatch::default(), Lsn::ZERO);
         let mut highest = 0;
         if scan.next(all.book(), &mut dep, &mut batch).await? {
-            let keys = batch.iter().filter_map(|(key, _)| key.try_into().ok()).map(u64::from_be_bytes);
-            highest = keys.max().and_then(|key| Oid::try_from(key).ok()).unwrap_or(0);
+            highest = batch.iter().filter_map(|(key, _)| stored::oid_of_key(key)).max().unwrap_or(0);
         }
         Ok(highest)
     }

@@ -126,6 +126,9 @@ pub struct Column {
     /// The schemas in which names of `default` without one are looked for; none: those of the session that evaluates it, as in older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<Oid>>,
+    /// SET STATISTICS: how many common values and parts of a histogram ANALYZE keeps of it; none: as many as of any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<u16>,
 }
 
 impl Column {

@@ -241,6 +241,7 @@ async fn create<K: Key, V: Columns>(
         default: None,
         identity: None,
         dropped_version: None,
+        statistics: None,
         since_version: 0,
         missing: None,
         ..Default::default()

@@ -122,6 +122,20 @@ impl Session {
         Ok(found)
     }
 
+    /// Sees to it that a walk by an index has its next entry at hand (`IndexScan::buffered_entry`); false: there are no more.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn fill_entries(&mut self, scan: &mut IndexScan) -> Result<bool, EngineError> {
+        if scan.has_buffered() {
+            return Ok(true);
+        }
+        let begins = scan.begins();
+        let more = scan.fill(self.db.transactions(), &mut self.dep_lsn).await?;
+        self.used.walked_entries(scan.index().oid, begins, scan.left() as u64);
+        Ok(more)
+    }
+
     /// Puts a row in and returns its key.
     ///
     /// # Errors

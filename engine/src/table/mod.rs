@@ -8,10 +8,12 @@
 //! statistics  how many rows there are    verify  whether the indexes agree with the rows
 //! sample  how the values of columns are spread   usage  what is read and changed of them
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
-//! patch   columns of a stored row that are overwritten where they stand
+//! patch   columns of a stored row that are overwritten where they stand   entry   columns read out of an entry of an index
+//! stored   statistics as they are kept in the directory
 //! ```
 
 pub mod batch;
+pub mod entry;
 pub mod ghosts;
 pub mod patch;
 pub mod pick;
@@ -20,6 +22,7 @@ pub mod sample;
 pub mod scan;
 pub mod shape;
 pub mod statistics;
+pub mod stored;
 pub mod terms;
 pub mod usage;
 pub mod verify;

@@ -42,6 +42,11 @@ impl Picker {
         Picker { version: shape.version(), stored: columns, key: key.into(), wanted: wanted.into() }
     }
 
+    /// The positions of the wanted columns.
+    pub fn wanted(&self) -> &[usize] {
+        &self.wanted
+    }
+
     /// Gives each wanted column of a row, in any order, to `put` with its position.
     ///
     /// # Errors

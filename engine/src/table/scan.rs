@@ -165,6 +165,39 @@ impl IndexScan {
         !std::mem::replace(&mut self.begun, true)
     }
 
+    /// Reads ahead so that `buffered_entry` gives an entry; false if there are no more.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub(crate) async fn fill(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
+        while self.next == self.batch.len() {
+            self.next = 0;
+            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether an entry has been read ahead.
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.next < self.batch.len()
+    }
+
+    /// How many have.
+    pub(crate) fn left(&self) -> usize {
+        self.batch.len().saturating_sub(self.next)
+    }
+
+    /// The next entry, if it has already been read from its leaf: its row is not read (IXO-1).
+    pub fn buffered_entry(&mut self) -> Option<&[u8]> {
+        if !self.has_buffered() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.batch.get(self.next - 1).0)
+    }
+
     /// The index.
     pub fn index(&self) -> &IndexShape {
         &self.shape.indexes[self.index]
@@ -191,11 +224,8 @@ impl IndexScan {
     /// # Errors
     /// As [`Self::next`].
     pub async fn advance(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
-        while self.next == self.batch.len() {
-            self.next = 0;
-            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
-                return Ok(false);
-            }
+        if !self.fill(all, dep_lsn).await? {
+            return Ok(false);
         }
         let (entry, _) = self.batch.get(self.next);
         self.next += 1;

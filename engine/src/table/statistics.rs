@@ -11,10 +11,12 @@
 //!   due again.
 //! - STA-4: a table that is due is counted again a minute after the last count at the earliest, as PostgreSQL's autovacuum looks once a minute;
 //!   after a second already when as many rows have changed as it had. A table that grows all the time would be counted all the time.
+//! - STA-5: what was found out is stored (`stored`) before ANALYZE ends, or within the step of upkeep that ended the count, and is known again
+//!   after the next opening. What is stored of a table that has gone is removed by a later step.
 //! - STA-3: `generation` rises after new figures are known; a plan that was made before may be made anew.
 //!
 //! # Not here
-//! Locks: a walk reads leaves as they stand, and nobody waits for it. The figures do not survive the process.
+//! Locks: a walk reads leaves as they stand, and nobody waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,14 +25,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clearway_base::sync::Mutex;
 use clearway_base::waits::wall_us;
 use clearway_storage::btree::{Direction, KeyRange, Tree};
-use clearway_storage::ids::TreeId;
+use clearway_storage::ids::{Lsn, TreeId};
 use clearway_txn::transactions::Transactions;
 
-use super::sample::{ColumnStatistics, Sample};
+use super::sample::{Sample, Spread, Targets};
 use super::shape::TableShape;
+use super::stored::{self, Stored};
+pub use super::stored::{Analyzed, TableStatistics};
 use super::usage::Usage;
-#[cfg(doc)]
-use super::usage::Use;
 use crate::catalog::{Catalog, Oid};
 use crate::error::EngineError;
 use crate::progress::Progress;
@@ -48,37 +50,15 @@ const LOOKED_AT: usize = 64;
 /// Leaves that one step reads.
 const LEAVES: usize = 256;
 
-/// The known figures of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableStatistics {
-    /// Rows, without those deleted.
-    pub rows: u64,
-    /// Leaves of its tree.
-    pub leaves: u64,
-    /// When it was counted, in microseconds since 1970.
-    pub at_us: i64,
-}
-
 #[derive(Debug, Default)]
 struct Known {
     statistics: Option<TableStatistics>,
-    columns: Option<Arc<[ColumnStatistics]>>,
+    spread: Option<Arc<Spread>>,
     changes: u64,
     queued: bool,
+    /// Whether it is stored.
+    stored: bool,
     analyzed: Analyzed,
-}
-
-/// How often a table was counted, and when.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Analyzed {
-    /// Because ANALYZE asked, and when last: microseconds since 1970.
-    pub asked: (u64, i64),
-    /// Because enough rows had changed.
-    pub unasked: (u64, i64),
-    /// [`Use::live`] when it was counted last,
-    pub live: i64,
-    /// and [`Use::changed`].
-    pub changed: u64,
 }
 
 /// A count in progress.
@@ -91,6 +71,7 @@ struct Walk {
     leaves: u64,
     /// Changes that were reported before the count began: the count includes them.
     changes: u64,
+    targets: Targets,
     sample: Sample,
 }
 
@@ -99,6 +80,10 @@ struct Tables {
     known: HashMap<Oid, Known>,
     due: VecDeque<Oid>,
     walk: Option<Walk>,
+    /// The commit of the catalog in which the tables were looked for that have gone.
+    looked: Lsn,
+    /// Tables of which something is stored that is to be removed (STT-3).
+    gone: Vec<Oid>,
 }
 
 /// The statistics of all tables.
@@ -147,9 +132,9 @@ impl Statistics {
         self.tables.lock().known.get(&table).and_then(|known| known.statistics)
     }
 
-    /// What is known of a table's columns, by their places.
-    pub fn columns(&self, table: Oid) -> Option<Arc<[ColumnStatistics]>> {
-        self.tables.lock().known.get(&table).and_then(|known| known.columns.clone())
+    /// What is known of a table's columns.
+    pub fn spread(&self, table: Oid) -> Option<Arc<Spread>> {
+        self.tables.lock().known.get(&table).and_then(|known| known.spread.clone())
     }
 
     /// How often a table was counted, and when.
@@ -165,7 +150,7 @@ impl Statistics {
     /// How many tables are due.
     pub fn due(&self) -> usize {
         let tables = self.tables.lock();
-        tables.due.len() + usize::from(tables.walk.is_some())
+        tables.due.len() + usize::from(tables.walk.is_some()) + tables.gone.len()
     }
 
     fn changed(&self, table: Oid, changes: u64) {
@@ -179,74 +164,146 @@ impl Statistics {
         }
     }
 
-    /// Counts a table now.
+    /// Counts a table now. What is told of it depends on the commit that is given back.
     ///
     /// # Errors
-    /// From the tree.
+    /// From the trees.
     pub async fn analyze(
         &self,
-        all: &Transactions,
-        catalog: &Catalog,
+        all: &Arc<Transactions>,
+        (catalog, published): (&Catalog, &Catalog),
         usage: &Usage,
-        table: Oid,
+        (table, targets): (Oid, Targets),
         progress: &Progress,
-    ) -> Result<(), EngineError> {
-        let Some(mut walk) = self.begin(catalog, table) else { return Ok(()) };
+    ) -> Result<Lsn, EngineError> {
+        let Some(mut walk) = self.begin(catalog, table, targets) else { return Ok(Lsn::ZERO) };
         progress.table(table, self.of(table).map_or(0, |counted| counted.leaves));
         while !walk.step(&all.store().tree(walk.tree)).await? {
             progress.reach(walk.leaves);
         }
+        let tree = walk.tree;
         self.end(catalog, usage, walk, true);
-        Ok(())
+        self.store(all, published, table, tree).await
     }
 
     /// One step of upkeep; true if there is more to do.
     ///
     /// # Errors
     /// Those of the tree: the table is not counted again until more of it changes.
-    pub async fn step(&self, all: &Transactions, catalog: &Arc<Catalog>, usage: &Usage) -> Result<bool, EngineError> {
+    pub async fn step(&self, all: &Arc<Transactions>, catalog: &Catalog, usage: &Usage) -> Result<bool, EngineError> {
+        if self.forget_one(all, catalog).await? {
+            return Ok(true);
+        }
         let walk = self.tables.lock().walk.take();
         let next = || self.tables.lock().next_due(wall_us());
         let mut walk = match walk {
             Some(walk) => walk,
             None => match next() {
                 None => return Ok(false),
-                Some(table) => match self.begin(catalog, table) {
+                Some(table) => match self.begin(catalog, table, Targets::default()) {
                     Some(walk) => walk,
                     // The table was dropped.
                     None => {
-                        self.tables.lock().known.remove(&table);
+                        self.tables.lock().forget(table);
                         return Ok(true);
                     }
                 },
             },
         };
         match walk.step(&all.store().tree(walk.tree)).await {
-            Ok(true) => self.end(catalog, usage, walk, false),
+            Ok(true) => {
+                let (table, tree) = (walk.table, walk.tree);
+                self.end(catalog, usage, walk, false);
+                self.store(all, catalog, table, tree).await?;
+            }
             Ok(false) => self.tables.lock().walk = Some(walk),
             Err(error) => {
-                self.tables.lock().known.remove(&walk.table);
+                self.tables.lock().forget(walk.table);
                 return Err(error);
             }
         }
         Ok(true)
     }
 
-    fn begin(&self, catalog: &Catalog, table: Oid) -> Option<Walk> {
-        let tree = catalog.relation(table).map(|relation| TreeId(relation.tree)).filter(|tree| tree.0 != 0)?;
+    /// STA-5. A table that only its own transaction or session knows is not stored.
+    async fn store(
+        &self,
+        all: &Arc<Transactions>,
+        published: &Catalog,
+        table: Oid,
+        tree: TreeId,
+    ) -> Result<Lsn, EngineError> {
+        if published.relation(table).is_none_or(|relation| relation.tree != tree.0) {
+            return Ok(Lsn::ZERO);
+        }
+        let stored = {
+            let mut tables = self.tables.lock();
+            let Some(known) = tables.known.get_mut(&table) else { return Ok(Lsn::ZERO) };
+            let (Some(statistics), Some(spread)) = (known.statistics, &known.spread) else { return Ok(Lsn::ZERO) };
+            known.stored = true;
+            Stored { tree, statistics, analyzed: known.analyzed, spread: Spread::clone(spread) }
+        };
+        stored::put(all, table, Some(&stored::encode(&stored))).await
+    }
+
+    /// Takes in what is stored (STA-5).
+    ///
+    /// # Errors
+    /// From the tree.
+    pub(crate) async fn load(&self, all: &Transactions, catalog: &Catalog) -> Result<(), EngineError> {
+        let entries = stored::read_all(all).await?;
+        let mut tables = self.tables.lock();
+        for (table, stored) in entries {
+            let tree = catalog.relation(table).map(|relation| relation.tree);
+            match stored.filter(|stored| tree == Some(stored.tree.0)) {
+                Some(Stored { statistics, analyzed, spread, .. }) => {
+                    let (statistics, spread) = (Some(statistics), Some(Arc::new(spread)));
+                    let known = Known { statistics, spread, analyzed, stored: true, ..Known::default() };
+                    tables.known.insert(table, known);
+                }
+                None => tables.gone.push(table), // STT-3
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is stored of one table that has gone; false: there is none.
+    async fn forget_one(&self, all: &Arc<Transactions>, catalog: &Catalog) -> Result<bool, EngineError> {
+        let gone = {
+            let mut tables = self.tables.lock();
+            if tables.looked != catalog.lsn {
+                tables.looked = catalog.lsn;
+                let is_gone =
+                    |(oid, known): (&Oid, &Known)| (known.stored && catalog.relation(*oid).is_none()).then_some(*oid);
+                let gone: Vec<Oid> = tables.known.iter().filter_map(is_gone).collect();
+                gone.into_iter().for_each(|table| tables.forget(table));
+            }
+            tables.gone.pop()
+        };
+        let Some(table) = gone else { return Ok(false) };
+        stored::put(all, table, None).await?;
+        Ok(true)
+    }
+
+    fn begin(&self, catalog: &Catalog, table: Oid, targets: Targets) -> Option<Walk> {
+        let relation = catalog.relation(table).filter(|relation| relation.tree != 0)?;
+        let (tree, sample) = (TreeId(relation.tree), Sample::new(&targets, relation));
         let changes = self.tables.lock().known.entry(table).or_default().changes;
-        Some(Walk { table, tree, from: Vec::new(), rows: 0, leaves: 0, changes, sample: Sample::default() })
+        Some(Walk { table, tree, from: Vec::new(), rows: 0, leaves: 0, changes, targets, sample })
     }
 
     fn end(&self, catalog: &Catalog, usage: &Usage, walk: Walk, asked: bool) {
         // A table that has gone meanwhile, or whose columns have changed, is not judged.
         let shape = TableShape::new(catalog, walk.table).ok().filter(|shape| shape.tree == walk.tree);
-        let columns = shape.map(|shape| walk.sample.judge(&shape, walk.rows).into());
+        let found = shape.zip(catalog.relation(walk.table));
+        let found = found.map(|(shape, relation)| walk.sample.judge(&shape, relation, &walk.targets, walk.rows));
         let used = usage.of(walk.table);
         let mut tables = self.tables.lock();
         let known = tables.known.entry(walk.table).or_default();
         known.statistics = Some(TableStatistics { rows: walk.rows, leaves: walk.leaves, at_us: wall_us() });
-        known.columns = columns;
+        let before = known.spread.take();
+        let merged = |found| with_columns_before(found, before.as_deref(), walk.targets.only.is_some());
+        known.spread = found.map(|found| Arc::new(merged(found)));
         known.changes = known.changes.saturating_sub(walk.changes);
         known.queued = false;
         let times = if asked { &mut known.analyzed.asked } else { &mut known.analyzed.unasked };
@@ -263,7 +320,24 @@ impl Statistics {
     }
 }
 
+/// What was found out, with what was known before of the columns that were not judged.
+fn with_columns_before(mut found: Spread, before: Option<&Spread>, partly: bool) -> Spread {
+    let Some(before) = before else { return found };
+    found.columns.iter_mut().zip(&before.columns).for_each(|(new, old)| *new = new.take().or_else(|| old.clone()));
+    if partly {
+        found.expressions.clone_from(&before.expressions);
+    }
+    found
+}
+
 impl Tables {
+    /// Nothing is known of a table any more.
+    fn forget(&mut self, table: Oid) {
+        if self.known.remove(&table).is_some_and(|known| known.stored) {
+            self.gone.push(table);
+        }
+    }
+
     /// The next table that is due and has rested.
     fn next_due(&mut self, now_us: i64) -> Option<Oid> {
         for _ in 0..self.due.len().min(LOOKED_AT) {

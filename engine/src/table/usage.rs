@@ -154,6 +154,15 @@ impl Used {
         }
     }
 
+    /// A walk by an index has read a leaf of entries whose rows nobody reads.
+    pub(crate) fn walked_entries(&mut self, index: Oid, begins: bool, entries: u64) {
+        self.examined += entries;
+        let used = self.at(index);
+        used.lookups += u64::from(begins);
+        used.lookup_rows += entries;
+        used.leaves += u64::from(begins || entries > 0);
+    }
+
     /// A row was inserted.
     pub(crate) fn inserted(&mut self, table: Oid) {
         self.inserted += 1;

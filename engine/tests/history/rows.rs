@@ -69,6 +69,7 @@ fn column(name: &str, storage: Storage) -> Column {
         default: None,
         identity: None,
         dropped_version: None,
+        statistics: None,
         since_version: 0,
         missing: None,
         ..Default::default()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clearway_base::testkit::{self, Sim};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::session::{Durability, TxnOptions};
+use clearway_engine::table::sample::Targets;
 use clearway_engine::table::shape::TableShape;
 
 use super::support::{DATABASE, create, key, row, simulated};
@@ -55,11 +56,19 @@ fn rows_are_counted_in_the_background_and_never_at_the_opening() {
         .block_on(async move {
             let db = simulated(&disk).await;
             testkit::sleep(Duration::from_secs(3)).await;
-            assert_eq!((db.statistics().of(table), db.statistics().due()), (None, 0), "nobody asked");
+            // STA-5
+            let known = db.statistics().of(table).map(|s| s.rows);
+            assert_eq!((known, db.statistics().due()), (Some(1800), 0), "nothing is counted at the opening");
             let mut session = db.session(1, DATABASE);
             let shape = TableShape::new(&session.catalog(), table).expect("a shape");
             db.statistics()
-                .analyze(db.transactions(), &session.catalog(), db.usage(), shape.oid, session.progress())
+                .analyze(
+                    db.transactions(),
+                    (&session.catalog(), &db.catalog()),
+                    db.usage(),
+                    (shape.oid, Targets::default()),
+                    session.progress(),
+                )
                 .await
                 .expect("counted");
             assert_eq!(db.statistics().of(table).map(|s| s.rows), Some(1800));

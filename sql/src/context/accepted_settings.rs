@@ -26,7 +26,7 @@ pub static ACCEPTED: &[Setting] = &[
     s("debug_print_parse", "off", Kind::Only("off"), false, "Logs each query's parse tree. No other value is supported."),
     s("debug_print_plan", "off", Kind::Only("off"), false, "Logs each query's execution plan. No other value is supported."),
     s("debug_print_rewritten", "off", Kind::Only("off"), false, "Logs each query's rewritten parse tree. No other value is supported."),
-    s("default_statistics_target", "100", Kind::Int(1, 10000), false, "Accepted; plans are chosen by figures of their own."),
+    s("default_statistics_target", "100", Kind::Int(1, 10000), false, "Common values, and parts of a histogram, that ANALYZE keeps of a column."),
     s("default_text_search_config", "pg_catalog.simple", Kind::Text, false, "Accepted; there is no text search."),
     s("default_toast_compression", "pglz", Kind::Enum(&["pglz", "lz4"]), false, "Accepted; storage is organised otherwise."),
     s("dynamic_library_path", "$libdir", Kind::Only("$libdir"), false, "Sets the path for dynamically loadable modules. No other value is supported."),

@@ -86,7 +86,8 @@ fn is_fixed_cast(from: Oid, to: Oid) -> bool {
     !by_text && !goes_by_zone(from, to)
 }
 
-fn is_fixed(e: &Bound) -> bool {
+/// The same of an expression by itself, without its parts.
+pub fn is_fixed(e: &Bound) -> bool {
     let zoned = |list: &[Bound]| list.iter().any(|a| a.ty.oid == oid::TIMESTAMPTZ);
     match &e.kind {
         BoundKind::Call { function, args } | BoundKind::Spread { function, args } => {

@@ -206,7 +206,7 @@ impl DomainCheck for Condition {
 }
 
 /// The session in which conditions of domains and terms of indexes are computed: they depend on their values alone.
-pub(super) struct Nowhere;
+pub struct Nowhere;
 
 impl Session for Nowhere {
     fn format(&self) -> &Format {

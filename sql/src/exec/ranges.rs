@@ -227,14 +227,9 @@ impl Cx<'_> {
         loop {
             let Some(current) = &mut rows.current else {
                 let Some((index, range)) = rows.left.pop() else { return Ok(false) };
-                let direction = scan.order.unwrap_or(Direction::Forward);
                 rows.current = Some(match index {
                     None => self.walk(scan, range),
-                    Some(place) => {
-                        let session = self.run.core.engine.take();
-                        let walk = session.index_scan(&scan.table.shape, place, range, direction, &self.run.view);
-                        TableRows::Index(Box::new(walk))
-                    }
+                    Some(place) => self.walk_index(scan, place, range),
                 });
                 continue;
             };

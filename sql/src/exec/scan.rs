@@ -30,6 +30,8 @@ pub enum TableRows {
     Table(Box<TableScan>),
     /// A walk by an index.
     Index(Box<IndexScan>),
+    /// A walk over the entries of an index, whose rows are not read (COV-1).
+    Entries(Box<IndexScan>),
     /// Several walks.
     Ranges(Box<RangeRows>),
     /// A row that has been found, or none: no filter is left to be met.
@@ -104,12 +106,17 @@ impl Cx<'_> {
                     // The index is younger than the snapshot: the whole table, and the filter of the scan's caller.
                     return Ok(self.walk(scan, KeyRange::all()));
                 }
-                let session = self.run.core.engine.take();
-                let walk =
-                    session.index_scan(shape, *place, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
-                Ok(TableRows::Index(Box::new(walk)))
+                Ok(self.walk_index(scan, *place, range))
             }
         }
+    }
+
+    /// A walk by an index: over its entries alone where they have all that is wanted.
+    pub(super) fn walk_index(self, scan: &Scan, place: usize, range: KeyRange) -> TableRows {
+        let (session, direction) = (self.run.core.engine.take(), scan.order.unwrap_or(Direction::Forward));
+        let walk = Box::new(session.index_scan(&scan.table.shape, place, range, direction, &self.run.view));
+        let alone = scan.entries.as_ref().is_some_and(|entries| entries.picker.index() == place);
+        if alone { TableRows::Entries(walk) } else { TableRows::Index(walk) }
     }
 
     /// The bytes of a whole key; none: no row can have it.
@@ -288,6 +295,15 @@ impl Cx<'_> {
                         break;
                     }
                 }
+                TableRows::Entries(walk) => {
+                    if let Some(entry) = walk.buffered_entry() {
+                        append_entry(scan, entry, prefix, out.begin())?;
+                        break;
+                    }
+                    if !self.run.core.engine.take().fill_entries(walk).await.map_err(from_engine)? {
+                        return Ok(false);
+                    }
+                }
                 TableRows::Key(_) | TableRows::Keys(_) => {
                     let key = match rows {
                         TableRows::Key(key) => key.take(),
@@ -342,5 +358,21 @@ fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut
         Err(e) => damage = Err(e),
     };
     wanted.read(&table.shape, key, value, put).map_err(from_engine)?;
+    damage
+}
+
+/// Appends a row behind `prefix` out of an entry of an index, as far as the plan wants it.
+fn append_entry(scan: &Scan, entry: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
+    let table = &scan.table;
+    let from = row.len() + prefix.len();
+    row.extend_from_slice(prefix);
+    row.resize(from + table.types.len() + 1, Datum::Null);
+    let mut damage = Ok(());
+    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column]) {
+        Ok(value) => row[from + column] = value,
+        Err(e) => damage = Err(e),
+    };
+    let entries = scan.entries.as_ref().expect("walk_index asks for entries only where the plan has a picker");
+    entries.picker.read(&table.shape, entry, put).map_err(from_engine)?;
     damage
 }

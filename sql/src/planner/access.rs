@@ -331,6 +331,23 @@ pub fn along(
     found
 }
 
+/// The ranges of an index, all of it where the conditions say nothing of its columns, and what it costs to read its entries without their rows,
+/// of which each costs `each`. None: the index lacks rows that may meet the conditions.
+pub fn by_entries(
+    table: &TableSlot,
+    place: usize,
+    conditions: &[Bound],
+    each: f64,
+    figures: &Figures<'_>,
+) -> Option<(Access, f64)> {
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+    let laid = lay_index(table, place, &list, conditions, figures)?;
+    let found = (figures.rows(table) * laid.share).min(laid.ranges * laid.rows_max);
+    let cost = laid.ranges * PROBE + found * each;
+    let plain = laid.is_plain(table);
+    Some((if plain { Access::Index(place, laid.into_range()) } else { one_part(laid, conditions) }, cost))
+}
+
 fn one_part(laid: Laid, conditions: &[Bound]) -> Access {
     let guarantees = conjunction(laid.covered.iter().map(|at| conditions[*at].clone()).collect());
     Access::Ranges(Box::new(Ranges { parts: vec![laid.part], guarantees }))

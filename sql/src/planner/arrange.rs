@@ -9,7 +9,7 @@ use super::plan::{Body, JoinType, Node, Query, Select, SortKey, conjunction, spl
 use super::pullup::Level;
 use super::rewrite::Rewriter;
 use super::select::written_count;
-use super::{Planner, order, walk, wanted};
+use super::{Planner, fold, order, walk, wanted};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
 use crate::types::oid;
@@ -87,7 +87,7 @@ impl Planner<'_> {
         serve(&mut source, select, &query.sort, few, &figures);
         (select.source, select.filter, select.width) = (source, filter, width);
         self.split_extremes(select, &mut query.sort, &figures);
-        wanted::narrow(query, &self.subplans);
+        wanted::narrow(query, &self.subplans, &figures);
     }
 
     /// Arranges a level.
@@ -98,6 +98,13 @@ impl Planner<'_> {
         let mut level = Level { item: layout.item, conditions, width, is_rechecked };
         self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         level.conditions = level.conditions.into_iter().flat_map(factored).collect();
+        level.conditions.iter_mut().for_each(fold::fold);
+        level.conditions.retain(|e| !fold::is_always(e));
+        if !is_rechecked && let Some(never) = level.conditions.iter().position(fold::is_never) {
+            // No row is read; expressions of the level keep their slots, in which nothing ever stands.
+            let filter = Some(fold::never(level.conditions.swap_remove(never).pos));
+            return Arranged { source: Arc::new(Node::One), filter, width: level.width, moved: HashMap::new() };
+        }
         if !rest.is_change {
             self.join_subqueries(&mut level);
         }

@@ -10,8 +10,8 @@ use crate::context::convert::to_value;
 use crate::expr::bound::{Bound, BoundKind};
 use crate::expr::operators::Op;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
-use clearway_engine::table::sample::ColumnStatistics;
-use clearway_engine::table::shape::IndexShape;
+use clearway_engine::table::sample::{ColumnStatistics, Spread};
+use clearway_engine::table::shape::{IndexShape, TableShape};
 use clearway_engine::table::statistics::Statistics;
 use clearway_engine::value::Value;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ const BEGINS: f64 = 0.005;
 /// Values of an array that is not known yet, and rows of a query.
 const ARRAY_VALUES: f64 = 10.0;
 const QUERY_VALUES: f64 = 30.0;
+/// Bytes of a value of any length.
+const WIDTH_UNKNOWN: f64 = 16.0;
 
 /// What is known of tables.
 #[derive(Clone, Copy)]
@@ -64,13 +66,9 @@ impl Figures<'_> {
 
     /// What is known of a column.
     fn column(&self, table: &TableSlot, column: usize) -> Option<Column> {
-        let columns = self.statistics.columns(table.shape.oid)?;
-        let is_there = column < columns.len() && columns.len() == table.shape.columns.len();
-        is_there.then(|| Column {
-            columns,
-            at: column,
-            form: KeyColumn::ascending(table.shape.columns[column].storage),
-        })
+        let spread = self.statistics.spread(table.shape.oid)?;
+        let form = KeyColumn::ascending(spread.at(&table.shape, column)?.storage);
+        Some(Column { spread, shape: table.shape.clone(), at: column, form })
     }
 
     /// Different values of a column; none: not known.
@@ -82,6 +80,16 @@ impl Figures<'_> {
         let known = self.column(table, column)?;
         let n = known.get().distinct;
         Some(if n < 0.0 { -n * self.rows(table) } else { n.max(1.0) })
+    }
+
+    /// Bytes of a column's values, on the average.
+    pub fn width(&self, table: &TableSlot, column: usize) -> f64 {
+        let storage = |c: usize| table.shape.columns.get(c).map(|c| c.storage.fixed_width());
+        match (storage(column), self.column(table, column)) {
+            (Some(Some(fixed)), _) => fixed as f64,
+            (_, Some(known)) => f64::from(known.get().width).max(1.0),
+            _ => WIDTH_UNKNOWN,
+        }
     }
 
     /// The share of rows with a value in a column, which may be known.
@@ -208,14 +216,15 @@ impl Figures<'_> {
 
 /// What is known of one column.
 struct Column {
-    columns: Arc<[ColumnStatistics]>,
+    spread: Arc<Spread>,
+    shape: Arc<TableShape>,
     at: usize,
     form: KeyColumn,
 }
 
 impl Column {
     fn get(&self) -> &ColumnStatistics {
-        &self.columns[self.at]
+        self.spread.at(&self.shape, self.at).expect("Figures::column found it")
     }
 
     /// The bytes by which a value is compared; none: no value of the column equals it.

@@ -107,6 +107,7 @@ impl Joins<'_> {
                 // An index leaves its conditions in the filter; the key takes them away.
                 let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
+                let cost = s.entries.as_ref().map_or(cost, |e| PROBE + found * e.each);
                 Estimate { rows: rows.min(found).max(1.0), cost }
             }
             Node::System(s) if let Some(found) = sought(s.view, s.base, &s.filter.iter().collect::<Vec<_>>()) => {

@@ -65,7 +65,7 @@ impl Planner<'_> {
             if order::relied_on(&source).is_none() {
                 return;
             }
-            queries.push(first(source, select.width, key, &self.subplans));
+            queries.push(first(source, select.width, key, &self.subplans, figures));
         }
         let having = grouping.having.clone();
         let mut by = Vec::new();
@@ -84,7 +84,7 @@ impl Planner<'_> {
 }
 
 /// The first value in an order that is not null.
-fn first(source: Arc<Node>, width: usize, key: SortKey, subplans: &[Subplan]) -> Query {
+fn first(source: Arc<Node>, width: usize, key: SortKey, subplans: &[Subplan], figures: &Figures<'_>) -> Query {
     let arg = key.expr.clone();
     let (ty, pos) = (arg.ty, arg.pos);
     let present = BoundKind::IsNull { arg: Box::new(arg.clone()), negated: true };
@@ -99,6 +99,6 @@ fn first(source: Arc<Node>, width: usize, key: SortKey, subplans: &[Subplan]) ->
         offset: None,
         columns: vec![OutputColumn { name: String::new(), ty, origin: (0, 0) }],
     };
-    wanted::narrow(&mut query, subplans);
+    wanted::narrow(&mut query, subplans, figures);
     query
 }

@@ -213,7 +213,8 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
                 at += 1;
                 !(by_key && chosen.covered.contains(&(at - 1)))
             });
-            Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters), order: None, wanted: None })
+            let (access, filter) = (chosen.access, conjunction(filters));
+            Node::Scan(Scan { table, access, filter, order: None, wanted: None, entries: None })
         }
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
         Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),

@@ -1,7 +1,7 @@
 //! From syntax trees to plans.
 //!
 //! Structure: `names` finds relations; `from` lays out the items of FROM and hands conditions down to them;
-//! `access` chooses how a table is read, `sought` by what a table of the system is; `select` plans query levels, `wanted` finds the columns that they look at; `dml` plans changes; `plan` is the result.
+//! `access` chooses how a table is read, `covering` whether an index is read alone, `sought` by what a table of the system is; `select` plans query levels, `wanted` finds the columns that they look at; `dml` plans changes; `plan` is the result.
 //!
 //! Invariants:
 //! - PLN-3 A condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
@@ -16,11 +16,13 @@ mod arrange;
 mod checks;
 mod conditions;
 pub mod cost;
+mod covering;
 pub mod dml;
 mod estimate;
 pub mod explain;
 mod extremes;
 pub mod facts;
+mod fold;
 pub mod from;
 mod functions;
 pub(crate) mod generated;

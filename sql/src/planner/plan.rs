@@ -16,7 +16,7 @@
 pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
 pub use super::policies::{InsertGuard, PolicyCheck};
-pub use super::ranges::{KeyValues, RangePart, Ranges};
+pub use super::ranges::{Entries, KeyValues, RangePart, Ranges};
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 use crate::context::deferred::Timing;
 use crate::context::views::SystemView;
@@ -235,6 +235,8 @@ pub struct Scan {
     pub order: Option<Direction>,
     /// The columns that anybody looks at: the other slots, and the key's, stay null. None: all, and the key.
     pub wanted: Option<Picker>,
+    /// The entries of the index of `access` are read instead of rows (COV-1).
+    pub entries: Option<Box<Entries>>,
 }
 
 /// How to get at the rows of a table.

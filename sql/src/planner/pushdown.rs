@@ -2,9 +2,9 @@
 
 use super::cost::Figures;
 use super::from::{Leaf, leaf_node};
-use super::plan::{Access, Body, Node, Query, Select, conjunction, split};
+use super::plan::{Access, Body, Node, Query, Scan, Select, conjunction, split};
 use super::policies::is_leakproof;
-use super::walk;
+use super::{covering, walk};
 use crate::expr::{Bound, BoundKind};
 use std::sync::Arc;
 
@@ -73,6 +73,11 @@ pub(super) fn substitute(e: &mut Bound, with: &dyn Fn(usize) -> Option<Bound>) {
     clearway_base::stack::deeper(|| e.children_mut().into_iter().for_each(|child| substitute(child, with)));
 }
 
+/// Whether a scan reads the whole table, or all entries of an index instead.
+fn reads_all(scan: &Scan) -> bool {
+    matches!(scan.access, Access::Full) || scan.entries.as_ref().is_some_and(|e| e.of_all)
+}
+
 fn add_conditions(select: &mut Select, conditions: Vec<Bound>, figures: &Figures<'_>) {
     if !select.locks.is_empty() {
         select.recheck = conjunction(select.recheck.take().into_iter().chain(conditions.clone()).collect());
@@ -87,13 +92,14 @@ fn add_conditions(select: &mut Select, conditions: Vec<Bound>, figures: &Figures
             d.filter = conjunction(filters);
         }
         Some(node) => match node {
-            Node::Scan(scan) if matches!(scan.access, Access::Full) && scan.order.is_none() => {
+            Node::Scan(scan) if reads_all(scan) && scan.order.is_none() => {
                 let mut filters = scan.filter.take().map(split).unwrap_or_default();
                 filters.extend(conditions);
                 let (base, wanted) = (scan.table.base, scan.wanted.take());
                 *node = leaf_node(Leaf::Table(scan.table.clone()), base, filters, figures);
                 if let Node::Scan(scan) = node {
                     scan.wanted = wanted;
+                    covering::cover(scan, figures);
                 }
             }
             _ => select.filter = conjunction(select.filter.take().into_iter().chain(conditions).collect()),

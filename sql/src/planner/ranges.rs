@@ -2,6 +2,7 @@
 
 use crate::expr::Bound;
 use crate::expr::operators::Op;
+use clearway_engine::table::entry::EntryPicker;
 
 /// Ranges of the primary key and of indexes: the rows of their union, each once.
 #[derive(Clone, Debug)]
@@ -48,4 +49,15 @@ impl KeyValues {
             _ => None,
         }
     }
+}
+
+/// How a scan reads the entries of an index instead of rows.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    /// Reads the columns of an entry.
+    pub picker: EntryPicker,
+    /// What reading an entry costs, as a share of reading a row.
+    pub each: f64,
+    /// Without them the whole table would be read.
+    pub of_all: bool,
 }

@@ -3,13 +3,14 @@
 //! Every use of a slot is looked for: in the level's own expressions, in lateral queries and in subqueries of expressions (PLN-6). A level that
 //! locks rows reads whole rows.
 
+use super::cost::Figures;
 use super::plan::{Body, Node, Query, Scan, Subplan};
-use super::{rewrite, walk};
+use super::{covering, rewrite, walk};
 use clearway_engine::table::pick::Picker;
 use std::sync::Arc;
 
 /// Notes in a query's scans which columns they have to give.
-pub fn narrow(query: &mut Query, subplans: &[Subplan]) {
+pub fn narrow(query: &mut Query, subplans: &[Subplan], figures: &Figures<'_>) {
     let Body::Select(select) = &query.body else { return };
     if !select.locks.is_empty() || matches!(&*select.source, Node::One) {
         return;
@@ -23,28 +24,29 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan]) {
         });
     });
     let Body::Select(select) = &mut query.body else { return };
-    narrow_node(&mut select.source, &used);
+    narrow_node(&mut select.source, &used, figures);
 }
 
-fn narrow_node(node: &mut Arc<Node>, used: &[bool]) {
+fn narrow_node(node: &mut Arc<Node>, used: &[bool], figures: &Figures<'_>) {
     // A node that somebody else has too is left as it is.
     let Some(node) = Arc::get_mut(node) else { return };
     match node {
-        Node::Scan(scan) => narrow_scan(scan, used),
+        Node::Scan(scan) => narrow_scan(scan, used, figures),
         Node::Join(join) => clearway_base::stack::deeper(|| {
-            narrow_node(&mut join.left, used);
-            narrow_node(&mut join.right, used);
+            narrow_node(&mut join.left, used, figures);
+            narrow_node(&mut join.right, used, figures);
         }),
-        Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, used)),
+        Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, used, figures)),
         Node::One | Node::System(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
     }
 }
 
-fn narrow_scan(scan: &mut Scan, used: &[bool]) {
+fn narrow_scan(scan: &mut Scan, used: &[bool], figures: &Figures<'_>) {
     if used.get(scan.table.key_slot()) == Some(&true) {
         return;
     }
     let columns: Vec<usize> =
         (0..scan.table.types.len()).filter(|c| used.get(scan.table.base + c) == Some(&true)).collect();
     scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
+    covering::cover(scan, figures);
 }

@@ -21,6 +21,7 @@ use crate::types::{Datum, SqlType, oid};
 use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_engine::progress::{Now, Work};
+use clearway_engine::table::sample::{TARGET, Targets};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -319,13 +320,16 @@ pub fn relation_oid(core: &Core, name: &QualName) -> Result<(u32, Arc<Catalog>)>
     Ok((oid, catalog))
 }
 
+/// A relation and the places of its columns that a statement names, or all of them.
+type Kept = (u32, Option<Vec<usize>>);
+
 /// The relations of the database that the session's role may keep up; a warning for each other one.
-fn own_tables(core: &Core) -> Vec<u32> {
+fn own_tables(core: &Core) -> Vec<Kept> {
     let catalog = core.catalog();
     let has_rows =
         |o: &Object| matches!(o, Object::Relation(r) if r.database == core.database && r.kind != RelationKind::View);
     let relations = catalog.objects().filter(|o| has_rows(o));
-    relations.filter(|o| may_keep_up(core, &catalog, o, "analyze")).map(|o| o.oid()).collect()
+    relations.filter(|o| may_keep_up(core, &catalog, o, "analyze")).map(|o| (o.oid(), None)).collect()
 }
 
 /// Whether the session's role owns a relation or the database; a warning if not.
@@ -341,28 +345,48 @@ fn may_keep_up(core: &Core, catalog: &Catalog, object: &Object, verb: &str) -> b
 }
 
 /// Counts the rows of tables.
-async fn analyze(core: &Core, tables: Vec<u32>) -> Result<()> {
+async fn analyze(core: &Core, tables: Vec<Kept>) -> Result<()> {
     let catalog = core.catalog();
+    let default = core.settings.lock().get("default_statistics_target").parse().unwrap_or(TARGET);
     let progress = core.engine.take().progress().clone();
     let now = Now { work: Work::Analyze, command: "ANALYZE", phase: "acquiring sample rows", table: 0, index: 0 };
     let _working = progress.begin(now);
-    for table in tables {
+    for (table, only) in tables {
         let (all, statistics) = (core.db.transactions(), core.db.statistics());
-        let counted = statistics.analyze(all, &catalog, core.db.usage(), table, &progress).await;
-        counted.map_err(from_engine)?;
+        let (published, asked) = (core.db.catalog(), (table, Targets { default, only }));
+        let counted = statistics.analyze(all, (&catalog, &published), core.db.usage(), asked, &progress).await;
+        let stored = counted.map_err(from_engine)?;
+        core.engine.take().depends_on(stored);
     }
     Ok(())
 }
 
+/// The places of the columns that ANALYZE names; none: all of them.
+fn analyzed_columns(catalog: &Catalog, table: u32, names: &[String]) -> Result<Option<Vec<usize>>> {
+    let Some(r) = catalog.relation(table).filter(|_| !names.is_empty()) else { return Ok(None) };
+    let mut places = Vec::with_capacity(names.len());
+    for name in names {
+        let place = r.columns.iter().position(|c| c.name == *name && !c.is_dropped()).ok_or_else(|| {
+            SqlError::new("42703", format!("column \"{name}\" of relation \"{}\" does not exist", r.name))
+        })?;
+        if places.contains(&place) {
+            let message = format!("column \"{name}\" of relation \"{}\" appears more than once", r.name);
+            return Err(SqlError::new("42701", message));
+        }
+        places.push(place);
+    }
+    Ok(Some(places))
+}
+
 /// VACUUM and CLUSTER have nothing to do here, ANALYZE only counts; they take PostgreSQL's locks. Gives the tables that were not skipped.
-async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<Vec<u32>> {
+async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<Vec<Kept>> {
     let mut own = Vec::new();
-    for (name, _) in tables {
+    for (name, columns) in tables {
         let (oid, catalog) = relation_oid(core, name)?;
         if catalog.get(oid).is_some_and(|object| !may_keep_up(core, &catalog, object, verb)) {
             continue;
         }
-        own.push(oid);
+        own.push((oid, analyzed_columns(&catalog, oid, columns)?));
         core.lock_relation(oid, mode, IfTaken::Wait).await?;
         if verb == "analyze" {
             for index in catalog.indexes(oid) {

@@ -39,7 +39,7 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         int_oid(a.relation),
         text(a.name),
         int_oid(if dropped { 0 } else { a.ty }),
-        Datum::Int4(-1),
+        Datum::Int4(a.column.and_then(|c| c.statistics).map_or(-1, i32::from)),
         Datum::Int2(len),
         Datum::Int2(a.number as i16 + 1),
         Datum::Int4(i32::from(crate::types::element_of(a.ty).is_some())),

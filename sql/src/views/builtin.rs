@@ -196,6 +196,12 @@ pub fn equality(left: Oid, right: Oid) -> Oid {
     named(left, right).or_else(|| named(left, left)).map_or(0, |o| o.oid)
 }
 
+/// The operator `<` of a type; 0: none.
+pub fn less(ty: Oid) -> Oid {
+    let ty = if ty == oid::VARCHAR { oid::TEXT } else { ty };
+    builtin::operators().iter().find(|o| o.name == "<" && o.left == ty && o.right == ty).map_or(0, |o| o.oid)
+}
+
 /// How values of a type are kept, as pg_type says.
 #[derive(Clone, Copy)]
 pub struct Storage {

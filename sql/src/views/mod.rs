@@ -4,7 +4,7 @@
 //! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `comments` what COMMENT adds, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
 //! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
-//! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views, `progress` what long statements have done so far.
+//! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views, `statistics` what ANALYZE found out, `progress` what long statements have done so far.
 
 mod activity;
 mod attributes;
@@ -28,6 +28,7 @@ mod progress;
 mod rights;
 mod routines;
 mod server_statistics;
+mod statistics;
 mod table_statistics;
 mod types;
 mod undo;
@@ -65,6 +66,7 @@ const ROWS: &[&[ViewOf]] = &[
     progress::ROWS,
     rights::ROWS,
     server_statistics::ROWS,
+    statistics::ROWS,
     table_statistics::ROWS,
 ];
 

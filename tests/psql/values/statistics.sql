@@ -1,59 +1,57 @@
--- How tables, indexes and databases are used, as PostgreSQL's views count it. Conditions stand so that both have the same plan.
-SET enable_seqscan = off;
-CREATE TABLE st_t (id int PRIMARY KEY, v int, w text);
-CREATE TABLE st_u (a int, b int);
-INSERT INTO st_t SELECT g, g % 10, 'w' || g FROM generate_series(1, 1000) g;
-INSERT INTO st_u SELECT g, g FROM generate_series(1, 50) g;
-CREATE INDEX st_v ON st_t (v);
-ANALYZE st_t;
-SELECT pg_stat_force_next_flush();
-SELECT pg_stat_reset_single_table_counters('st_u'::regclass);
-SELECT count(*) FROM st_u;
-SELECT count(*) FROM st_u WHERE b > 10;
-SELECT w FROM st_t WHERE id = 7;
-SELECT w FROM st_t WHERE id = 5000;
-UPDATE st_t SET w = 'new' WHERE id = 8;
-UPDATE st_t SET v = 77 WHERE id = 9;
-DELETE FROM st_t WHERE id = 10;
-BEGIN;
-INSERT INTO st_u VALUES (51, 51), (52, 52);
-DELETE FROM st_u WHERE a = 1;
-SELECT relname, n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_xact_user_tables WHERE relname = 'st_u';
-ROLLBACK;
-BEGIN;
-INSERT INTO st_u VALUES (53, 53);
-COMMIT;
-SELECT pg_stat_force_next_flush();
-SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, n_tup_ins, n_tup_upd, n_tup_del
-  FROM pg_stat_user_tables WHERE relname = 'st_u';
-SELECT relname, idx_scan, idx_tup_fetch, n_tup_ins, n_tup_upd, n_tup_del, n_mod_since_analyze > 0 AS modified,
-    last_analyze IS NOT NULL AS analyzed, analyze_count, last_vacuum, vacuum_count
-  FROM pg_stat_user_tables WHERE relname = 'st_t';
-SELECT relname, indexrelname, idx_scan, idx_tup_read FROM pg_stat_user_indexes WHERE relname LIKE 'st\__' ORDER BY 1, 2;
-SELECT relname, heap_blks_read + heap_blks_hit > 0 AS heap
-  FROM pg_statio_user_tables WHERE relname = 'st_t';
-SELECT numbackends > 0 AS connected, xact_commit > 10 AS commits, xact_rollback > 0 AS rollbacks, tup_inserted >= 1053 AS inserted,
-    tup_updated >= 2 AS updated, tup_deleted >= 1 AS deleted, conflicts, deadlocks, session_time > 0 AS session_time, sessions > 0 AS sessions
-  FROM pg_stat_database WHERE datname = current_database();
-SELECT count(*) FROM pg_stat_database WHERE datid = 0 AND datname IS NULL;
-PREPARE st_p (int, text) AS SELECT $1, $2;
-SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements;
-DEALLOCATE st_p;
-SELECT count(*) FROM pg_prepared_statements;
-SELECT ssl, version, cipher, bits FROM pg_stat_ssl WHERE pid = pg_backend_pid();
-SELECT count(*) FROM pg_stat_replication;
-SELECT pg_stat_reset_shared('nonsense');
-SELECT wal_bytes > 0 AS bytes, wal_write > 0 AS writes FROM pg_stat_wal;
-CHECKPOINT;
-SELECT checkpoints_req > 0 AS requested, buffers_checkpoint > 0 AS written, stats_reset < now() AS since FROM pg_stat_bgwriter;
-SELECT pg_stat_reset_shared('bgwriter');
-SELECT checkpoints_req, buffers_checkpoint FROM pg_stat_bgwriter;
-SELECT pg_stat_reset();
-SELECT seq_scan, n_tup_ins FROM pg_stat_user_tables WHERE relname = 'st_u';
-SELECT archived_count, last_archived_wal, failed_count FROM pg_stat_archiver;
-CREATE ROLE st_plain;
-SET ROLE st_plain;
-SELECT pg_stat_reset();
-RESET ROLE;
-DROP ROLE st_plain;
-DROP TABLE st_t, st_u;
+-- What ANALYZE finds out. The samples hold all rows, so that both find the same.
+create table st (id int primary key, a int, b text, c numeric(8,2), d date, e bool, f float8, w text);
+insert into st select i, i % 10, case when i % 4 = 0 then null else 'v' || (i % 50) end, (i % 7) * 1.25, date '2024-01-01' + i % 20, i % 3 = 0,
+  (1000 - i) / 8.0, repeat('x', 100 + i % 3) from generate_series(1, 1000) i;
+analyze st;
+\x on
+select attname, inherited, null_frac, avg_width, n_distinct, most_common_vals, most_common_freqs, round(correlation::numeric, 4) as correlation
+  from pg_stats where tablename = 'st' and attname <> 'w' order by attname;
+select attname, histogram_bounds from pg_stats where tablename = 'st' and attname in ('id', 'f') order by 1;
+\x off
+select attname, null_frac, avg_width, n_distinct, array_length(most_common_freqs, 1) from pg_stats where tablename = 'st' and attname = 'w';
+select staattnum, stakind1, staop1, stacoll1, stakind2, staop2, stakind3, staop3, stanumbers2 from pg_statistic
+  where starelid = 'st'::regclass order by 1;
+-- Targets.
+alter table st alter column a set statistics 3, alter column f set statistics 5, alter b set statistics 0;
+select attname, attstattarget from pg_attribute where attrelid = 'st'::regclass and attnum > 0 order by attnum;
+analyze st;
+select attname, most_common_vals, histogram_bounds from pg_stats where tablename = 'st' and attname in ('a', 'f') order by 1;
+alter table st alter a set statistics -1;
+alter table st alter a set statistics 20000;
+alter table st alter a set statistics -2;
+alter table st alter nothing set statistics 2;
+select attstattarget from pg_attribute where attrelid = 'st'::regclass and attname = 'a';
+set default_statistics_target = 4;
+analyze st (c);
+select attname, most_common_vals, array_length(most_common_freqs, 1) from pg_stats where tablename = 'st' and attname in ('c', 'd') order by 1;
+reset default_statistics_target;
+analyze st (c, c);
+analyze st (c, nothing);
+-- Expressions of indexes.
+create table ste (id int primary key, name text);
+insert into ste select i, case when i % 2 = 0 then 'Ann' else 'ann' || i % 4 end from generate_series(1, 400) i;
+create index ste_lower on ste (lower(name), id);
+analyze ste;
+select tablename, attname, null_frac, n_distinct, most_common_vals, most_common_freqs from pg_stats where tablename like 'ste%' and attname <> 'id'
+  order by 1, 2;
+-- A role sees what is known of columns that it may read.
+create role values_stats_reader;
+grant select (a, c) on st to values_stats_reader;
+set role values_stats_reader;
+select tablename, attname from pg_stats where tablename like 'st%' and schemaname = 'public' order by 1, 2;
+select has_table_privilege('pg_statistic', 'select');
+reset role;
+drop owned by values_stats_reader;
+drop role values_stats_reader;
+-- Nulls alone, nothing at all, one value.
+create table stn (id int primary key, n text, o int);
+analyze stn;
+select count(*) from pg_stats where tablename = 'stn';
+insert into stn select i, null, 7 from generate_series(1, 100) i;
+analyze stn;
+select attname, null_frac, avg_width, n_distinct, most_common_vals, most_common_freqs, correlation from pg_stats where tablename = 'stn' and attname <> 'id'
+  order by 1;
+alter table stn drop column n;
+select attname from pg_stats where tablename = 'stn' order by 1;
+drop table st, ste, stn;
+select count(*) from pg_stats where tablename like 'st%' and schemaname = 'public';

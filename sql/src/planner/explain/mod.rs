@@ -199,7 +199,11 @@ impl<'a> Explainer<'a> {
         let words = self.words(&levels);
         let mut node = self.node(&s.source, &levels);
         if let Some(filter) = &s.filter {
-            node.details.push(("Filter", text(words.expr(filter))));
+            let name = if matches!(&*s.source, Node::One) { "One-Time Filter" } else { "Filter" };
+            node.details.push((name, text(words.expr(filter))));
+            if super::fold::is_never(filter) {
+                node.estimate = (0.0, 0.0, 0.0, 0);
+            }
         }
         let from = self.joins().node(&s.source);
         let rows = self.joins().query(q).rows;
@@ -429,7 +433,8 @@ impl<'a> Explainer<'a> {
             identity.push(("Scan Direction", text(if backward { "Backward" } else { "Forward" })));
             identity.push(("Index Name", text(indexes.join(", "))));
             let way = if backward { " Backward" } else { "" };
-            ("Index Scan", format!("Index Scan{way} using {} on {}", indexes.join(", "), shown_table(table)))
+            let kind = if s.entries.is_some() { "Index Only Scan" } else { "Index Scan" };
+            (kind, format!("{kind}{way} using {} on {}", indexes.join(", "), shown_table(table)))
         };
         identity.push(("Relation Name", text(&table.shape.name)));
         identity.push(("Alias", text(&table.name)));

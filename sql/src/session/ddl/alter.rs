@@ -106,7 +106,8 @@ impl Ddl<'_> {
                 return self.drop_constraint(r, name, *if_exists, *cascade).await;
             }
             AlterAction::ValidateConstraint { name } => return self.validate_constraint(r, name).await,
-            AlterAction::SetStatistics { .. } | AlterAction::ClusterOn(_) => return Ok(()),
+            AlterAction::SetStatistics { column, value } => self.set_statistics(&mut r, column, *value)?,
+            AlterAction::ClusterOn(_) => return Ok(()),
             AlterAction::SetStorage(options) => {
                 let is_view = r.kind == RelationKind::View;
                 for o in if is_view { super::view::options(options)? } else { storage_options(options)? } {

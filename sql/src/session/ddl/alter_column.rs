@@ -27,7 +27,24 @@ struct Parts {
     sequence: Option<Vec<SequenceOption>>,
 }
 
+/// The most common values that ANALYZE keeps of a column.
+const STATISTICS_MAX: u16 = 10_000;
+
 impl Ddl<'_> {
+    /// SET STATISTICS; below zero: as of any other column.
+    pub(super) fn set_statistics(&self, r: &mut Relation, column: &str, value: i64) -> Result<()> {
+        let at = own_column(r, column)?;
+        if value < -1 {
+            return Err(SqlError::new("22023", format!("statistics target {value} is too low")));
+        }
+        let target = u16::try_from(value).unwrap_or(STATISTICS_MAX).min(STATISTICS_MAX);
+        if value > i64::from(STATISTICS_MAX) {
+            self.core.notice("WARNING", SqlError::new("22023", format!("lowering statistics target to {target}")));
+        }
+        r.columns[at].statistics = (value >= 0).then_some(target);
+        Ok(())
+    }
+
     pub(super) async fn add_column(&self, mut r: Relation, c: &ColumnDef, if_not_exists: bool) -> Result<()> {
         if r.columns.iter().any(|o| o.name == c.name && !o.is_dropped()) {
             let message = format!("column \"{}\" of relation \"{}\" already exists", c.name, r.name);

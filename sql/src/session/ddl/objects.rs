@@ -77,6 +77,7 @@ impl Ddl<'_> {
                 default: None,
                 identity: None,
                 dropped_version: None,
+                statistics: None,
                 since_version: 0,
                 missing: None,
                 ..Column::default()

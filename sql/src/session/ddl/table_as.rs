@@ -143,6 +143,7 @@ fn columns_of(outputs: &[OutputColumn], s: &CreateTableAs) -> Result<Vec<Column>
             default: None,
             identity: None,
             dropped_version: None,
+            statistics: None,
             since_version: 0,
             missing: None,
             ..Column::default()

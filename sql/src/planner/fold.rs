@@ -1,0 +1,94 @@
+//! Conditions whose value is known when the statement is planned: what is immutable and names neither columns nor parameters is evaluated once.
+//!
+//! Invariants:
+//! - FLD-1 Only immutable expressions are evaluated: the plan is kept for other sessions and other times.
+//! - FLD-2 An expression that fails stays as it is: it fails when a row is judged by it, or never.
+
+use crate::context::immutable::is_fixed;
+use crate::context::types::Nowhere;
+use crate::error::Pos;
+use crate::expr::{Bound, BoundKind, Env, eval};
+use crate::types::{Datum, facts, oid};
+use clearway_base::stack;
+
+/// Puts the values of the parts that are known in their places.
+pub(super) fn fold(e: &mut Bound) {
+    stack::deeper(|| e.children_mut().into_iter().for_each(fold));
+    match &mut e.kind {
+        BoundKind::And(list) => fold_list(list, false),
+        BoundKind::Or(list) => fold_list(list, true),
+        _ => {}
+    }
+    let value = match &e.kind {
+        // What an AND or OR has lost decides nothing; what is left does.
+        BoundKind::And(list) if list.is_empty() => Some(Datum::Bool(true)),
+        BoundKind::Or(list) if list.is_empty() => Some(Datum::Bool(false)),
+        _ if may_be_known(e) => {
+            eval(e, &Env { row: &[], outer: &[], params: &[], aggregates: &[], session: &Nowhere }).ok()
+        }
+        _ => None,
+    };
+    if let Some(value) = value {
+        e.kind = BoundKind::Const(value);
+    } else if let BoundKind::And(list) | BoundKind::Or(list) = &mut e.kind
+        && list.len() == 1
+        && let Some(only) = list.pop()
+    {
+        *e = only;
+    }
+}
+
+/// Leaves out of an AND (OR) what is true (false); where one is false (true), that is all that is left.
+fn fold_list(list: &mut Vec<Bound>, decides: bool) {
+    let is = |e: &Bound, value: bool| matches!(e.kind, BoundKind::Const(Datum::Bool(b)) if b == value);
+    if let Some(at) = list.iter().position(|e| is(e, decides)) {
+        // An expression before it that may fail or wait is not evaluated in PostgreSQL either.
+        let decided = list.swap_remove(at);
+        *list = vec![decided];
+        return;
+    }
+    list.retain(|e| !is(e, !decides));
+}
+
+/// FLD-1: an operation over constants of types that no user has defined.
+fn may_be_known(e: &Bound) -> bool {
+    use BoundKind as K;
+    let folds = matches!(
+        e.kind,
+        K::Binary { .. }
+            | K::Prefix { .. }
+            | K::Not(_)
+            | K::And(_)
+            | K::Or(_)
+            | K::IsNull { .. }
+            | K::IsTruth { .. }
+            | K::IsDistinct { .. }
+            | K::InList { .. }
+            | K::Case { .. }
+            | K::Coalesce(_)
+            | K::MinMax { .. }
+            | K::Cast { .. }
+            | K::Call { .. }
+    );
+    let children = e.children();
+    folds
+        && !children.is_empty()
+        && is_fixed(e)
+        && facts(e.ty.oid).is_some()
+        && children.iter().all(|c| matches!(c.kind, K::Const(_)) && facts(c.ty.oid).is_some())
+}
+
+/// A condition that no row meets.
+pub(super) fn never(pos: Pos) -> Bound {
+    Bound::constant(Datum::Bool(false), oid::BOOL, pos)
+}
+
+/// Whether no row meets a condition.
+pub(super) fn is_never(e: &Bound) -> bool {
+    matches!(e.kind, BoundKind::Const(Datum::Bool(false) | Datum::Null))
+}
+
+/// Whether every row does.
+pub(super) fn is_always(e: &Bound) -> bool {
+    matches!(e.kind, BoundKind::Const(Datum::Bool(true)))
+}

@@ -1,0 +1,62 @@
+-- An index that has all columns that are wanted is read without the table.
+create table io (id int primary key, a int, b text, c numeric, pad text);
+insert into io select i, i % 1000, 'b' || i % 100, i / 3.0, repeat('p', 200) from generate_series(1, 20000) i;
+create index io_a on io (a);
+create index io_b on io (b desc, a);
+create index io_c on io (c);
+create index io_part on io (a, b) where id > 19000;
+vacuum analyze io;
+explain (costs off) select a from io where a between 10 and 12;
+select count(*), sum(a), min(a), max(a) from io where a between 10 and 12;
+select a, b from io where b = 'b7' and a < 300 order by a, b limit 5;
+select b, a from io where b between 'b97' and 'b98' order by b desc, a limit 3;
+select a, id from io where a = 7 order by id limit 3;
+select c from io where c between 1 and 2 order by c;
+select count(*) from io;
+select count(a), sum(a) from io;
+select count(*) from io where a is null;
+select a, b from io where id > 19990 order by 1, 2;
+-- Changes of its own, and those that were taken back.
+begin;
+update io set a = 5000 where id = 1;
+update io set pad = 'q' where id = 2;
+delete from io where id = 3;
+insert into io values (30000, 6000, 'new', 1, 'p');
+select a from io where a in (1, 2, 3, 5000, 6000) group by a order by a;
+select count(*) from io where a in (1, 2, 3);
+savepoint s;
+update io set a = a + 1 where a >= 5000;
+select a from io where a >= 5000 order by a;
+rollback to s;
+select a from io where a >= 5000 order by a;
+rollback;
+select a from io where a >= 5000;
+select count(*) from io where a in (1, 2, 3);
+-- Nulls, and columns that came later.
+insert into io (id, a) values (40000, null);
+select id from io where a is null;
+select count(*), count(a) from io where a is null;
+alter table io add column late int default 4;
+create index io_late on io (late);
+analyze io;
+select late, count(*) from io where late = 4 group by late;
+-- Joins, sub-selects, extremes.
+create table iok (k int primary key);
+insert into iok select i from generate_series(1, 30) i;
+select count(*), sum(io.a) from iok join io on io.a = iok.k;
+select k, (select count(*) from io where io.a = iok.k) from iok where k < 4 order by k;
+select min(a), max(a) from io;
+select count(*) from iok where exists (select from io where io.a = iok.k and io.b > 'b2');
+-- Conditions that are known before a row is read.
+explain (costs off) select * from io where false;
+explain (costs off) select * from io where 1 = 2 and a = 3;
+explain (costs off) select * from io where null;
+explain (costs off) select a from io where a = 1 + 2;
+explain (costs off) select pad from io where 'x' || 'y' = 'xy' and id = 4 * 5;
+select * from io where false;
+select count(*), max(a) from io where 1 > 2;
+select a from io where id = 10 or false;
+select id from io where 1 = 1 and id = 2 * 3;
+select x.n from (select 1 as n) x left join io on false where io.id is null;
+select count(*) from io where id = 1 and not (1 = 1);
+drop table io, iok;
