@@ -14,7 +14,7 @@
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};
-use clearway_base::sync::spawn_thread;
+use clearway_base::sync::{sleep, spawn_thread};
 use clearway_base::waits::{Object, WaitEvent, in_wait, now_ns};
 use clearway_storage::seams::BoxFuture;
 use futures_util::TryStreamExt as _;
@@ -180,7 +180,7 @@ where
             Err(Error::Generic { .. }) if now_ns().saturating_sub(began) < limit_ns => {}
             answered => return answered,
         }
-        tokio::time::sleep(pause).await;
+        sleep(pause).await;
         pause *= 2;
     }
     request().await
