@@ -3,13 +3,16 @@
 
 usage: tests/library-size.py                        the check of CI: limits are in tests/library-size.limits; the last line is `N passed, N failed`
        tests/library-size.py --page docs/embedding.md LIBRARY WHEEL
-                                                    writes the table of a release build: its C library, its wheel, and how long they take to start
+                                                    writes the table of a release build: its C library, its wheel, how long they take to start, and
+                                                    how long a program's first build takes (a quarter of an hour on two cores)
 
 `cargo tree` counts the crates of each set of features; the code is the section .text of target/debug/libclearway_c.so, which tests/c.sh builds.
 A limit has room of some hundredths for ordinary changes; to raise one is an edit by hand, in a commit that says why.
 """
 
 import os
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -70,6 +73,25 @@ def start_ms(library, path):
     return float(out) * 1e3
 
 
+RESIDENT = """
+import ctypes, sys
+def anonymous():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()[1])
+library = ctypes.CDLL(sys.argv[1])
+before = anonymous()
+db = ctypes.c_void_p()
+assert library.clearway_open(sys.argv[2].encode(), ctypes.byref(db)) == 0
+print(anonymous() - before)
+assert library.clearway_close(db) == 0
+"""
+
+
+def resident_mb(library, path):
+    """Anonymous memory that the first connection to a new directory adds to its process."""
+    out = subprocess.run([sys.executable, "-c", RESIDENT, str(library), str(path)], check=True, capture_output=True, text=True).stdout
+    return int(out) / 1e3
+
+
 IDLE = """
 import ctypes, sys, time
 library = ctypes.CDLL(sys.argv[1])
@@ -91,6 +113,18 @@ def idle_ticks(library, path):
     return int(out)
 
 
+def built(work, *options):
+    """Processor time and time of the first build of the library alone, as a program has it that depends on it without features, in seconds."""
+    command = ["cargo", "build", "--quiet", "--locked", "-p", "clearway", "--lib", "--no-default-features", *options]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(Path(work) / "target")}
+    subprocess.run(["cargo", "fetch", "--quiet", "--locked"], cwd=ROOT, check=True)
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    elapsed, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    shutil.rmtree(Path(work) / "target")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, elapsed
+
+
 def page(path, library, wheel):
     library, wheel = Path(library).resolve(), Path(wheel)
     with tempfile.TemporaryDirectory() as work:
@@ -102,17 +136,22 @@ def page(path, library, wheel):
         new = [start_ms(library, Path(work) / f"new-{n}") for n in range(7)]
         again = [start_ms(library, Path(work) / f"new-{n}") for n in range(7)]
         memory = [start_ms(library, ":memory:") for _ in range(7)]
+        resident = resident_mb(library, Path(work) / "resident")
         idle = idle_ticks(library, Path(work) / "idle")
+        debug, release = built(work), built(work, "--release")
         disk = sum(file.stat().st_size for file in (Path(work) / "new-0").rglob("*") if file.is_file()) / 1e6
     lines = [
         "| what | figure |",
         "|---|--:|",
         f"| crates that a program gets: without features, with `server` | {crates()}, {crates('derive', 'server')} |",
+        f"| first build of the library without features, {os.cpu_count()} cores: processor time, time | {debug[0]:.0f} s, {debug[1]:.0f} s |",
+        f"| the same with `--release` | {release[0]:.0f} s, {release[1]:.0f} s |",
         f"| shared library for C, release, stripped | {library_mb:.1f} MB |",
         f"| Python's wheel, and what it unpacks to | {wheel.stat().st_size / 1e6:.1f} MB, {module_mb:.1f} MB |",
         f"| opening, first connection included: a new directory | {statistics.median(new):.0f} ms |",
         f"| the same: a directory that was closed | {statistics.median(again):.0f} ms |",
         f"| the same: memory | {statistics.median(memory):.0f} ms |",
+        f"| memory of the process that it adds (anonymous pages) | {resident:.0f} MB |",
         f"| an empty database on disk | {disk:.1f} MB |",
         f"| processor time of an idle database in 30 s (`/proc/PID/stat`, ticks of 10 ms) | {idle} |",
     ]

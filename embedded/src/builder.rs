@@ -211,8 +211,8 @@ impl Builder {
     pub fn in_memory(self) -> Result<Database> {
         let (vfs, dir) = (MemVfs::new(), Path::new("/memory"));
         wait(vfs.create_dir(dir)).map_err(std::io::Error::other)?;
-        let store = StoreOptions { database_seed: seed(), ..StoreOptions::default() };
-        Ok(self.on(Some(tables::Database::open_on(Arc::new(vfs), dir, store)?), None))
+        let tables = tables::Database::open_on(Arc::new(vfs), dir, self.store())?;
+        Ok(self.on(Some(tables), None))
     }
 
     /// A database that is open already and whose background loops run elsewhere: in a simulation. It is closed there, too.

@@ -8,11 +8,22 @@ use crate::error::{Error, Result};
 use crate::params::Params;
 use crate::row::{Collector, FromRow, rows_of};
 use crate::rows::{AsyncRows, Query};
+use crate::savepoint;
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
-use crate::statement::{BATCH_ROWS, Step, Tried};
+use crate::statement::{BATCH_ROWS, Live, Step, Tried};
 use crate::transaction::AsyncTransaction;
 use crate::wait::wait;
+
+/// What is rolled back before the connection's next call.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Undo {
+    #[default]
+    Nothing,
+    /// So many savepoints, the innermost first.
+    Savepoints(u32),
+    Transaction,
+}
 
 /// What a connection keeps for the rows of its next statement, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 10;
@@ -32,15 +43,15 @@ pub struct AsyncConnection {
     pub(crate) slot: Arc<Slot>,
     pub(crate) sessions: Arc<Sessions>,
     cancel: CancelHandle,
-    /// A transaction's guard was dropped without commit.
-    pub(crate) roll_back: bool,
+    /// What guards that were dropped without commit or release left to be done before the next call.
+    pub(crate) undo: Undo,
     /// Of rows that were read: used for the next ones.
     pub(crate) spare: Collector,
 }
 
 impl AsyncConnection {
     pub(crate) fn new(slot: Arc<Slot>, sessions: Arc<Sessions>, cancel: CancelHandle) -> AsyncConnection {
-        AsyncConnection { slot, sessions, cancel, roll_back: false, spare: Collector::default() }
+        AsyncConnection { slot, sessions, cancel, undo: Undo::Nothing, spare: Collector::default() }
     }
 
     /// Keeps what rows were in, unless it has become large.
@@ -61,32 +72,31 @@ impl AsyncConnection {
         let live = lease.live();
         let (cut, lost) = (live.cut, live.link.is_lost());
         if cut || lost {
-            if lost && !cut && live.in_block() && !self.roll_back && !is_rollback(sql) {
+            if lost && !cut && live.in_block() && self.undo != Undo::Transaction && !is_rollback(sql) {
                 lease.done();
                 return Err(Error::Lost); // GST-2
             }
             let fresh = self.sessions.begin().await?;
             self.cancel = CancelHandle::of(&fresh);
             lease.replace(fresh).end().await;
-            self.roll_back = false;
+            self.undo = Undo::Nothing;
             if cut {
                 lease.done();
                 return Err(Error::Dropped);
             }
         }
-        if std::mem::take(&mut self.roll_back) {
-            let ended = lease.live().batch("ROLLBACK").await;
-            if let Err(error) = ended {
-                lease.done();
-                return Err(error);
-            }
+        if self.undo != Undo::Nothing
+            && let Err(error) = undo(lease.live(), std::mem::take(&mut self.undo)).await
+        {
+            lease.done();
+            return Err(error);
         }
         Ok(lease)
     }
 
     /// Runs a statement on the spot if that needs no wait, or none but that for its commit. None: nothing has happened.
     pub(crate) fn try_query(&mut self, sql: &str, params: &impl Params) -> Option<Result<Query>> {
-        if self.roll_back {
+        if self.undo != Undo::Nothing {
             return None;
         }
         let mut lease = self.slot.lease().ok()?;
@@ -278,6 +288,28 @@ impl AsyncConnection {
         AsyncTransaction::begin(self, "BEGIN").await
     }
 
+    /// As [`AsyncConnection::transaction`], at repeatable read: one snapshot for all of it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// let mut reader = db.connect_async().await?;
+    /// let mut snapshot = reader.transaction_repeatable_read().await?;
+    /// assert_eq!(snapshot.query_row::<(i64,)>("SELECT count(*) FROM t", ()).await?.0, 0);
+    /// connection.execute("INSERT INTO t VALUES (1)", ()).await?;
+    /// assert_eq!(snapshot.query_row::<(i64,)>("SELECT count(*) FROM t", ()).await?.0, 0);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn transaction_repeatable_read(&mut self) -> Result<AsyncTransaction<'_>> {
+        AsyncTransaction::begin(self, "BEGIN ISOLATION LEVEL REPEATABLE READ").await
+    }
+
     /// Stops what the connection runs, from any thread.
     ///
     /// ```
@@ -316,11 +348,28 @@ impl AsyncConnection {
     pub fn in_transaction(&self) -> Result<bool> {
         let mut lease = self.slot.lease()?;
         let live = lease.live();
-        let is = live.in_block() && !live.cut && !self.roll_back;
+        let is = live.in_block() && !live.cut && self.undo != Undo::Transaction;
         if !live.cut {
             lease.done();
         }
         Ok(is)
+    }
+}
+
+/// Rolls back what guards have left.
+async fn undo(live: &mut Live, what: Undo) -> Result<()> {
+    match what {
+        Undo::Nothing => Ok(()),
+        Undo::Transaction => live.batch("ROLLBACK").await,
+        Undo::Savepoints(count) => {
+            for _ in 0..count {
+                // A block that the program has ended itself has no savepoints.
+                if live.in_block() {
+                    live.batch(&savepoint::undo()).await?;
+                }
+            }
+            Ok(())
+        }
     }
 }
 

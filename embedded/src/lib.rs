@@ -55,6 +55,7 @@ mod param;
 mod params;
 mod row;
 mod rows;
+mod savepoint;
 #[cfg(feature = "server")]
 mod serve;
 mod sessions;
@@ -76,10 +77,11 @@ pub use param::{Array, Param, ToSql, Value};
 pub use params::{Named, Params};
 pub use row::{Column, ColumnIndex, FromRow, Row};
 pub use rows::{AsyncRows, Query, Rows};
+pub use savepoint::{AsyncSavepoint, Savepoint};
 #[cfg(feature = "server")]
 pub use serve::Server;
 pub use slot::CancelHandle;
-pub use transaction::{AsyncTransaction, Savepoint, Transaction};
+pub use transaction::{AsyncTransaction, Transaction};
 pub use value::{FromSql, ValueRef};
 
 #[cfg(feature = "derive")]

@@ -1,10 +1,11 @@
-//! Transactions and savepoints as guards.
+//! Transactions as guards.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::blocking::Connection;
-use crate::connection::AsyncConnection;
+use crate::connection::{AsyncConnection, Undo};
 use crate::error::Result;
+use crate::savepoint::{AsyncSavepoint, Savepoint};
 use crate::wait::wait;
 
 /// A transaction that is rolled back when the guard is dropped without [`AsyncTransaction::commit`]; the rollback runs before the
@@ -79,6 +80,32 @@ impl<'c> AsyncTransaction<'c> {
         self.open = false;
         self.connection.execute("ROLLBACK", ()).await.map(drop)
     }
+
+    /// A savepoint. Dropping the guard without [`AsyncSavepoint::release`] rolls back to it before the connection's next call, also after a
+    /// statement has failed.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int PRIMARY KEY)", ()).await?;
+    /// let mut transaction = connection.transaction().await?;
+    /// transaction.execute("INSERT INTO t VALUES (1)", ()).await?;
+    /// {
+    ///     let mut savepoint = transaction.savepoint().await?;
+    ///     assert!(savepoint.execute("INSERT INTO t VALUES (1)", ()).await.is_err());
+    /// } // the transaction goes on without it
+    /// transaction.execute("INSERT INTO t VALUES (2)", ()).await?;
+    /// transaction.commit().await?;
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
+    /// # Errors
+    /// 25P02 in a failed transaction; `Closed`.
+    pub async fn savepoint(&mut self) -> Result<AsyncSavepoint<'_>> {
+        AsyncSavepoint::begin(self.connection).await
+    }
 }
 
 fn refuse_nested(connection: &AsyncConnection) -> Result<()> {
@@ -118,7 +145,9 @@ impl DerefMut for AsyncTransaction<'_> {
 
 impl Drop for AsyncTransaction<'_> {
     fn drop(&mut self) {
-        self.connection.roll_back |= self.open;
+        if self.open {
+            self.connection.undo = Undo::Transaction;
+        }
     }
 }
 
@@ -242,107 +271,6 @@ impl Drop for Transaction<'_> {
         if self.open {
             // Only a closed database refuses, and one that is lost: both have rolled back.
             let _ = self.connection.execute("ROLLBACK", ());
-        }
-    }
-}
-
-/// A part of a transaction that can be taken back.
-///
-/// ```
-/// # fn main() -> Result<(), clearway::Error> {
-/// # let db = clearway::Database::in_memory()?;
-/// # let mut connection = db.connect()?;
-/// connection.execute("CREATE TABLE t (a int)", ())?;
-/// let mut transaction = connection.transaction()?;
-/// let mut savepoint = transaction.savepoint()?;
-/// savepoint.execute("INSERT INTO t VALUES (1)", ())?;
-/// savepoint.release()?; // kept
-/// transaction.commit()?;
-/// # Ok(())
-/// # }
-/// ```
-pub struct Savepoint<'c> {
-    connection: &'c mut Connection,
-    open: bool,
-}
-
-/// Savepoints of one name hide each other like the guards' scopes, so one name is enough.
-const NAME: &str = "clearway_guard";
-
-impl<'c> Savepoint<'c> {
-    fn begin(connection: &'c mut Connection) -> Result<Savepoint<'c>> {
-        connection.execute(&format!("SAVEPOINT {NAME}"), ())?;
-        Ok(Savepoint { connection, open: true })
-    }
-
-    /// Keeps what has been done since.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), clearway::Error> {
-    /// # let db = clearway::Database::in_memory()?;
-    /// # let mut connection = db.connect()?;
-    /// connection.execute("CREATE TABLE t (a int)", ())?;
-    /// let mut transaction = connection.transaction()?;
-    /// let mut savepoint = transaction.savepoint()?;
-    /// savepoint.execute("INSERT INTO t VALUES (1)", ())?;
-    /// savepoint.release()?;
-    /// assert_eq!(transaction.query_row::<(i64,)>("SELECT count(*) FROM t", ())?.0, 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// 25P02 after a statement of it has failed: drop the guard instead.
-    pub fn release(mut self) -> Result<()> {
-        self.connection.execute(&format!("RELEASE SAVEPOINT {NAME}"), ())?;
-        self.open = false;
-        Ok(())
-    }
-
-    /// A savepoint within this one.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), clearway::Error> {
-    /// # let db = clearway::Database::in_memory()?;
-    /// # let mut connection = db.connect()?;
-    /// connection.execute("CREATE TABLE t (a int)", ())?;
-    /// let mut transaction = connection.transaction()?;
-    /// let mut outer = transaction.savepoint()?;
-    /// outer.execute("INSERT INTO t VALUES (1)", ())?;
-    /// outer.savepoint()?.execute("INSERT INTO t VALUES (2)", ())?; // dropped: taken back
-    /// outer.release()?;
-    /// assert_eq!(transaction.query_row::<(i64,)>("SELECT sum(a) FROM t", ())?.0, 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Transaction::savepoint`].
-    pub fn savepoint(&mut self) -> Result<Savepoint<'_>> {
-        Savepoint::begin(self.connection)
-    }
-}
-
-impl Deref for Savepoint<'_> {
-    type Target = Connection;
-    fn deref(&self) -> &Connection {
-        self.connection
-    }
-}
-
-impl DerefMut for Savepoint<'_> {
-    fn deref_mut(&mut self) -> &mut Connection {
-        self.connection
-    }
-}
-
-impl Drop for Savepoint<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            let undo = format!("ROLLBACK TO SAVEPOINT {NAME}");
-            // The savepoint itself goes too, or it would hide an outer one of the name.
-            let release = format!("RELEASE SAVEPOINT {NAME}");
-            let _ = self.connection.execute(&undo, ()).and_then(|_| self.connection.execute(&release, ()));
         }
     }
 }

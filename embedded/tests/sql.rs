@@ -264,6 +264,51 @@ fn a_future_that_is_dropped_rolls_its_transaction_back() {
     assert_eq!(now(other.query_row::<(i64,)>("SELECT count(*) FROM t", ())).expect("usable").0, 1);
 }
 
+#[test]
+fn savepoints_whose_guards_are_dropped_are_rolled_back_before_the_next_call() {
+    let (db, _c) = connection("CREATE TABLE t (a int PRIMARY KEY)");
+    let mut c = now(db.connect_async()).expect("a connection");
+    let mut t = now(c.transaction_repeatable_read()).expect("begun");
+    now(t.execute("INSERT INTO t VALUES (1)", ())).expect("inserted");
+    {
+        let mut outer = now(t.savepoint()).expect("a savepoint");
+        now(outer.execute("INSERT INTO t VALUES (2)", ())).expect("inserted");
+        let mut inner = now(outer.savepoint()).expect("a savepoint");
+        assert_eq!(now(inner.execute("INSERT INTO t VALUES (1)", ())).expect_err("is there").code(), Some("23505"));
+    } // both
+    {
+        let mut kept = now(t.savepoint()).expect("a savepoint");
+        now(kept.execute("INSERT INTO t VALUES (3)", ())).expect("inserted");
+        let mut inner = now(kept.savepoint()).expect("a savepoint");
+        now(inner.execute("INSERT INTO t VALUES (4)", ())).expect("inserted");
+        drop(inner);
+        now(kept.release()).expect("kept");
+    }
+    assert!(t.in_transaction().expect("open"));
+    now(t.commit()).expect("committed");
+    let rows: Vec<(i32,)> =
+        now(async { c.query("SELECT a FROM t ORDER BY a", ()).await?.collect().await }).expect("rows");
+    assert_eq!(rows, [(1,), (3,)]);
+    {
+        let mut t = now(c.transaction()).expect("begun");
+        let mut savepoint = now(t.savepoint()).expect("a savepoint");
+        now(savepoint.execute("ROLLBACK", ())).expect("the program ends the block itself");
+    }
+    assert!(!c.in_transaction().expect("open"));
+    assert_eq!(now(c.query_row::<(i64,)>("SELECT count(*) FROM t", ())).expect("usable").0, 2);
+}
+
+#[test]
+fn the_size_of_the_cache_counts_in_memory_too() {
+    let db = Database::builder().cache_bytes(1 << 20).in_memory().expect("a database");
+    let mut c = db.connect().expect("a connection");
+    c.execute("CREATE TABLE t AS SELECT repeat('x', 1000) AS b FROM generate_series(1, 8000)", ()).expect("rows");
+    c.execute("SELECT sum(length(b)) FROM t", ()).expect("read");
+    let (read,): (i64,) =
+        c.query_row("SELECT heap_blks_read FROM pg_statio_user_tables WHERE relname = 't'", ()).expect("a view");
+    assert!(read > 500, "8 MB through a cache of 1 MB: {read} pages read");
+}
+
 /// Drives a future on this thread.
 fn now<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);

@@ -56,6 +56,8 @@ pub struct Index {
     pub is_constraint: bool,
     /// Columns by number, and whether descending.
     pub columns: Vec<(usize, bool)>,
+    /// Of an index with expressions or a condition: its statement from the first parenthesis on, in SQLite's words.
+    pub text: Option<String>,
 }
 
 /// A foreign key.
@@ -207,10 +209,6 @@ impl Source {
         let infos: Vec<Info> = self.rows(&list, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
         let mut indexes = Vec::new();
         for (name, unique, origin, partial) in infos.into_iter().filter(|info| info.2 != "pk") {
-            if partial {
-                self.left_out.push(format!("index {name} on {table}: it is partial (it has a WHERE clause)"));
-                continue;
-            }
             let parts = format!(
                 "SELECT name, \"desc\", coll FROM pragma_index_xinfo({}) WHERE key ORDER BY seqno",
                 literal(&name)
@@ -223,18 +221,24 @@ impl Source {
                     Some((columns.iter().position(|column| Some(&column.theirs) == name.as_ref())?, *desc))
                 })
                 .collect();
-            let Some(found) = found else {
-                self.left_out.push(format!("index {name} on {table}: it is of expressions"));
-                continue;
+            let (columns, text) = match found {
+                Some(found) if !partial => (found, None),
+                _ => (Vec::new(), Some(self.index_text(&name)?)),
             };
-            if parts.iter().any(|(_, _, collation)| collation != "BINARY") {
+            if text.is_none() && parts.iter().any(|(_, _, collation)| collation != "BINARY") {
                 self.left_out.push(format!(
                     "index {name} on {table} compares by another collation than here: it was made by bytes"
                 ));
             }
-            indexes.push(Index { name: self.folded(&name), unique, is_constraint: origin == "u", columns: found });
+            indexes.push(Index { name: self.folded(&name), unique, is_constraint: origin == "u", columns, text });
         }
         Ok(indexes)
+    }
+
+    fn index_text(&self, index: &str) -> Result<String> {
+        let sql = format!("SELECT sql FROM sqlite_master WHERE type = 'index' AND name = {}", literal(index));
+        let text: Vec<String> = self.rows(&sql, |row| row.get(0))?;
+        Ok(text.first().and_then(|text| parts_of_index(text)).unwrap_or_default().to_owned())
     }
 
     fn foreign(&self, table: &str) -> Result<Vec<Foreign>> {
@@ -268,6 +272,19 @@ impl Source {
         match tables {
             Some(name) => Err(format!("two tables would be named {name}: import with --keep-case")),
             None => Ok(()),
+        }
+    }
+}
+
+/// The text of an index behind its table's name: its columns and expressions in parentheses, and its condition.
+fn parts_of_index(sql: &str) -> Option<&str> {
+    let (mut at, bytes) = (0, sql.as_bytes());
+    loop {
+        match bytes.get(at)? {
+            b'\'' | b'"' | b'`' => at = past_quote(bytes, at),
+            b'[' => at += bytes[at..].iter().position(|byte| *byte == b']')?,
+            b'(' => return sql.get(at..),
+            _ => at += 1,
         }
     }
 }
@@ -336,5 +353,14 @@ mod tests {
         assert_eq!(super::checks(sql), ["a > (1)", "b <> ')' AND a<9"]);
         assert!(super::checks("CREATE TABLE t (a INT) -- CHECK (a > 1)").is_empty());
         assert_eq!(super::checks("CHECK ((("), [""; 0]);
+    }
+
+    #[test]
+    fn the_parts_of_an_index_stand_behind_names_of_any_form() {
+        let parts = super::parts_of_index;
+        assert_eq!(parts("CREATE INDEX a ON t (lower(b)) WHERE c > (1)"), Some("(lower(b)) WHERE c > (1)"));
+        assert_eq!(parts("CREATE INDEX \"a(\" ON [t(x] (b)"), Some("(b)"));
+        assert_eq!(parts("CREATE INDEX `a(`"), None);
+        assert_eq!(parts("CREATE INDEX [a"), None);
     }
 }

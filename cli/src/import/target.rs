@@ -53,7 +53,7 @@ impl Target {
         }
         bar.end();
         for table in &source.tables {
-            self.indexes(table, left_out)?;
+            self.indexes(source, table, left_out)?;
         }
         for table in &source.tables {
             for key in &table.foreign {
@@ -137,7 +137,7 @@ impl Target {
     }
 
     /// A primary key over a column with NULLs, and everything that is an index there.
-    fn indexes(&mut self, table: &Table, left_out: &mut Vec<String>) -> Result<()> {
+    fn indexes(&mut self, source: &Source, table: &Table, left_out: &mut Vec<String>) -> Result<()> {
         let name = self.name(&table.name);
         let columns =
             |at: &[usize]| at.iter().map(|at| quoted(&table.columns[*at].name)).collect::<Vec<_>>().join(", ");
@@ -150,6 +150,9 @@ impl Target {
             let sql = if index.is_constraint {
                 let at: Vec<usize> = index.columns.iter().map(|(at, _)| *at).collect();
                 format!("ALTER TABLE {name} ADD UNIQUE ({})", columns(&at))
+            } else if let Some(text) = &index.text {
+                let unique = if index.unique { "UNIQUE " } else { "" };
+                format!("CREATE {unique}INDEX {} ON {name} {}", quoted(&index.name), renamed(text, source))
             } else {
                 let part = |(at, desc): &(usize, bool)| {
                     format!("{}{}", quoted(&table.columns[*at].name), if *desc { " DESC" } else { "" })
@@ -178,10 +181,11 @@ impl Target {
         sql
     }
 
-    /// Runs a statement without which the data are still whole; what is refused is listed (IMP-1).
+    /// Runs a statement without which the data are still whole; what is refused is listed (IMP-1). It may hold the file's own words, so it is
+    /// run as a single statement: a text with a second one is refused.
     fn attempt(&mut self, sql: &str, what: &str, left_out: &mut Vec<String>) -> Result<()> {
-        match self.connection.execute_batch(sql) {
-            Ok(()) => Ok(()),
+        match self.connection.execute(sql, ()) {
+            Ok(_) => Ok(()),
             Err(clearway::Error::Sql(failure)) => {
                 left_out.push(format!("{what}: {}", failure.message()));
                 Ok(())

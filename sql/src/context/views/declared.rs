@@ -45,13 +45,15 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 fn read(line: &'static str) -> Option<SystemView> {
     let mut parts = line.split('\t');
     let (schema, name, number) = (parts.next()?, parts.next()?, parts.next()?);
+    if ABSENT.contains(&name) {
+        return None;
+    }
     let columns = parts.nth(1)?.split(' ').filter_map(|column| {
         let (name, ty) = column.split_once(':')?;
         Some((name, known(ty.parse().ok()?)))
     });
     let columns: &'static [(&'static str, Oid)] = columns.collect::<Vec<_>>().leak();
-    let view = SystemView { oid: number.parse().ok()?, schema, name, columns };
-    (!ABSENT.contains(&name)).then_some(view)
+    Some(SystemView { oid: number.parse().ok()?, schema, name, columns })
 }
 
 /// A type, or the one in which a value of it is shown.
