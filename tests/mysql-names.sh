@@ -8,7 +8,7 @@ set -u
 scratch=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill $server 2>/dev/null; wait 2>/dev/null; rm -rf "$scratch"' EXIT
-start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data" -c log_destination=slowlog -c "log_directory=$scratch/log"
+start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data" -c log_destination=slowlog,jsonlog -c "log_directory=$scratch/log"
 [ -z "$port" ] && { cat "$scratch/serve.log"; echo "0 passed, 1 failed"; exit 1; }
 export PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres PGDATABASE=postgres
 sql() { psql -XAtq -c "$1" 2>&1; }
@@ -88,6 +88,9 @@ for _ in $(seq 100); do grep -q 'slow one' "$scratch/log/clearway-slow.log" 2>/d
 slow=$(cat "$scratch/log/clearway-slow.log")
 is "record_slow takes effect in all sessions" "$slow" '# Query_time: 0\.0[0-9]+  Lock_time: 0\.000000  Rows_sent: 1 .*SET timestamp=[0-9]+;.*pg_sleep\(0\.02\)'
 is "nothing quick is in it" "$(grep -c 'a quick one' "$scratch/log/clearway-slow.log")" '^0$'
+is "record_slow as JSON" "$(grep 'slow one' "$scratch/log/clearway.json")" '"message":"duration: [0-9.]+ ms  statement: select pg_sleep\(0.02\) /\* slow one \*/".*"query_id":-?[1-9]'
+is "record_slow as a table, with the digest" "$(sql "SELECT SQL_TEXT, s.DIGEST_TEXT FROM performance_schema.events_statements_history_long h JOIN performance_schema.events_statements_summary_by_digest s USING (DIGEST)
+    WHERE SQL_TEXT LIKE 'select pg_sleep(0.02) /* slow one%' LIMIT 1")" '^select pg_sleep\(0\.02\) /\* slow one \*/\|select pg_sleep ?\(\$1\)'
 is "truncate_all" "$(sql "USE ps_helper; CALL truncate_all(); SELECT sum(count_star) < 100 FROM performance_schema.events_waits_summary_global_by_event_name WHERE event_name = 'wait/io/file/innodb/innodb_log_file'")" 't$'
 is "and with its schema" "$(sql "CALL ps_helper.truncate_all()")" 'Truncated'
 is "a schema of the user's own comes first" "$(sql "create schema sys; create table sys.statement_analysis (mine int); insert into sys.statement_analysis values (42); select * from sys.statement_analysis")" '^42$'

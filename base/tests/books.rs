@@ -250,4 +250,15 @@ fn a_sessions_time_is_divided_as_well() {
     let before = clearway_base::waits::ended_time();
     drop((session, own));
     assert_eq!(clearway_base::waits::ended_time().elapsed_ns - before.elapsed_ns, elapsed);
+    // One whose future is dropped while it waits: that wait is elapsed time too.
+    let before = clearway_base::waits::ended_time();
+    let mut dropped = Box::pin(with_session(SessionStats::new("acceptor"), async {
+        clock.compute(40_000);
+        in_wait(WaitEvent::AcceptMain, Object::NONE, std::future::pending::<()>()).await;
+    }));
+    assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    clock.advance(1_000_000);
+    drop(dropped);
+    let ended = clearway_base::waits::ended_time().since(&before);
+    assert_eq!((ended.elapsed_ns, ended.idle_ns, ended.cpu_ns), (1_040_000, 1_000_000, 40_000));
 }

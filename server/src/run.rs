@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::sync::{ask_for_slice, block_on, spawn_thread};
 use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsError, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_base::{breath, memory};
@@ -43,6 +43,8 @@ use crate::server::{ListenError, Server};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A worker's stack, of which a thread takes what it touches; deep statements get more (`base/src/stack.rs`).
 const STACK_BYTES: usize = 8 << 20;
+/// So long a worker keeps its processor while others want it, in nanoseconds (docs/measured/catalog-reads.md).
+const SLICE_NS: u64 = 100_000;
 /// Threads for file operations that would block a worker.
 const IO_THREADS: usize = 4;
 
@@ -108,6 +110,8 @@ pub fn run(config: &Config, say: &mut Say<'_>, ready: &mut Ready<'_>) -> Result<
         .worker_threads(workers)
         .thread_name("worker")
         .thread_stack_size(STACK_BYTES)
+        // Where the system does not hear of it, it divides the processors as it does anyway.
+        .on_thread_start(|| _ = ask_for_slice(SLICE_NS))
         .enable_io()
         .build()?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

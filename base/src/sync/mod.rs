@@ -25,6 +25,7 @@ mod park;
 mod queue;
 mod rwlock;
 mod shim;
+mod slice;
 mod thread;
 #[cfg(not(loom))]
 mod timer;
@@ -37,6 +38,7 @@ pub use lsn::{Closed, LsnWaiters, WaitLsn};
 pub use mutex::{Condvar, Mutex, MutexGuard};
 pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use slice::ask_for_slice;
 pub use thread::{JoinHandle, Parker, block_on, spawn_thread, thread_number, yield_now};
 #[cfg(not(loom))]
 pub use timer::{Sleep, TimedOut, Timeout, pause, sleep, sleep_until_ns, timeout};

@@ -347,14 +347,21 @@ pub(super) fn add_time(session: &SessionStats, elapsed_ns: u64, cpu_ns: u64) {
 
 impl Drop for SessionStats {
     fn drop(&mut self) {
-        let time = self.time(0);
+        let mut time = self.time(0);
+        // A future that was dropped while it waited had no step in which the time of that wait was counted.
+        time.elapsed_ns = time.elapsed_ns.max(time.cpu_ns + time.idle_ns + time.run_queue_ns + time.wait_ns);
         let mut registry = registry();
         registry.live.remove(&self.id);
         // Threads that poll no session's work have no elapsed time.
-        if time.elapsed_ns > 0 {
+        if self.elapsed_and_cpu().0 > 0 {
             registry.ended.add(&time);
         }
     }
+}
+
+/// Takes in the time of an earlier run's sessions.
+pub fn restore_time(time: &SessionTime) {
+    registry().ended.add(time);
 }
 
 /// The time of all sessions that have ended.

@@ -180,6 +180,48 @@ fn decode(bytes: &[u8]) -> Result<Texts, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clearway_base::sync::block_on;
+    use clearway_base::vfs::MemVfs;
+    use clearway_base::waits::VirtualClock;
+
+    /// Without an orderly end: what was seen until the last full minute.
+    #[test]
+    fn what_has_changed_is_saved_each_minute_and_soon_after_a_deadlock() {
+        let time = Arc::new(VirtualClock::new());
+        let _installed = time.install();
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        let dir = Path::new("/data");
+        block_on(async {
+            vfs.create_dir(dir).await.expect("a directory");
+            let (kept, error) = Kept::open(vfs.clone(), dir).await;
+            assert_eq!(error, None);
+            let seen = Arc::new(AtomicU64::new(0));
+            let source = seen.clone();
+            kept.add("seconds", move || source.load(Ordering::Relaxed).to_string());
+            let saved = || async { Kept::open(vfs.clone(), dir).await.0.take("seconds") };
+            for second in 1..=600 {
+                time.advance(1_000_000_000);
+                seen.store(second, Ordering::Relaxed);
+                kept.changed();
+                kept.step(false, false).await.expect("it is saved");
+                let full = second / 60 * 60;
+                assert_eq!(saved().await, (full > 0).then(|| full.to_string()), "second {second}");
+            }
+            // Nothing has changed: nothing is written.
+            time.advance(EVERY_NS);
+            seen.store(1, Ordering::Relaxed);
+            kept.step(false, false).await.expect("nothing");
+            assert_eq!(saved().await.as_deref(), Some("600"));
+            kept.changed();
+            kept.step(false, false).await.expect("it is saved");
+            assert_eq!(saved().await.as_deref(), Some("1"));
+            seen.store(2, Ordering::Relaxed);
+            kept.step(true, true).await.expect("soon");
+            time.advance(SOON_NS);
+            kept.step(false, false).await.expect("it is saved");
+            assert_eq!(saved().await.as_deref(), Some("2"));
+        });
+    }
 
     #[test]
     fn a_damaged_file_is_none() {

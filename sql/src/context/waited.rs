@@ -1,8 +1,9 @@
-//! Totals of waits, and of latches and mutexes, as they are kept over restarts: lines of fields between tabs.
+//! Totals of waits, of latches and mutexes, and of the sessions' time, as they are kept over restarts: lines of fields between tabs.
 //!
 //! ```text
 //! event   VARIANT  waits  total_ns  max_ns  spin_ns  bucket:waits,...
 //! class   NAME     waits  parks     spin_ns park_ns  max_ns  holds  longest_hold_ns
+//! time    elapsed_ns  cpu_ns  idle_ns  run_queue_ns  wait_ns  io_ns  durable_ns
 //! ```
 //!
 //! # Errors
@@ -11,22 +12,35 @@
 use std::fmt::Write as _;
 
 use clearway_base::sync::{ClassStats, classes, restore_classes};
-use clearway_base::waits::{self, EventTotals, HISTOGRAM_BUCKETS, WaitEvent};
+use clearway_base::waits::{self, EventTotals, HISTOGRAM_BUCKETS, SessionTime, WaitEvent};
 
 /// Everything since the first start, as it is now.
 pub fn saved() -> String {
-    written(&waits::totals(), &classes())
+    written(&waits::totals(), &classes(), &sessions_time())
+}
+
+/// The time of all sessions, of those that go on until now.
+fn sessions_time() -> SessionTime {
+    let now_ns = waits::now_ns();
+    let mut time = waits::ended_time();
+    // Threads that poll no session's work have no elapsed time.
+    let live = waits::sessions().into_iter().filter(|session| session.elapsed_and_cpu().0 > 0);
+    live.for_each(|session| time.add(&session.time(now_ns)));
+    time
 }
 
 /// Takes in what an earlier run has left.
 pub fn restore(text: &str) {
-    let (totals, classes) = read(text);
-    waits::restore_totals(&totals);
-    restore_classes(classes);
+    let read = read(text);
+    waits::restore_totals(&read.events);
+    restore_classes(read.classes);
+    waits::restore_time(&read.time);
 }
 
-fn written(totals: &[EventTotals], classes: &[ClassStats]) -> String {
-    let mut out = String::new();
+fn written(totals: &[EventTotals], classes: &[ClassStats], time: &SessionTime) -> String {
+    let SessionTime { elapsed_ns, cpu_ns, idle_ns, run_queue_ns, wait_ns, io_ns, durable_ns } = time;
+    let mut out =
+        format!("time\t{elapsed_ns}\t{cpu_ns}\t{idle_ns}\t{run_queue_ns}\t{wait_ns}\t{io_ns}\t{durable_ns}\n");
     for (event, total) in WaitEvent::all().iter().zip(totals).filter(|(_, total)| total.count > 0) {
         let EventTotals { count, total_ns, max_ns, spin_ns, histogram } = total;
         let buckets = histogram.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -46,18 +60,31 @@ fn written(totals: &[EventTotals], classes: &[ClassStats]) -> String {
     out
 }
 
-type Classes = Vec<(String, [u64; 7])>;
+/// What has been read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Read {
+    events: Vec<(WaitEvent, EventTotals)>,
+    classes: Vec<(String, [u64; 7])>,
+    time: SessionTime,
+}
 
-fn read(text: &str) -> (Vec<(WaitEvent, EventTotals)>, Classes) {
-    let (mut events, mut classes) = (Vec::new(), Vec::new());
+fn read(text: &str) -> Read {
+    let mut out = Read::default();
     for line in text.lines() {
         match line.split_once('\t') {
-            Some(("event", rest)) => events.extend(read_event(rest)),
-            Some(("class", rest)) => classes.extend(read_class(rest)),
+            Some(("event", rest)) => out.events.extend(read_event(rest)),
+            Some(("class", rest)) => out.classes.extend(read_class(rest)),
+            Some(("time", rest)) => out.time = read_time(rest).unwrap_or(out.time),
             _ => {}
         }
     }
-    (events, classes)
+    out
+}
+
+fn read_time(line: &str) -> Option<SessionTime> {
+    let figures: Option<Vec<u64>> = line.split('\t').map(|field| field.parse().ok()).collect();
+    let [elapsed_ns, cpu_ns, idle_ns, run_queue_ns, wait_ns, io_ns, durable_ns] = figures?.try_into().ok()?;
+    Some(SessionTime { elapsed_ns, cpu_ns, idle_ns, run_queue_ns, wait_ns, io_ns, durable_ns })
 }
 
 fn read_event(line: &str) -> Option<(WaitEvent, EventTotals)> {
@@ -103,9 +130,19 @@ mod tests {
             hold_max_ns: 7,
             holder: None,
         };
-        let text = written(&totals, &[class]);
+        let time = SessionTime {
+            elapsed_ns: 11,
+            cpu_ns: 12,
+            idle_ns: 13,
+            run_queue_ns: 14,
+            wait_ns: 15,
+            io_ns: 16,
+            durable_ns: 17,
+        };
+        let text = written(&totals, &[class], &time);
         let damaged = "event\tWalSync\t1\nevent\tNothing\t1\t1\t1\t1\t\nevent\tWalSync\t1\t1\t1\t1\t40:1\nclass\ta\t1\nclass\t\t1\t1\t1\t1\t1\t1\t1\n\t\n";
-        let read = read(&format!("{damaged}{text}"));
-        assert_eq!(read, (vec![(WaitEvent::WalSync, total)], vec![("a/b c".to_owned(), [1, 2, 3, 4, 5, 6, 7])]));
+        let read = read(&format!("{damaged}{text}time\t1\ntime\t1\t1\t1\t1\t1\t1\t-1\n"));
+        let classes = vec![("a/b c".to_owned(), [1, 2, 3, 4, 5, 6, 7])];
+        assert_eq!(read, Read { events: vec![(WaitEvent::WalSync, total)], classes, time });
     }
 }

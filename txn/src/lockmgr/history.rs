@@ -12,7 +12,8 @@
 //!
 //! # Invariants
 //! - HIS-1: records and groups are bounded: [`RECORDS_MAX`], [`FOLDS_MAX`], [`TEXT_MAX`] bytes of each text.
-//! - HIS-2: a wait counts once: in a record or in a group's count.
+//! - HIS-2: a wait counts once: in a record or in a group's count; a request that was granted before its session stood still for it is no wait,
+//!   as in the books.
 //!
 //! # Latch order
 //! `Owner.waiting`, `Owner.held` and `Waiter.root` one at a time; then the history's own mutex. The witness is asked with none of them held.
@@ -370,7 +371,8 @@ impl History {
         let now_ns = clock::now_ns();
         let waited_ns = now_ns.saturating_sub(since_ns);
         let told = waiter.told.load(Ordering::Relaxed);
-        if waited_ns < self.min_ns.load(Ordering::Relaxed) && !waiter.was_killed() && !told {
+        let counts = waiter.has_paused() && waited_ns >= self.min_ns.load(Ordering::Relaxed);
+        if !counts && !waiter.was_killed() && !told {
             return;
         }
         let outcome = match (waiter.was_granted(), waiter.was_killed()) {
@@ -395,7 +397,11 @@ impl History {
         }
         let mut inner = self.inner.lock();
         if keep == Keep::Longest {
-            if let Some(fold) = inner.folds.get_mut(&key) {
+            // A longer one may have come between.
+            let fold = inner.folds.get_mut(&key);
+            let longer =
+                |fold: &&mut Fold| fold.longest.as_ref().is_none_or(|other| other.waited_ns <= record.waited_ns);
+            if let Some(fold) = fold.filter(longer) {
                 fold.longest = Some(record);
             }
             return;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use clearway_base::sync::Mutex;
+use clearway_base::waits::VirtualClock;
 use clearway_storage::ids::{Lsn, TreeId};
 
 use super::super::{
-    AdvisoryKey, Granted, IfTaken, LockError, LockManager, LockMode, LockScope, LockTag, Owner, Request,
+    AdvisoryKey, Begun, Granted, IfTaken, LockError, LockManager, LockMode, LockScope, LockTag, Owner, Request,
 };
 use super::*;
 
@@ -149,6 +150,59 @@ fn equal_waits_fold_and_none_is_lost() {
     assert_eq!(folded[0].histogram.iter().sum::<u64>(), folded[0].count);
     assert!(folded[0].total_ns >= folded[0].waited_ns, "its longest is one of them");
     assert!(records.len() < 20, "HIS-1: {}", records.len());
+}
+
+/// HIS-2, whenever a minute turns; what was seen is there ten minutes later.
+#[test]
+fn no_wait_is_lost_when_the_minute_turns() {
+    let time = Arc::new(VirtualClock::new());
+    let _installed = time.install();
+    let locks = locks();
+    let (holder, waiter) = (locks.register(1), locks.register(2));
+    const ROUNDS: u64 = 300;
+    const STEP_NS: u64 = 1_999_999_999;
+    for n in 0..ROUNDS {
+        for owner in [&holder, &waiter] {
+            owner.begin();
+            says(owner, "update t set v = 1 where id = 1", 5);
+        }
+        assert!(poll(&mut ask(&locks, &holder, row(1), LockMode::RowUpdate)).is_ready());
+        let mut wait = ask(&locks, &waiter, row(1), LockMode::RowUpdate);
+        assert!(poll(&mut wait).is_pending());
+        time.advance(STEP_NS);
+        locks.release_transaction(&holder, Lsn(n));
+        assert!(poll(&mut wait).is_ready());
+        drop(wait);
+        locks.release_transaction(&waiter, Lsn(n));
+    }
+    let sums = || {
+        let records = locks.history().records();
+        (records.len(), records.iter().map(|r| r.count).sum::<u64>(), records.iter().map(|r| r.total_ns).sum::<u64>())
+    };
+    let seen = sums();
+    assert_eq!((seen.1, seen.2), (ROUNDS, ROUNDS * STEP_NS));
+    // Ten minutes have turned: five records of each, and the group.
+    assert!((50..=56).contains(&seen.0), "{}", seen.0);
+    time.advance(10 * MINUTE_NS);
+    assert_eq!(sums(), seen);
+}
+
+/// The books count a wait only if the session stood still.
+#[test]
+fn a_lock_that_is_granted_before_the_session_stands_still_is_no_wait() {
+    let locks = locks();
+    let (a, b) = (locks.register(1), locks.register(2));
+    let scope = LockScope::Transaction;
+    let queued = |owner| {
+        let mode = LockMode::RowUpdate;
+        locks.begin(&Request { owner, tag: row(1), mode, scope, if_taken: IfTaken::Wait, implicit: None, looks: false })
+    };
+    assert!(matches!(queued(&a), Ok(Begun::Granted(_))));
+    let Ok(Begun::Queued(pending)) = queued(&b) else { panic!("it is taken") };
+    locks.release_transaction(&a, Lsn(1));
+    let mut wait: Acquire<'_> = Box::pin(pending.wait());
+    assert!(poll(&mut wait).is_ready());
+    assert!(locks.history().records().is_empty(), "HIS-2");
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub struct Waiter {
     pub(super) before: Option<Culprit>,
     /// Who stands at the end of the chain, when it was looked at last.
     pub(super) root: Mutex<Option<Root>>,
+    /// Its session has stood still for it; one that was granted before it was polled has not waited (HIS-2).
+    paused: AtomicBool,
     /// The log has told of it.
     pub(super) told: AtomicBool,
     state: AtomicU8,
@@ -75,6 +77,7 @@ impl Waiter {
             look: AtomicBool::new(false),
             before,
             root: Mutex::new("txn/lockmgr/root", None),
+            paused: AtomicBool::new(false),
             told: AtomicBool::new(false),
             state: AtomicU8::new(QUEUED),
             waker: Mutex::new("txn/lockmgr/waker", None),
@@ -144,6 +147,7 @@ impl Future for WaitFuture<'_> {
                         Some(waker) => waker.clone_from(cx.waker()),
                         None => *waker = Some(cx.waker().clone()),
                     }
+                    self.waiter.paused.store(true, Ordering::Relaxed);
                     return Poll::Pending;
                 }
                 GRANTED => Ok(Some(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed)))),
@@ -175,6 +179,11 @@ impl Waiter {
     /// Whether it fell to a deadlock.
     pub(super) fn was_killed(&self) -> bool {
         self.state.load(Ordering::Acquire) == KILLED
+    }
+
+    /// Whether its session has stood still for it.
+    pub(super) fn has_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
     }
 
     /// Whether it was granted.
