@@ -41,11 +41,22 @@ def contents(package):
         ("./usr/share/fish/vendor_completions.d/clearway.fish", "-rw-r--r-- root/root"),
         ("./usr/share/doc/clearway/copyright", "-rw-r--r-- root/root"),
         ("./usr/share/doc/clearway/changelog.gz", "-rw-r--r-- root/root"),
+        ("./usr/share/doc/clearway/NEWS.gz", "-rw-r--r-- root/root"),
+        ("./usr/share/lintian/overrides/clearway", "-rw-r--r-- root/root"),
     ]:
         line = next((line for line in listed.splitlines() if line.endswith(" " + path)), "")
         check(f"{path} is in the package", line.startswith(mode), line)
     control = run("dpkg-deb", "-f", package).stdout
     check("it says what it needs", re.search(r"Depends: .*libc6 \(>= 2\.\d+\)", control), control)
+
+
+def debian(package):
+    """Debian's own checker of packages."""
+    if not shutil.which("lintian"):
+        print("NOT RUN: lintian is not installed")
+        return
+    found = run("lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", package)
+    check("lintian finds no error and warns of nothing", found.returncode == 0, found.stdout + found.stderr)
 
 
 def unit(tree):
@@ -167,6 +178,7 @@ with tempfile.TemporaryDirectory(prefix="clearway-deb-") as directory:
     if os.path.exists(package):
         tree = f"{directory}/tree"
         contents(package)
+        debian(package)
         run("dpkg-deb", "-x", package, tree)
         unit(tree)
         os.makedirs(f"{directory}/served")

@@ -103,7 +103,7 @@ pub async fn unfinished(target: &dyn Target) -> Result<Begun> {
     Begun::decode(&newest, &target.get(&newest).await?)
 }
 
-/// Has the source refuse whoever still takes the backup.
+/// Has the source refuse any later step of that backup.
 ///
 /// # Errors
 /// The target's; the source's.

@@ -67,7 +67,7 @@ pub fn end_of(bytes: &[u8]) -> Result<(Lsn, i64)> {
     }
 }
 
-/// Nobody is above: no tag is touched while a directory at rest is copied.
+/// No transaction layer is above: no tag is touched while a directory at rest is copied.
 struct Nobody;
 
 impl Versions for Nobody {
@@ -83,7 +83,7 @@ impl Versions for Nobody {
 /// The page cache for a directory at rest, in bytes: pages are copied past it.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// A directory that nobody serves, as a source. It is opened on an overlay, and nothing in it changes but the lock file.
+/// A directory that no process serves, as a source. It is opened on an overlay, and nothing in it changes but the lock file.
 ///
 /// # Errors
 /// There is no database; another process has it open; it was not closed: what recovery would make of it in memory, and what it will

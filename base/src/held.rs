@@ -32,7 +32,7 @@ pub fn latches_held() -> u32 {
 }
 
 /// # Panics
-/// If the calling thread holds a latch: nobody waits, reads, writes or sleeps under one.
+/// If the calling thread holds a latch: no code waits, reads, writes or sleeps under one.
 #[inline]
 #[track_caller]
 pub fn assert_no_latches() {

@@ -239,7 +239,7 @@ fn a_grant_that_reached_a_dropped_waiter_passes_on() {
         let second = queue.enroll();
         drop(first);
         if granter.join().unwrap() {
-            block_on(second); // QUEUE-2: else nobody would ever wake this
+            block_on(second); // QUEUE-2: else this would never be woken
         }
     });
 }

@@ -82,7 +82,7 @@ fn positions_wake_in_order_and_in_a_chain() {
     waiters.publish(500);
     let by_the_publisher = count.0.load(Relaxed);
     assert!((1..=16).contains(&by_the_publisher), "the publisher woke {by_the_publisher}");
-    // Whoever is woken wakes others; polling each due one once reaches all of them, and none that is not due.
+    // A woken task wakes others; polling each due one once reaches all of them, and none that is not due.
     let due = waits.iter_mut().rev().take(500);
     assert!(due.map(|wait| wait.as_mut().poll(&mut cx)).all(|polled| polled.is_ready()));
     assert_eq!(waiters.waiting(), 500);

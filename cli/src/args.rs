@@ -49,7 +49,7 @@ pub enum Command {
 /// What part of the demonstration.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Demo {
-    /// All of it; at the end the server stays up where somebody sits at a terminal.
+    /// All of it; at the end the server stays up where standard input is a terminal.
     Show {
         /// The server does not stay up in any case.
         no_wait: bool,

@@ -174,8 +174,8 @@ pub const PAGES: &[Page] = &[
         words: &[],
         examples: &[
             ("watch", "the server of this machine, at http://127.0.0.1:9187"),
-            ("watch postgresql://monitor@db.example.org/postgres", "somebody's PostgreSQL"),
-            ("watch mysql://monitor@db.example.org/mysql", "somebody's MariaDB"),
+            ("watch postgresql://monitor@db.example.org/postgres", "a PostgreSQL"),
+            ("watch mysql://monitor@db.example.org/mysql", "a MariaDB"),
         ],
     },
     Page {

@@ -23,7 +23,7 @@ struct Console {
 /// What stands in the way.
 pub fn run(config: &Config) -> Result<(), String> {
     let mut console = console(config)?;
-    // Nobody may be reading any more: that is no reason to stop.
+    // The reader of standard output may be gone: that is no reason to stop.
     let mut say = |line: &str| _ = writeln!(std::io::stdout(), "{line}");
     let mut ready = |addresses: &[SocketAddr]| {
         if let Some(console) = console.take() {

@@ -45,7 +45,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Whoever mistypes a name, or asks for a moment too early, is told so.
+/// A mistyped name, or a moment that is too early, is told as such.
 fn a_wrong_name_is_no_empty_repository(repo: &Path, base: &Path) {
     let (wrong, none) = (base.join("rep"), base.join("none"));
     let (wrong, none) = (text(&wrong), text(&none));

@@ -101,7 +101,7 @@ fn clients_that_do_not_read_a_huge_result() {
         let grown = resident_kib(running).saturating_sub(before);
         // A session of an unoptimized program, its batch of rows and its buffer.
         assert!(grown < CLIENTS * 768, "{grown} KiB for {CLIENTS} clients that do not read");
-        // They hold nobody up, and end when they are told to.
+        // They delay no session, and end when they are told to.
         query(&mut watcher, "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'ClientWrite'");
         until(&mut watcher, "select count(*) from pg_stat_activity where wait_event = 'ClientWrite'", "0");
     });

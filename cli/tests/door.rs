@@ -343,7 +343,7 @@ fn salt_of(port: u16, user: &str) -> String {
     text.split(",s=").nth(1).and_then(|rest| rest.split(',').next()).expect("a salt").to_owned()
 }
 
-/// Else whoever asks before and after a restart learns which roles exist.
+/// Else a stranger that asks before and after a restart learns which roles exist.
 #[test]
 fn the_salt_of_a_role_that_does_not_exist_outlives_a_restart() {
     let data = scratch("salts");

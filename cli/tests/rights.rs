@@ -85,7 +85,7 @@ fn nobody_becomes_a_role_by_a_setting() {
         let option = "-c session_authorization=postgres";
         assert_eq!(connect_with(&running, "mallory", option).await.err().as_deref(), Some("42501"));
 
-        // Whoever may: a superuser, and a role that becomes itself.
+        // Those that may: a superuser, and a role that becomes itself.
         done(&mallory, "set role mallory; set session authorization mallory; reset role").await;
         let lowered = connect_with(&running, "postgres", "-c role=mallory").await.expect("connects");
         assert_eq!(value(&lowered, "select current_user").await, "mallory");
@@ -222,7 +222,7 @@ fn what_a_role_does_not_own_it_does_not_change() {
         refused(&mallory, "alter table victim add column y int", "42501").await;
         done(&postgres, "begin; lock table victim nowait; rollback").await;
         done(&mallory, "rollback").await;
-        // A view reads with its owner's rights: nobody gives one to somebody who may more.
+        // A view reads with its owner's rights: no role gives one to a role with more rights.
         done(&mallory, "create view v as select * from secret").await;
         refused(&mallory, "alter view v owner to postgres", "42501").await;
         refused(&mallory, "select * from v", "42501").await;
@@ -362,7 +362,7 @@ const WATCHED: &str =
     where c.relkind in ('r', 'v') and (n.nspname in ('performance_schema', 'sys')
     or n.nspname = 'pg_catalog' and c.relname ~ '^clearway|^pg_stat|lock|prepared|cursors')";
 
-/// How many relations show somebody's statement with this word.
+/// How many relations show another session's statement with this word.
 async fn seen_in(client: &Client, word: &str) -> Vec<String> {
     let mut seen = Vec::new();
     for message in client.simple_query(WATCHED).await.expect("a list") {

@@ -143,7 +143,7 @@ impl Site {
         }
     }
 
-    /// What only those get who may see the server's statements.
+    /// Answers requests about the server's statements, for a visitor that may see them.
     async fn answer_visitor(&self, request: &Parts, visitor: &Visitor) -> Answer {
         let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
         let number = |name: &str| {

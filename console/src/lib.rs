@@ -1,7 +1,7 @@
 //! The console: who waits for whom, on a page and as metrics.
 //!
 //! It is a client. It attaches to a server that speaks PostgreSQL's protocol (Clearway, PostgreSQL 13 and later) or MySQL's (MariaDB 10.6
-//! and later with performance_schema = ON; MySQL 8, which nobody has tried), reads that server's views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
+//! and later with performance_schema = ON; MySQL 8, which was never tried), reads that server's views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
 //!
 //! # Structure
 //! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `source` (the watched server), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //! - CON-1: nothing is changed on the watched server but by `POST /api/cancel`, which exists only if the user asked for it, and
-//!   with the rights of who asks: every session of the console is read only.
+//!   with the visitor's rights: every session of the console is read only.
 //! - CON-2: an answer is given only to a request whose `Host` is an address of this machine; a request that changes something also needs the
 //!   page's token and, where a browser names it, the page's own origin.
 //! - CON-3: what is kept is bounded: seconds, sessions of a second, series of a query.

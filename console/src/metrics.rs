@@ -1,6 +1,6 @@
 //! The values of the queries, and the text that Prometheus reads.
 //!
-//! Source of the format: the Prometheus text exposition format 0.0.4, and OpenMetrics 1.0 for those who ask for it.
+//! Source of the format: the Prometheus text exposition format 0.0.4, and OpenMetrics 1.0 for clients that ask for it.
 
 use crate::custom::{Query, Usage, parse};
 use crate::link::Table;
@@ -140,7 +140,7 @@ impl Text {
 
     fn family(&mut self, family: &Family) {
         let Family { name, is_counter, help, series } = family;
-        // OpenMetrics wants `_total` at the end of a counter's name; a name that somebody chose is kept, and its type is not said.
+        // OpenMetrics wants `_total` at the end of a counter's name; a name that a user chose is kept, and its type is not said.
         let (shown, kind) = match (self.open_metrics, is_counter, name.strip_suffix("_total")) {
             (true, true, Some(stem)) => (stem, "counter"),
             (true, true, None) => (name.as_str(), "unknown"),

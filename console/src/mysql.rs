@@ -1,7 +1,7 @@
 //! MariaDB and MySQL: the statements by which the console reads them, and what their texts say.
 //!
 //! # Structure
-//! Sessions and whom each waits for, in the columns of `sample`; the locks that they wait for; `tables` (the page's tables); `status` (the text of
+//! Sessions and the session that each waits for, in the columns of `sample`; the locks that they wait for; `tables` (the page's tables); `status` (the text of
 //! SHOW ENGINE INNODB STATUS, which alone tells of deadlocks).
 //!
 //! # Not here
@@ -12,7 +12,7 @@ pub(crate) mod tables;
 
 use crate::link::Link;
 
-/// The parts that both kinds of server share: whom a session waits for comes from `{blockers}`.
+/// The parts that both kinds of server share: the session that another waits for comes from `{blockers}`.
 macro_rules! sessions {
     ($blockers:literal, $trx:literal) => {
         concat!(

@@ -58,9 +58,9 @@ impl Options {
 /// Who gets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Whoever reaches the page has the rights of the console's own login.
+    /// Every visitor of the page has the rights of the console's own login.
     Everybody,
-    /// Those whom the watched server lets in.
+    /// The roles that the watched server lets in.
     Login,
 }
 

@@ -25,7 +25,7 @@ const SESSIONS_READ: usize = 10_000;
 /// Bytes of a statement that are shown.
 const TEXT_BYTES: usize = 1000;
 
-/// Sessions and whom each waits for, as both kinds of server tell it.
+/// Sessions and the session that each waits for, as both kinds of server tell it.
 const SESSIONS: &str = "select pid, coalesce(usename, '')::text, coalesce(datname, '')::text, coalesce(application_name, ''), \
      coalesce(state, ''), coalesce(wait_event_type, ''), coalesce(wait_event, ''), \
      extract(epoch from clock_timestamp() - xact_start)::float8, extract(epoch from clock_timestamp() - state_change)::float8, \

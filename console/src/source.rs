@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     PostgreSql,
     /// 10.6 and later, with performance_schema = ON.
     MariaDb,
-    /// 8.0; nobody has tried it.
+    /// 8.0; never tried.
     MySql,
 }
 

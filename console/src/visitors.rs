@@ -1,4 +1,4 @@
-//! Who asks, and with whose rights the console answers.
+//! The visitors of the console, and the rights with which it answers each.
 //!
 //! # Life of a visitor
 //! A role and its password are tried on the watched server, by the server's own rules of login. If they are good, the page gets a random
@@ -6,9 +6,9 @@
 //! (HTTP's Basic authentication) and remembers for a minute that they were good.
 //!
 //! # Invariants
-//! - VIS-1: nobody gets an answer without a login that the server accepts, but where the server itself asks nobody on this machine for the
+//! - VIS-1: no visitor gets an answer without a login that the server accepts, but where the server itself asks no client on this machine for the
 //!   password of the console's role, or where the console was started with a login of its own (`clearway watch`).
-//! - VIS-2: the sampled history holds the statements of all roles, so it is shown to those alone who may read them: members of
+//! - VIS-2: the sampled history holds the statements of all roles, so it is shown to those visitors only that may read them: members of
 //!   `pg_read_all_stats` (and so of `pg_monitor`), and superusers.
 //! - VIS-3: at most `VISITORS_MAX` sessions are remembered, each for `SESSION_S` seconds without a request; the server is asked again after
 //!   `VERIFIED_S` seconds, so a role that lost its rights loses the page as well.
@@ -28,11 +28,11 @@ const VISITORS_MAX: usize = 256;
 const SESSION_S: u64 = 8 * 3600;
 /// For so long the server's word about a login counts.
 const VERIFIED_S: u64 = 60;
-/// For so long the server's word counts that it asks nobody for a password.
+/// For so long the server's word counts that it asks no client for a password.
 const OPEN_S: u64 = 10;
 const NS: u64 = 1_000_000_000;
 
-/// Somebody whom the server has let in.
+/// A visitor that the server has let in.
 pub(crate) struct Visitor {
     login: Login,
     pub(crate) role: String,
@@ -107,7 +107,7 @@ impl Visitors {
         Err(Denied::Login("log in with a role of the server".to_owned()))
     }
 
-    /// A session for whoever proves a role (VIS-1).
+    /// A session for a visitor that proves a role (VIS-1).
     pub(crate) async fn login(&self, role: &str, password: &str) -> Result<String, Denied> {
         let visitor = self.enter(role, password).await?;
         let session = random().map_err(|error| Denied::Away(format!("no random numbers: {error}")))?;

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clearway::{Connection, Database, Result};
 
-/// The value of a key: from the table, or computed by whoever comes first.
+/// The value of a key: from the table, or computed by the first caller.
 fn cached(connection: &mut Connection, key: &str, compute: impl Fn() -> String) -> Result<String> {
     let read = "SELECT value FROM cache WHERE key = $1 AND expires > now()";
     if let Some((value,)) = connection.query_opt::<(String,)>(read, [key])? {
         return Ok(value);
     }
     let mut transaction = connection.transaction()?;
-    // Whoever has the lock computes; the others find the value when they get it.
+    // The caller with the lock computes; the others find the value when they get it.
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     transaction.execute("SELECT pg_advisory_xact_lock($1)", [hasher.finish().cast_signed()])?;

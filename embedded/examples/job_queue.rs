@@ -14,7 +14,7 @@ const SETUP: &str = "
     CREATE INDEX open_jobs ON jobs (done_by, id);
     INSERT INTO jobs (payload) SELECT 'job ' || n FROM generate_series(1, 200) n";
 
-/// The oldest job that nobody else has; its row stays locked to the end of the transaction.
+/// The oldest job that no other worker has; its row stays locked to the end of the transaction.
 const TAKE: &str = "SELECT id, payload FROM jobs WHERE done_by IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
 
 fn work(connection: &mut Connection, worker: i32) -> Result<u32> {

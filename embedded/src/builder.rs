@@ -186,7 +186,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// `Held` if the other process lets nobody in for half a minute; those of [`Builder::open`].
+    /// `Held` if the other process lets no guest in for half a minute; those of [`Builder::open`].
     pub fn open_or_connect(self, path: impl AsRef<Path>) -> Result<Database> {
         let shared = Shared::new(path.as_ref(), self.store());
         let db = self.on(None, Some(shared));

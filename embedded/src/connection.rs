@@ -249,8 +249,8 @@ impl AsyncConnection {
     /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
     /// # let db = clearway::Database::in_memory()?;
     /// # let mut connection = db.connect_async().await?;
-    /// let nobody: Option<(i32,)> = connection.query_opt("SELECT 1 WHERE false", ()).await?;
-    /// assert_eq!(nobody, None);
+    /// let none: Option<(i32,)> = connection.query_opt("SELECT 1 WHERE false", ()).await?;
+    /// assert_eq!(none, None);
     /// # Ok::<(), clearway::Error>(())
     /// # }).expect("done");
     /// ```

@@ -432,7 +432,7 @@ impl Inner {
 #[cfg(feature = "server")]
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Connections that are still there keep the database open, but nobody is let in any more.
+        // Connections that are still there keep the database open, but no new one is let in.
         self.sessions.stop_servers();
     }
 }

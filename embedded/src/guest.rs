@@ -59,7 +59,7 @@ impl Key {
             out.extend_from_slice(&self.pid.to_be_bytes());
             out.extend_from_slice(&self.secret.to_be_bytes());
         });
-        // Whoever has gone runs nothing any more.
+        // A guest that has gone runs nothing any more.
         if let Ok(mut wire) = Wire::connect(&self.socket) {
             let _ = wire.send(&out);
         }
@@ -88,7 +88,7 @@ pub(crate) async fn off<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
     value.ok_or(Error::Lost)
 }
 
-/// Who begins a session, and where.
+/// The user and the place of a session that begins.
 pub(crate) struct Caller<'a> {
     pub(crate) user: &'a str,
     pub(crate) database: &'a str,
@@ -97,7 +97,7 @@ pub(crate) struct Caller<'a> {
 }
 
 impl Guest {
-    /// Begins a session; none if nobody listens at the socket.
+    /// Begins a session; none if no process listens at the socket.
     ///
     /// # Errors
     /// What the other process answers.

@@ -1,4 +1,4 @@
-//! A transactional SQL database inside your program: PostgreSQL's language, thousands of writers at once, and nobody is ever told
+//! A transactional SQL database inside your program: PostgreSQL's language, thousands of writers at once, and no caller is ever told
 //! "database is locked".
 //!
 //! ```

@@ -460,7 +460,7 @@ impl Rows<'_> {
 impl Drop for Rows<'_> {
     fn drop(&mut self) {
         if self.0.query.more {
-            // A commit that fails here had nothing to say yet: whoever wants to know reads to the end.
+            // A commit that fails here had nothing to say yet: a caller that wants to know reads to the end.
             let _ = wait(self.0.end());
         }
         self.0.connection.keep_spare(std::mem::take(&mut self.0.query.out));

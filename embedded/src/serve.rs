@@ -32,7 +32,7 @@ impl Running {
         self.runtime.block_on(self.listener.stop(PATIENCE));
         self.runtime.shutdown_timeout(Duration::from_secs(1));
         if let Some(socket) = self.socket {
-            // Whoever opens the directory next finds out by itself that nobody listens there.
+            // The next process that opens the directory finds out by itself that the socket has no listener.
             let _ = wait(RealVfs::inline().remove(&socket));
         }
     }

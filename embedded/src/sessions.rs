@@ -34,7 +34,7 @@ pub(crate) struct Home {
     pub(crate) backends: Arc<Backends>,
 }
 
-/// A directory that this process shares with others: whoever opens it first has it, the others work through that process.
+/// A directory that this process shares with others: the process that opens it first has it; the others work through that process.
 pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     pub(crate) store: StoreOptions,
@@ -50,7 +50,7 @@ impl Shared {
     }
 }
 
-/// Who begins sessions, and how.
+/// The database, the user and the settings of a session that begins.
 pub(crate) struct Start {
     pub(crate) database: String,
     pub(crate) user: String,
@@ -113,7 +113,7 @@ impl Sessions {
             if let Some(live) = self.begin_there(shared).await? {
                 return Ok(live);
             }
-            // Nobody listens: either nobody has the directory, and this process opens it, or somebody has only just opened it, or is closing.
+            // No process listens: either none has the directory, and this process opens it, or another one has only just opened it, or is closing.
             match self.take_over(shared).await {
                 Err(Error::Table(tables::Error::Held { .. })) if now_ns() < deadline => {
                     in_wait(WaitEvent::RetryDelay, Object::NONE, sleep(CHANGE_PAUSE)).await;
@@ -186,7 +186,7 @@ impl Sessions {
             tls: None,
             application_name,
         };
-        // Nobody can ask for a cancel over the wire: `CancelHandle` needs no secret.
+        // No client can ask for a cancel over the wire: `CancelHandle` needs no secret.
         let listed = home.backends.list(Arc::clone(&waits), 0, who);
         let (backend, backends) = (Arc::clone(listed.backend()), Arc::clone(&home.backends));
         let options = self.start.settings.clone();

@@ -21,7 +21,7 @@ use crate::statement::Live;
 
 enum State {
     Idle(Box<Live>),
-    /// A call has it; its interrupt stands here for whoever wants to stop it.
+    /// A call has it; its interrupt is here, so that another thread can stop it.
     Busy,
     Closed,
 }

@@ -127,7 +127,7 @@ impl Wire {
         let read = loop {
             match self.stream.read(self.input.get_mut(start..).unwrap_or_default()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Whoever closes with something unread resets the connection.
+                // A peer that closes with something unread resets the connection.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break Ok(0),
                 other => break other,
             }

@@ -1,4 +1,4 @@
-//! A database that nobody uses takes no processor time: none of its threads wakes. The test is a program of its own, since it counts the wakes of
+//! A database that is not in use takes no processor time: none of its threads wakes. The test is a program of its own, since it counts the wakes of
 //! all threads of the process.
 #![cfg(target_os = "linux")]
 

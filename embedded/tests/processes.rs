@@ -214,7 +214,7 @@ fn a_guest_can_do_what_the_owner_can() {
     owner.end();
 }
 
-/// The futures of a guest do not block whoever polls them.
+/// The futures of a guest do not block the thread that polls them.
 #[test]
 fn a_guests_futures_wait_without_their_thread() {
     let directory = Directory::new("guest-futures");

@@ -18,7 +18,7 @@ fn main() -> Result<(), Error> {
         txn.put(&accounts, &2, &("Grace".to_owned(), 50))
     })?;
 
-    // A snapshot for all of it; if somebody else changes an account meanwhile, the closure runs again.
+    // A snapshot for all of it; if another thread changes an account meanwhile, the closure runs again.
     let moved = db.transact(|txn| transfer(txn, &accounts, 1, 2, 30))?;
     println!("moved: {moved}");
 

@@ -29,12 +29,12 @@ fn place() -> Place {
     Place::new::<Vec<usize>>(1, vec![7])
 }
 
-/// How far somebody has come; `next` is what he does when it is his turn again.
+/// How far a visitor has come; `next` is its next step when it is polled again.
 enum Visitor<'l> {
     InLine(Ticket<'l, Append>),
-    /// He has the row and has not committed.
+    /// It has the row and has not committed.
     Has(Lead<'l>, Append, Vec<usize>),
-    /// He has committed and waits for the disk.
+    /// It has committed and waits for the disk.
     Waits(Lead<'l>),
     Alone,
     Ended,
@@ -43,13 +43,13 @@ enum Visitor<'l> {
 struct Model<'l> {
     lines: &'l Lines,
     rng: Rng,
-    /// Nobody gives up any more.
+    /// No visitor gives up any more.
     patient: bool,
     /// What is committed.
     row: Vec<usize>,
     commits: u64,
     visitors: Vec<Visitor<'l>>,
-    /// Who was told that it is done.
+    /// The visitors that were told that it is done.
     told: Vec<usize>,
     panicked: usize,
     alone: usize,
@@ -76,7 +76,7 @@ impl<'l> Model<'l> {
         Visitor::Has(lead, work, row)
     }
 
-    /// The row's own queue is not this model's: he gets the row in between.
+    /// The row's own queue is not this model's: the visitor gets the row in between.
     fn goes_alone(&mut self, work: &Append) -> Visitor<'l> {
         self.alone += 1;
         if !work.panics {
@@ -88,13 +88,13 @@ impl<'l> Model<'l> {
 
     fn has(&mut self, mut lead: Lead<'l>, mut work: Append, mut row: Vec<usize>) -> Visitor<'l> {
         if !self.patient && self.rng.below(8) == 0 {
-            return Visitor::Ended; // he was dropped, or failed
+            return Visitor::Ended; // it was dropped, or failed
         }
         if work.panics {
             self.panicked += 1;
             return Visitor::Ended;
         }
-        // Somebody alone may have had the row since.
+        // A single visitor may have had the row since.
         row.clone_from(&self.row);
         work.run(&mut row);
         if lead.serve(&mut row, |row: &Vec<usize>| row.len() % 17 != 0).is_err() {

@@ -69,7 +69,7 @@ pub struct Given {
     pub dep_lsn: Lsn,
 }
 
-/// Where a sequence stands, for whoever looks.
+/// Where a sequence stands, for a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The last value given out; if not `called`, the next one.

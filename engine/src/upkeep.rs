@@ -11,7 +11,7 @@ use clearway_storage::rest::Pauses;
 use crate::db::Db;
 use crate::error::EngineError;
 
-/// How often old versions are looked through when nobody commits, and how long a commit that nobody waits for stays unflushed at most.
+/// How often old versions are looked through when nothing commits, and how long a commit that no session waits for stays unflushed at most.
 const UPKEEP_PAUSE: Duration = Duration::from_millis(100);
 /// How often the safety net of the deadlock search looks.
 const SCAN_PAUSE: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ pub(crate) async fn run_deadlock_scan(db: std::sync::Weak<Db>) {
 }
 
 impl Db {
-    /// Whether nobody works on the database and nothing is left to do: no snapshot, no transaction, no wait, no log that is not durable. Asks
+    /// Whether no session works on the database and nothing is left to do: no snapshot, no transaction, no wait, no log that is not durable. Asks
     /// for the flush of such log.
     fn is_quiet(&self) -> bool {
         let all = self.transactions();

@@ -30,7 +30,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Every file below a directory with its content, `LOCK` apart: whoever looks may write its number there.
+/// Every file below a directory with its content, `LOCK` apart: a process that looks may write its number there.
 fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(dir).expect("a directory") {
@@ -152,7 +152,7 @@ fn looking_for_a_database_that_must_exist_makes_nothing() {
     assert!(content(&scratch.0).is_empty() && !scratch.at("LOCK").exists());
 }
 
-/// A file that a creation can't have written makes the directory somebody else's.
+/// A file that a creation can't have written makes the directory one of another program.
 #[test]
 fn a_control_block_that_says_more_than_a_new_one_is_nobodys_leftover() {
     let vfs = clearway_base::vfs::MemVfs::new();

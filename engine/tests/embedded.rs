@@ -209,7 +209,7 @@ fn a_panic_in_a_closure_leaves_nothing() {
 
 #[test]
 fn a_repeatable_read_closure_is_not_starved_by_others() {
-    // EMB-4: eight threads read a row and then put it, in snapshots; who was beaten twice is served next.
+    // EMB-4: eight threads read a row and then put it, in snapshots; the thread that was beaten twice is served next.
     const THREADS: i64 = 8;
     const EACH: i64 = 60;
     let db = Database::in_memory().expect("open");

@@ -135,7 +135,7 @@ impl Default for Config {
 /// What a statement may have at least, unless it is configured.
 const STATEMENT_BYTES_MIN: u64 = 16 << 20;
 
-/// A setting of the server, for whoever has to know: `docs/configuration.md` is made from these.
+/// A setting of the server, for the page `docs/configuration.md`, which is made from these.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     /// The name in a file and after `-c`.

@@ -28,7 +28,7 @@ impl Database {
     }
 
     /// Reads the catalog from its pages. No role and no database is needed for it: whichever of them were dropped or may not log in, the
-    /// server starts, and whoever is left can put it right.
+    /// server starts, and a superuser can put it right.
     ///
     /// # Errors
     /// From the engine.

@@ -83,7 +83,7 @@ impl Door {
             Ok(Some(rules)) => door.rules = Arc::new(rules),
             Ok(None) => {}
             Err(error) => {
-                // Nobody gets in by rules that nobody has written.
+                // No client gets in by rules that were never written.
                 door.rules = before.map_or_else(Arc::default, |before| Arc::clone(&before.rules));
                 errors.push(error);
             }

@@ -35,7 +35,7 @@ pub struct Bound {
 pub const SOCKET: &str = "clearway.sock";
 
 /// Binds the socket in a directory that this process has open, and removes first what an earlier process left of it: a socket at which
-/// nobody answers.
+/// no process answers.
 ///
 /// # Errors
 /// The system's; a path of more than some hundred bytes, which no socket can have.

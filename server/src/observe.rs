@@ -151,7 +151,7 @@ impl Progress {
             let seconds = (waits::now_ns() - began_ns) as f64 / 1e9;
             let line = progress_line(&opening.shown(), seconds);
             if log.config().directory.is_some() {
-                // Whoever waits at the terminal; it may be closed.
+                // The reader of the terminal; it may be closed.
                 let _ = writeln!(io::stderr(), "{line}");
             }
             log.say(Severity::Log, line);

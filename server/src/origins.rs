@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use clearway_base::sync::Mutex;
 
-/// Where connections come from. Whoever has one IPv6 address has all that share its first 64 bits: they count as one.
+/// Where connections come from. A host with one IPv6 address has all that share its first 64 bits: they count as one.
 pub fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

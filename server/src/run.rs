@@ -326,7 +326,7 @@ fn tell_manager(state: &str, log: &Log) {
     }
 }
 
-/// Removes the socket that a server left which died: one at which nobody answers. What holds bytes is no socket and stays, and so does a
+/// Removes the socket that a server left which died: one at which no process answers. What holds bytes is no socket and stays, and so does a
 /// socket that is in use; binding then fails and names it.
 async fn remove_stale_socket(config: &Config, files: &Arc<dyn Vfs>) {
     let (Some(directory), Some(first)) = (&config.listen.unix_directory, config.listen.addresses.first()) else {

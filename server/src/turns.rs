@@ -15,13 +15,13 @@
 //! ```
 //! Looked at once in [`WINDOW_PERIODS`] periods, by a writer. A row is contended that another session changes or locks next than the
 //! one before. (Waits for rows do not tell: a change alone is over before the next one comes, the more so the longer writers are in
-//! line for a processor.) Quiet: nobody is held. Probing: readers are held in two periods of a window
+//! line for a processor.) Quiet: no reader is held. Probing: readers are held in two periods of a window
 //! only, which tells whether that helps the writers; where readers do not disturb them (clients have processors of their own, the
 //! disk is what everybody waits for), readers go on freely.
 //!
 //! # Invariants
 //! - TURN-1: a reader is held for at most [`ALONE_NS`] at a time, and not again before it has run: readers keep three tenths of the time.
-//! - TURN-2: nobody is held in a transaction block, nor a session that has written lately; nobody is held when nobody writes.
+//! - TURN-2: no session is held in a transaction block, nor one that has written lately; none is held when no session writes.
 //! - TURN-3: while it holds, writers have seven tenths of the time for themselves; what they did in it alone is what they keep at least.
 //!
 //! # Not here

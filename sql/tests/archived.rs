@@ -70,7 +70,7 @@ fn archive(db: &Db) -> &Archive {
     db.transactions().store().archive()
 }
 
-/// An archive that takes what is durable, some time after somebody has asked for it.
+/// An archive that takes what is durable, some time after a session has asked for it.
 async fn send(db: Arc<Db>) {
     loop {
         let reached = archive(&db).reached();

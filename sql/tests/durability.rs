@@ -1,4 +1,4 @@
-//! Who sees a commit that was acknowledged before it was durable (`synchronous_commit = off`).
+//! Which sessions see a commit that was acknowledged before it was durable (`synchronous_commit = off`).
 
 mod sim;
 
@@ -31,7 +31,7 @@ fn policies(seed: u64) {
                     let story = format!("{seen} of {written}: written under {policy}, read under {reads}");
                     match (policy, reads) {
                         ("off", "local" | "on") => {
-                            // Nobody asks for a flush but the upkeep, every tenth of a second or a little later.
+                            // Only the upkeep asks for a flush, every tenth of a second or a little later.
                             sleep(Duration::from_millis(300)).await;
                             let seen = reader.value("SELECT count(*) FROM t").await;
                             assert_eq!(seen, written.to_string(), "a flush later: {story}");

@@ -1,4 +1,4 @@
-//! A key is not a row: what statements that waited go on with, and for whom inserts wait; in virtual time.
+//! A key is not a row: what statements that waited go on with, and for which transactions inserts wait; in virtual time.
 
 #[path = "sim/mod.rs"]
 mod sim;
@@ -74,7 +74,7 @@ fn a_row_that_was_deleted_is_gone_although_another_one_has_its_key() {
         let (b, ended, mut a) = beside(b, "UPDATE t SET v = 100 WHERE id = 1", a, "COMMIT").await;
         ended.expect("no row");
         assert_eq!(viewer.value("SELECT v FROM t WHERE id = 1").await, "7");
-        // Nor is the new row's key locked by who waited for the old one.
+        // Nor is the new row's key locked by the transaction that waited for the old one.
         let mut b = b;
         b.value("BEGIN").await;
         a.value("BEGIN; DELETE FROM t WHERE id = 1").await;

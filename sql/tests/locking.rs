@@ -334,7 +334,7 @@ fn what_ends_a_wait_names_the_blocker_and_the_statement_that_took_the_lock() {
         assert_eq!((late.code(), first.as_str()), ("55P03", row.as_str()));
         assert!(second.ends_with("stands ahead in the queue for a row of \"t\"."), "{second}");
         waiter.value("SET lock_timeout = 0").await;
-        // OBS-1: nobody reads a stranger's statement.
+        // OBS-1: no role reads another role's statement.
         waiter.value("CREATE ROLE guest LOGIN; GRANT SELECT, UPDATE ON t TO guest; SET ROLE guest").await;
         let refused = waiter.run("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT").await.expect_err("locked");
         assert_eq!(detail(&refused), format!("Process {holder_pid} holds For No Key Update on a row of \"t\"."));
@@ -366,7 +366,7 @@ fn pg_locks_shows_what_postgresql_shows_of_indexes_ids_and_the_session_itself() 
         first.value("COMMIT; BEGIN; REINDEX TABLE t").await;
         assert_eq!(viewer.value(&id).await, "1", "of REINDEX");
         first.value("COMMIT; BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE").await;
-        // Two sharers do not conflict: each has the tuple and waits for the holder; who wants more waits for the tuple.
+        // Two sharers do not conflict: each has the tuple and waits for the holder; a session that wants more waits for the tuple.
         let pids = [second.backend.pid, third.backend.pid, viewer.backend.pid, first.backend.pid];
         let second = start(second, "SELECT * FROM t WHERE id = 1 FOR SHARE");
         ms(40).await;

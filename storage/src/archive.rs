@@ -44,7 +44,7 @@ pub struct Archive {
     row: Mutex<ArchiveRow>,
     holder: Mutex<Option<Holder>>,
     reached: LsnWaiters,
-    /// The highest position for which somebody waits.
+    /// The highest position that a waiter waits for.
     wanted: AtomicU64,
     sync: AtomicBool,
     bell: Bell,
@@ -80,7 +80,7 @@ impl Archive {
         Lsn(self.reached.published())
     }
 
-    /// The highest position for which somebody waits.
+    /// The highest position that a waiter waits for.
     pub fn wanted(&self) -> Lsn {
         Lsn(self.wanted.load(Ordering::SeqCst))
     }
@@ -103,7 +103,7 @@ impl Archive {
         let _ = self.reached.wait(lsn.0).await;
     }
 
-    /// Waits until somebody waits for more than `sent`.
+    /// Waits until a waiter wants more than `sent`.
     pub async fn asked_beyond(&self, sent: Lsn) {
         self.bell.wait_until(|| self.wanted() > sent).await;
     }

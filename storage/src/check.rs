@@ -1,4 +1,4 @@
-//! Looking over a database that nobody has open, without changing it.
+//! Looking over a database that no process has open, without changing it.
 //!
 //! # Life of a check
 //! ```text
@@ -73,7 +73,7 @@ impl Checked {
     }
 }
 
-/// Nobody is above: every tag that is left is settled, but those of losers before they are undone.
+/// No transaction layer is above: every tag that is left is settled, but those of losers before they are undone.
 #[derive(Default)]
 struct AtRest {
     losers: OnceLock<BTreeSet<Tag>>,

@@ -48,7 +48,7 @@ impl Store {
         // It needs the page cleaner, which may rest.
         self.rest().end();
         let _turn = self.checkpoints().turn().take().await;
-        // Whoever closes takes the last one: one that waited for its turn meanwhile would say that the log goes on.
+        // The closing thread takes the last checkpoint: one that waited for its turn meanwhile would say that the log goes on.
         if !clean && self.ended() {
             return self.wal().poisoned().map_or(Ok(()), Err);
         }
@@ -130,10 +130,10 @@ impl Store {
         Ok(())
     }
 
-    /// Who is active, and what is to be freed.
+    /// The active transactions, and what is to be freed.
     async fn state_to_save(&self, old_begin: Lsn) -> Result<Saved, StorageError> {
         let active = self.versions().read_for_checkpoint(old_begin).await?;
-        // PND-1: after the question who is active.
+        // PND-1: after the active transactions were read.
         let (pending, chains) = self.pending.saved();
         let mut saved = Saved { active, pending, chains };
         if mutation::active(Mutation::NoSavedUndo) {

@@ -7,7 +7,7 @@ use clearway_base::sync::Mutex;
 use clearway_base::waits::{now_ns, wall_us};
 use std::collections::BTreeMap;
 
-/// A lease that nobody has used for so long ends at the next checkpoint: a taker whose connection broke may come back until then.
+/// A lease that was not used for so long ends at the next checkpoint: a taker whose connection broke may come back until then.
 const LEASE_NS: u64 = 300 * 1_000_000_000;
 
 /// The leases of one open database.
@@ -66,7 +66,7 @@ impl Leases {
         self.state.lock().all.remove(&number);
     }
 
-    /// Ends the leases that nobody uses any more.
+    /// Ends the leases that are no longer used.
     pub(crate) fn expire(&self) {
         let now = now_ns();
         self.state.lock().all.retain(|_, lease| now.saturating_sub(lease.used_ns) < LEASE_NS);

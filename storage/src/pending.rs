@@ -143,7 +143,7 @@ impl Store {
         self.pending.lists.lock().held.iter().map(|held| held.tree).collect()
     }
 
-    /// Nobody uses these held trees any more: they are freed once every snapshot is above `last`.
+    /// These held trees are no longer used: they are freed once every snapshot is above `last`.
     pub fn release_held(&self, trees: &[TreeId], last: Lsn) {
         let mut lists = self.pending.lists.lock();
         let (released, held) = std::mem::take(&mut lists.held).into_iter().partition(|held| trees.contains(&held.tree));
@@ -190,7 +190,7 @@ impl Store {
         self.dropping.take().await
     }
 
-    /// Frees one chain or one tree that nobody can see any more; false if there is none.
+    /// Frees one chain or one tree that no snapshot can see any more; false if there is none.
     ///
     /// # Errors
     /// A failed read, no space for the records, poisoned. What was begun is gone on with at the next call.

@@ -1,4 +1,4 @@
-//! Rest: the background loops of a database that nobody uses stop waking up.
+//! Rest: the background loops of a database that is not in use stop waking up.
 //!
 //! # Life of a rest
 //! The upkeep finds that nothing has happened for a while -> [`Rest::begin`] -> it looks once more -> each loop waits at its next pause, for a
@@ -7,7 +7,7 @@
 //! # Invariants
 //! - RST-1: while the loops rest, no statement has a snapshot. A statement publishes its snapshot, fences, and then looks at `resting`; the
 //!   upkeep sets `resting` and then looks for snapshots, and ends the rest if it finds one. One of the two sees the other.
-//! - RST-2: a loop that rests holds no database: `ended` must not be the only way to it. Who drops or closes the database ends the rest.
+//! - RST-2: a loop that rests holds no database: `ended` must not be the only way to it. The thread that drops or closes the database ends the rest.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -18,7 +18,7 @@ pub struct Credit<'a> {
     bank: &'a dyn CreditBank,
 }
 
-/// Who takes credit back.
+/// The taker of credit that is given back.
 pub trait CreditBank: Send + Sync {
     /// Takes back `bytes` that were not used.
     fn give_back(&self, bytes: usize);
@@ -53,7 +53,7 @@ impl Drop for Credit<'_> {
     }
 }
 
-/// Who asks for credit.
+/// The use of the credit that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A change, and whatever can wait: leaves what is set aside alone.
@@ -119,7 +119,7 @@ pub trait PageSpace: Send + Sync {
     }
     /// Prepares the freeing of `pages` in the mini-transaction that unlinks them; before latches.
     fn reserve_free(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>>;
-    /// Whether a page is allocated: if not, what it was belongs to nobody, and it need not be readable.
+    /// Whether a page is allocated: if not, its old content belongs to no tree, and it need not be readable.
     fn in_use(&self, _page: PageId) -> bool {
         true
     }
@@ -205,7 +205,7 @@ pub trait Versions: Send + Sync {
     fn for_checkpoint(&self, _previous: Lsn) -> ActiveTxns {
         ActiveTxns::default()
     }
-    /// The same for a layer that keeps undo in files: who is active is decided at one moment, the rest may read.
+    /// The same for a layer that keeps undo in files: the active transactions are taken at one moment, the rest may read.
     fn read_for_checkpoint(&self, previous: Lsn) -> BoxFuture<'_, Result<ActiveTxns, StorageError>> {
         let active = self.for_checkpoint(previous);
         Box::pin(async { Ok(active) })

@@ -58,9 +58,9 @@ pub struct Store {
     pub(crate) tidy_bell: Bell,
     pub(crate) dropping: crate::sync::Turn,
     closing: AtomicBool,
-    /// Somebody closes: a checkpoint that is under way hurries.
+    /// The database is closing: a checkpoint that is under way hurries.
     hurry: AtomicBool,
-    /// How often somebody said that there may be something to drop.
+    /// How often a caller said that there may be something to drop.
     pub(crate) drop_rings: AtomicU64,
     lock: Mutex<Option<DirLock>>,
     leases: Leases,
@@ -149,7 +149,7 @@ impl Store {
         &self.temp_files
     }
 
-    /// The rest of the background loops while nobody uses the database.
+    /// The rest of the background loops while the database is not in use.
     pub fn rest(&self) -> &Arc<Rest> {
         &self.rest
     }
@@ -163,7 +163,7 @@ impl Store {
         &self.archive
     }
 
-    /// Who is taking a copy.
+    /// The takers of copies.
     pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
@@ -258,7 +258,7 @@ impl Store {
             }
             match self.take_checkpoint(false, true).await {
                 Ok(()) => {}
-                // Whoever waits for this checkpoint to free log learns of the full disk; the rest goes on.
+                // A writer that waits for this checkpoint to free log learns of the full disk; the rest goes on.
                 Err(StorageError::NoSpace(_)) => {
                     self.wal.refuse_waiting();
                     let ended = self.wal.milestone_bell().wait_until(|| self.ended());
@@ -293,7 +293,7 @@ impl Store {
         // The first checkpoint's file becomes needless with the second, which nothing runs beside.
         self.hurry.store(true, Ordering::SeqCst);
         let first = self.take_checkpoint(false, false).await;
-        // Who frees or packs pages ends his step first: it may need a frame, which only the cleaner can give while all are dirty (STO-2).
+        // The thread that frees or packs pages ends its step first: it may need a frame, which only the cleaner can give while all are dirty (STO-2).
         let _turn = self.dropping.take().await;
         self.closing.store(true, Ordering::SeqCst);
         self.rest.end();

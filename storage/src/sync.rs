@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 /// Wakes the one task that waits for a condition to become true.
 ///
-/// The waiter announces itself, then looks at the condition once more; who makes the condition true rings afterwards.
+/// The waiter announces itself, then looks at the condition once more; the thread that makes the condition true rings afterwards.
 /// One of the two sees the other.
 pub struct Bell {
     asleep: AtomicBool,

@@ -28,7 +28,7 @@ pub struct Kept {
     pub undo: Option<UndoEntry>,
 }
 
-/// A log in memory; what is appended is durable as soon as somebody asks.
+/// A log in memory; what is appended is durable as soon as a caller asks.
 pub struct MemLog {
     pub records: Mutex<Vec<Kept>>,
     end: AtomicU64,

@@ -74,7 +74,7 @@ impl Store {
                 return;
             }
             let from = memory.next.remove(&tree).unwrap_or_default();
-            // What is wrong with a tree is told to whoever uses it, what is wrong with the log to everybody.
+            // What is wrong with a tree is told to the statements that use it, what is wrong with the log to all.
             if let Ok(Some(next)) = self.tidy_tree(tree, &mut budget, from).await {
                 memory.next.insert(tree, next);
             }

@@ -122,7 +122,7 @@ fn main() {
     let mut args = std::env::args().skip(1).filter_map(|arg| arg.parse().ok());
     let (rounds, waiters) = (args.next().unwrap_or(2_000), args.next().unwrap_or(1_000));
     let cases: Vec<Case> = CASES.iter().map(|_| Case::new(waiters)).collect();
-    // The second of the ring holds its row throughout, so that those who wait for it keep their places.
+    // The second of the ring holds its row throughout, so that its waiters keep their places.
     cases.iter().for_each(|case| granted(ask(&case.locks, &case.ring[1], B)));
     let waits: Vec<_> = cases.iter().enumerate().map(|(n, case)| case.fill(n)).collect();
     let mut took = vec![Vec::with_capacity(rounds); cases.len()];

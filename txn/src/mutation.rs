@@ -33,7 +33,7 @@ pub enum Mutation {
     RowOverDeleted = 11,
     /// A foreign key's check or action does not lock the table that it reads or changes.
     KeysLockNoTable = 12,
-    /// An insert of a key waits for whoever has only locked the row at the key.
+    /// An insert of a key waits for a transaction that has only locked the row at the key.
     InsertWaitsForLocker = 13,
     /// A waiter does not follow a row that has got another key.
     VersionNotFollowed = 14,

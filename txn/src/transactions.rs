@@ -141,7 +141,7 @@ impl Transactions {
     }
 
     /// Freed pages wait until every snapshot is above the record that freed them (SPC-4), and snapshots are as old as the last commit. If
-    /// nobody commits, because there is no page for what is to be committed, snapshots must get above that record all the same.
+    /// no transaction commits, because there is no page for what is to be committed, snapshots must get above that record all the same.
     fn pass_freed_pages(&self) {
         if self.store.space().withheld_since().is_none_or(|freed| freed <= self.visible_lsn()) {
             return;
@@ -150,7 +150,7 @@ impl Transactions {
         let end = {
             let _section = self.book.section().lock();
             let _bare = Bare::begin("the commit section, for freed pages"); // COM-2
-            // COM-1: no commit is between its record and its status now, so whoever committed below the end of the log is visible.
+            // COM-1: no commit is between its record and its status now, so every commit below the end of the log is visible.
             let end = wal.end_lsn();
             self.book.publish(end);
             end

@@ -12,7 +12,8 @@ use std::process::Command;
 const SOURCES: &str = "cli/debian";
 /// Where it is put together, below the build directory.
 const STAGE: &str = "target/deb";
-const MAINTAINER: &str = "The authors of Clearway <clearway@localhost>";
+/// The maintainer where `DEBFULLNAME` and `DEBEMAIL` name none, as for Debian's own tools.
+const MAINTAINER: [&str; 2] = ["The authors of Clearway", "clearway@localhost"];
 const DESCRIPTION: &str = "transactional SQL database that PostgreSQL's clients can talk to
  Clearway serves a directory with tables in PostgreSQL's protocol and language,
  and shows every wait: who waits for whom, and what took the lock. The package
@@ -44,7 +45,7 @@ pub fn build(root: &Path, mut arguments: impl Iterator<Item = String>) -> Result
     let version = version.trim().strip_prefix("clearway ").ok_or("the binary tells no version")?.to_owned();
     package.program()?;
     package.settings()?;
-    package.documents()?;
+    package.documents(&version)?;
     package.control(&version)?;
     package.same_times()?;
     let architecture = run(Command::new("dpkg").arg("--print-architecture"))?;
@@ -106,6 +107,13 @@ impl Package<'_> {
         self.write(path, mode, &bytes)
     }
 
+    /// Name and address of the package's builder.
+    fn maintainer() -> String {
+        let [name, address] =
+            ["DEBFULLNAME", "DEBEMAIL"].map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
+        format!("{} <{}>", name.as_deref().unwrap_or(MAINTAINER[0]), address.as_deref().unwrap_or(MAINTAINER[1]))
+    }
+
     /// A file that Debian wants packed.
     fn packed(&self, path: &str, text: &[u8]) -> Result<(), String> {
         self.write(path, 0o644, text)?;
@@ -115,7 +123,9 @@ impl Package<'_> {
     fn program(&self) -> Result<(), String> {
         let path = self.stage.join("usr/bin/clearway");
         self.write("usr/bin/clearway", 0o755, b"")?;
-        run(Command::new("strip").args(["--strip-unneeded", "-o"]).args([&path, &self.binary]))?;
+        run(Command::new("strip")
+            .args(["--strip-unneeded", "--remove-section=.comment", "-o"])
+            .args([&path, &self.binary]))?;
         run(Command::new("chmod").arg("0755").arg(&path))?;
         self.copy(&format!("{SOURCES}/clearway.service"), "lib/systemd/system/clearway.service", 0o644)
     }
@@ -127,7 +137,7 @@ impl Package<'_> {
         self.write("DEBIAN/conffiles", 0o644, b"/etc/clearway/access\n/etc/clearway/clearway.conf\n")
     }
 
-    fn documents(&self) -> Result<(), String> {
+    fn documents(&self, version: &str) -> Result<(), String> {
         self.packed("usr/share/man/man1/clearway.1", self.output(&["man"])?.as_bytes())?;
         for (shell, path) in [
             ("bash", "usr/share/bash-completion/completions/clearway"),
@@ -137,9 +147,18 @@ impl Package<'_> {
             self.write(path, 0o644, self.output(&["completions", shell])?.as_bytes())?;
         }
         self.copy(&format!("{SOURCES}/copyright"), "usr/share/doc/clearway/copyright", 0o644)?;
-        let changes = self.root.join("CHANGELOG.md");
-        let changes = fs::read(&changes).map_err(|error| format!("{}: {error}", changes.display()))?;
-        self.packed("usr/share/doc/clearway/changelog", &changes)
+        self.copy(&format!("{SOURCES}/lintian-overrides"), "usr/share/lintian/overrides/clearway", 0o644)?;
+        let news = self.root.join("CHANGELOG.md");
+        let news = fs::read(&news).map_err(|error| format!("{}: {error}", news.display()))?;
+        self.packed("usr/share/doc/clearway/NEWS", &news)?;
+        // Debian's own form names the package's versions; what each brings is in NEWS.
+        let date = run(Command::new("date").args(["-u", "-R", "-d", &format!("@{}", epoch(self.root)?)]))?;
+        let entry = format!(
+            "clearway ({version}) unstable; urgency=medium\n\n  * Version {version}: NEWS.gz says what it brings.\n\n -- {}  {}\n",
+            Package::maintainer(),
+            date.trim()
+        );
+        self.packed("usr/share/doc/clearway/changelog", entry.as_bytes())
     }
 
     fn control(&self, version: &str) -> Result<(), String> {
@@ -157,10 +176,11 @@ impl Package<'_> {
         self.write("DEBIAN/md5sums", 0o644, sums.as_bytes())?;
         let architecture = run(Command::new("dpkg").arg("--print-architecture"))?;
         let control = format!(
-            "Package: clearway\nVersion: {version}\nArchitecture: {}\nMaintainer: {MAINTAINER}\nInstalled-Size: {size}\n\
+            "Package: clearway\nVersion: {version}\nArchitecture: {}\nMaintainer: {}\nInstalled-Size: {size}\n\
              Depends: adduser, init-system-helpers (>= 1.54), libgcc-s1, {libc}\nSection: database\nPriority: optional\n\
              Description: {DESCRIPTION}\n",
-            architecture.trim()
+            architecture.trim(),
+            Package::maintainer(),
         );
         self.write("DEBIAN/control", 0o644, control.as_bytes())
     }

@@ -39,14 +39,17 @@ pub fn words(tree: &Tree) -> Vec<Problem> {
         for (number, line) in
             text.lines().enumerate().filter(|(_, line)| !is_rust || line.trim_start().starts_with("//!"))
         {
-            // `HIS-1` is no word.
-            let found = |word: &str| has_words(line, word) || has_words(line, &capitalised(word));
-            for (word, instead) in REFUSED.iter().filter(|(word, _)| found(word)) {
+            for (word, instead) in REFUSED.iter().filter(|(word, _)| says(line, word)) {
                 problems.push(Problem::new(format!("{path}:{}", number + 1), format!("\"{word}\": {instead}")));
             }
         }
     }
     problems
+}
+
+/// Whether a line has these words, also at the beginning of a sentence. `HIS-1` is no word.
+pub fn says(line: &str, words: &str) -> bool {
+    has_words(line, words) || has_words(line, &capitalised(words))
 }
 
 fn capitalised(word: &str) -> String {

@@ -9,6 +9,7 @@
 //!   circles   no circle of imports between folders
 //!   size      length of files and functions, number of crates        ─┐
 //!   names     wait events never used, invariants never cited         ─┴─ ratchet: may only shrink
+//!   comments  plain words in comments                             ─── ratchet, too
 //!   commands  cargo, and how many tests it ran
 //!   deb       the Debian package
 //!   documents plain words in headers, tests that the decisions name, the catalog's fields
@@ -22,6 +23,7 @@
 
 mod circles;
 mod commands;
+mod comments;
 mod deb;
 mod documents;
 mod examples;
@@ -58,7 +60,7 @@ impl Problem {
 /// A check that needs no compiler.
 type StaticCheck = fn(&Tree) -> Vec<Problem>;
 
-const STATIC_CHECKS: [(&str, StaticCheck); 11] = [
+const STATIC_CHECKS: [(&str, StaticCheck); 12] = [
     ("layers: dependencies run downward", layers::dependencies),
     ("circles: no imports both ways between folders", circles::check),
     ("layers: files, sockets, clocks, threads", layers::places),
@@ -67,6 +69,7 @@ const STATIC_CHECKS: [(&str, StaticCheck); 11] = [
     ("wait events defined and used", names::wait_events),
     ("invariants defined and cited", names::invariants),
     ("plain words in headers and the design", documents::words),
+    ("plain words in comments", comments::check),
     ("decisions name tests that exist", documents::decisions),
     ("every field of the catalog is described", documents::catalog),
     ("every public item of the library has an example", examples::check),

@@ -5,7 +5,7 @@
 //! raise one is to edit the file, in a commit that says why.
 
 use crate::tree::Tree;
-use crate::{Problem, names, size};
+use crate::{Problem, comments, names, size};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -68,6 +68,7 @@ pub fn lower(root: &Path) -> Result<usize, String> {
     let old = Ratchet::of(&tree);
     let mut measured = size::measure(&tree);
     measured.extend(names::measure(&tree));
+    measured.extend(comments::measure(&tree));
     let (mut text, mut changed) = (HEADER.to_owned(), 0);
     for (section, entries) in &measured {
         text.push_str(&format!("\n[{section}]\n"));

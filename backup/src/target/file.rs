@@ -68,7 +68,7 @@ impl Sink for FileSink {
 
     fn abandon(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            // What stays is named so that nobody takes it for a backup.
+            // What stays is named so that it is not taken for a backup.
             let _ = self.vfs.remove(&self.partial).await;
         })
     }

@@ -46,7 +46,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// How often a request is repeated before it counts as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// For three minutes: nobody else tries again.
+    /// For three minutes: no other request tries again.
     Long,
     /// Once: the caller tries again, and says so.
     Short,
@@ -186,7 +186,7 @@ where
     request().await
 }
 
-/// A task that ends when nobody waits for it.
+/// A task that ends when no task waits for it.
 struct Given<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for Given<T> {

@@ -78,7 +78,7 @@ struct Stretch {
     steps: Cell<u32>,
     /// Futures of `within` that are being polled, one in the other.
     depth: Cell<u32>,
-    /// When the slice began; 0: nobody has looked at the clock in this poll.
+    /// When the slice began; 0: the clock was not read in this poll.
     began_ns: Cell<u64>,
     has_turn: Cell<bool>,
     /// Processor time at the last breath, in debug builds.

@@ -40,7 +40,7 @@ impl Turns {
         Enter { turns: self, ticket: 0 }
     }
 
-    /// Whether somebody stands in line.
+    /// Whether a task waits in the queue.
     pub fn is_wanted(&self) -> bool {
         !self.line.lock().waiting.is_empty()
     }

@@ -136,7 +136,7 @@ impl std::error::Error for Excess {}
 /// One session's account. Its counters are written by the thread that polls the session alone, and read by all.
 #[derive(Debug)]
 pub struct Account {
-    /// The session; 0: nobody has the account.
+    /// The session; 0: no session has the account.
     pid: AtomicI64,
     /// What the session has.
     bytes: AtomicI64,

@@ -221,7 +221,7 @@ impl Drop for Turn {
                 settle(here);
                 here.balance.set(self.balance);
             } else {
-                // Nobody's balance need not be entered at each change: it stays with the thread's own.
+                // The balance of no account need not be entered at each change: it stays with the thread's own.
                 let rest = here.balance.get();
                 if self.account.is_some() {
                     account::enter_server(rest as i64);

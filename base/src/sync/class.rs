@@ -73,7 +73,7 @@ impl Class {
         }
     }
 
-    /// Allows a thread to wait for one of this class while it holds another of it. Whoever does so has an order of its
+    /// Allows a thread to wait for one of this class while it holds another of it. Code that does so has an order of its
     /// own within the class (left to right, top to bottom) and must keep to it: nothing checks that.
     pub const fn coupled(mut self) -> Self {
         self.place.coupled = true;

@@ -10,7 +10,7 @@
 //! | 0 | 0 | 0 | free |
 //! | 0 | n | 0 | held shared by n |
 //! | 1 | 0 | 0 | held exclusively |
-//! | 0 | n | 1 | held shared, threads in line; newcomers who want it shared go behind them |
+//! | 0 | n | 1 | held shared, threads in line; newcomers that want it shared go behind them |
 //! | 1 | 0 | 1 | held exclusively, threads in line |
 //! | 0 | 0 | 1 | free, and the head of the line is being woken |
 //!
@@ -115,7 +115,7 @@ impl Latch {
         self.holds_exclusive()
     }
 
-    /// Takes the latch exclusively if nobody holds it.
+    /// Takes the latch exclusively if no thread holds it.
     #[inline]
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<Exclusive<'_>> {
@@ -135,7 +135,7 @@ impl Latch {
         Shared { latch: self, not_send: PhantomData }
     }
 
-    /// Takes the latch shared if nobody holds it exclusively or stands in line for it.
+    /// Takes the latch shared if no thread holds it exclusively or waits for it.
     #[inline]
     pub fn try_shared(&self) -> Option<Shared<'_>> {
         self.take_shared(false)?;
@@ -143,7 +143,7 @@ impl Latch {
         Some(Shared { latch: self, not_send: PhantomData })
     }
 
-    /// The version to read under, optimistically: read, then `validate` before using what was read. None while somebody
+    /// The version to read under, optimistically: read, then `validate` before using what was read. None while a thread
     /// holds the latch exclusively.
     #[inline]
     pub fn optimistic(&self) -> Option<Version> {
@@ -158,7 +158,7 @@ impl Latch {
         self.word.load(Relaxed) & (VERSION_MASK | EXCLUSIVE) == version.0
     }
 
-    /// Takes the latch exclusively if nobody holds it and nothing was changed since `version` was read.
+    /// Takes the latch exclusively if no thread holds it and nothing was changed since `version` was read.
     #[inline]
     #[track_caller]
     pub fn upgrade(&self, version: Version) -> Option<Exclusive<'_>> {
@@ -229,7 +229,7 @@ impl Latch {
         park::contend(self.class, self.event, self.key(), Want::Shared, |woken| self.take_shared(woken), announce);
     }
 
-    /// Takes the latch, or sets PARKED while somebody holds it who will see it when giving back (PARK-1, PARK-2).
+    /// Takes the latch, or sets PARKED while another thread holds it, which sees PARKED when it gives the latch back (PARK-1, PARK-2).
     fn announce(&self, take: impl Fn() -> Option<()>, is_held: impl Fn(u64) -> bool) -> Attempt<()> {
         loop {
             if take().is_some() {
@@ -278,7 +278,7 @@ impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
         held::latch_given_back(self.latch.class.place());
         self.latch.class.gave_back();
-        // EXCLUSIVE is set and nobody but us changes it, the version or the count: no borrow, no carry (LATCH-2).
+        // EXCLUSIVE is set and no other thread changes it, the version or the count: no borrow, no carry (LATCH-2).
         let before = self.latch.word.fetch_add(VERSION_ONE - EXCLUSIVE, GIVE_BACK);
         debug_assert!(before & EXCLUSIVE != 0 && before & SHARED_MASK == 0, "LATCH-1");
         if before & PARKED != 0 {

@@ -37,7 +37,7 @@ impl std::fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// A position that grows, and those who wait for it.
+/// A position that grows, and its waiters.
 #[derive(Debug)]
 pub struct LsnWaiters {
     published: AtomicU64,
@@ -68,7 +68,7 @@ impl LsnWaiters {
         self.line.lock().waiting.len()
     }
 
-    /// Publishes a position and wakes the first of those who waited for it. Positions below the published one change
+    /// Publishes a position and wakes the first of its waiters. Positions below the published one change
     /// nothing (LSN-1).
     pub fn publish(&self, lsn: u64) {
         self.published.fetch_max(lsn, SeqCst);
@@ -155,7 +155,7 @@ impl Future for WaitLsn<'_> {
 }
 
 impl WaitLsn<'_> {
-    /// LSN-3: a waiter that somebody took off the line owes the next ones their wake-up.
+    /// LSN-3: a waiter that another task took off the queue owes the next ones their wake-up.
     fn leave(&mut self) {
         let Some(id) = self.entered.take() else {
             return;

@@ -54,7 +54,7 @@ impl<T> Mutex<T> {
         Self { word: AtomicU32::new(0), class, value: UnsafeCell::new(value) }
     }
 
-    /// The value of a mutex that nobody uses any more.
+    /// The value of a mutex that is no longer shared.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -65,7 +65,7 @@ impl<T: ?Sized> Mutex<T> {
         std::ptr::from_ref(&self.word) as usize
     }
 
-    /// Waits until nobody holds the mutex, and takes it.
+    /// Waits until no thread holds the mutex, and takes it.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -76,7 +76,7 @@ impl<T: ?Sized> Mutex<T> {
         self.holds()
     }
 
-    /// Takes the mutex if nobody holds it.
+    /// Takes the mutex if no thread holds it.
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -84,7 +84,7 @@ impl<T: ?Sized> Mutex<T> {
         Some(self.holds())
     }
 
-    /// The value, without locking: the borrow shows that nobody else has it.
+    /// The value, without locking: the borrow shows that no other thread has it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -195,7 +195,7 @@ impl Default for Condvar {
 }
 
 impl Condvar {
-    /// A condition that nobody waits for.
+    /// A condition that no thread waits for.
     pub const fn new() -> Self {
         Self { address: 0 }
     }
@@ -232,7 +232,7 @@ impl Condvar {
         let in_time = {
             let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
             let deadline_ns = waits::now_ns().saturating_add(timeout_ns);
-            // Whoever took this thread off the line meant to wake it: that is a notification, if a late one.
+            // The thread that took this one off the line meant to wake it: that is a notification, if a late one.
             signal.wait_until(deadline_ns) || !park::leave(self.key(), &signal)
         };
         (mutex.lock(), in_time)

@@ -126,8 +126,8 @@ pub(super) fn contend<R>(
     }
 }
 
-/// Wakes the head of a word's line: all who want it shared up to the first who wants it exclusively, or that one alone.
-/// `clear_parked` runs under the bucket's mutex when nobody is left (PARK-1).
+/// Wakes the head of a word's line: all waiters that want it shared up to the first that wants it exclusively, or that one alone.
+/// `clear_parked` runs under the bucket's mutex when no waiter is left (PARK-1).
 #[cold]
 pub(super) fn wake(key: usize, clear_parked: impl FnOnce()) {
     let mut woken: Vec<Arc<Signal>> = Vec::new();
@@ -156,7 +156,7 @@ pub(super) fn enlist(key: usize) -> Arc<Signal> {
     signal
 }
 
-/// Leaves the line of a condition; false if somebody has taken this thread off it to wake it.
+/// Leaves the line of a condition; false if another thread has taken this thread off it to wake it.
 pub(super) fn leave(key: usize, signal: &Arc<Signal>) -> bool {
     with_line(key, |line| {
         let at = line.iter().position(|parked| Arc::ptr_eq(&parked.signal, signal));

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::mutex::Mutex;
 
-/// A line of tasks. The wait itself is declared by whoever awaits, with `waits::in_wait`.
+/// A queue of tasks. The awaiting task declares the wait itself, with `waits::in_wait`.
 #[derive(Debug)]
 pub struct WaitQueue {
     line: Mutex<Line>,
@@ -120,7 +120,7 @@ impl WaitQueue {
         self.line.lock().waiting
     }
 
-    /// Grants the first in line; false if nobody stands there.
+    /// Grants the first in line; false if the queue is empty.
     pub fn wake_one(&self) -> bool {
         self.wake_n(1) == 1
     }
@@ -130,7 +130,7 @@ impl WaitQueue {
         self.wake(limit, true)
     }
 
-    /// Grants everybody who stands in line now; returns how many there were.
+    /// Grants every task that is in the queue now; returns how many there were.
     pub fn wake_all(&self) -> usize {
         let waiting = self.line.lock().waiting;
         self.wake(waiting, false)

@@ -32,35 +32,35 @@ impl<T> RwLock<T> {
         Self { latch: Latch::new(class).with_event(WaitEvent::RwLock), value: UnsafeCell::new(value) }
     }
 
-    /// The value of a lock that nobody uses any more.
+    /// The value of a lock that is no longer shared.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody changes the value, and reads it.
+    /// Waits until no thread changes the value, and reads it.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> ReadGuard<'_, T> {
         ReadGuard { _hold: self.latch.shared(), value: &self.value }
     }
 
-    /// Waits until nobody has the value, and changes it.
+    /// Waits until no thread has the value, and changes it.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> WriteGuard<'_, T> {
         WriteGuard { _hold: self.latch.exclusive(), value: &self.value }
     }
 
-    /// Changes the value if nobody has it.
+    /// Changes the value if no thread has it.
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         Some(WriteGuard { _hold: self.latch.try_exclusive()?, value: &self.value })
     }
 
-    /// The value, without locking: the borrow shows that nobody else has it.
+    /// The value, without locking: the borrow shows that no other thread has it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }

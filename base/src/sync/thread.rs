@@ -49,7 +49,7 @@ pub fn spawn_thread<T: Send + 'static>(
     Ok(JoinHandle { thread })
 }
 
-/// Stands still until somebody calls `unpark` on it; an `unpark` that came before counts.
+/// Stands still until another thread calls `unpark` on it; an `unpark` that came before counts.
 #[derive(Debug)]
 pub struct Parker {
     signal: Signal,

@@ -80,7 +80,7 @@ fn sync_event(kind: FileKind) -> WaitEvent {
         FileKind::DoubleWrite => WaitEvent::DoubleWriteSync,
         FileKind::Checkpoint => WaitEvent::CheckpointSync,
         FileKind::Control => WaitEvent::ControlFileSync,
-        // Files that need not survive; whoever syncs them nevertheless waits for their writes.
+        // Files that need not survive; a thread that syncs them nevertheless waits for their writes.
         FileKind::Undo | FileKind::Log | FileKind::Other => write_event(kind),
     }
 }

@@ -125,7 +125,7 @@ impl std::error::Error for VfsError {
 /// A lock was not obtained.
 #[derive(Clone, Debug)]
 pub enum LockError {
-    /// Somebody else holds it: the process with this id, if the lock file tells.
+    /// Another process holds it: the process with this id, if the lock file tells.
     Held {
         /// Process id of the holder; 0 if it could not be read.
         pid: u32,

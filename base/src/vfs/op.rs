@@ -42,7 +42,7 @@ struct Begun<T> {
 
 /// How a driver performs an operation.
 pub(super) trait Begin<T: Send + 'static>: Send {
-    /// Performs it on this thread and returns when it has ended (VFS-1: not before somebody asks).
+    /// Performs it on this thread and returns when it has ended (VFS-1: not before it is polled).
     fn perform(self: Box<Self>) -> Result<T, VfsError>;
 
     /// Whether the calling thread is to perform it, even in a poll.
@@ -60,7 +60,7 @@ pub(super) trait Begin<T: Send + 'static>: Send {
 pub(super) struct InFlight<T>(Arc<Cell<T>>);
 
 /// The driver's end. Dropped without a result, it completes the operation with an error, so that
-/// nobody waits for ever for a driver that went away.
+/// no task waits for ever for a driver that went away.
 pub(super) struct Completer<T> {
     cell: Arc<Cell<T>>,
     op: OpKind,
@@ -86,7 +86,7 @@ pub(super) fn in_flight<T>(op: OpKind, path: Arc<PathBuf>) -> (Completer<T>, InF
 }
 
 impl<T> Completer<T> {
-    /// Ends the operation and wakes whoever waits for it.
+    /// Ends the operation and wakes the task that waits for it.
     pub(super) fn complete(mut self, result: Result<T, VfsError>) {
         self.fill(result);
     }

@@ -217,7 +217,7 @@ impl Vfs for Overlay {
 
     fn lock(&self, path: &Path) -> Result<DirLock, LockError> {
         match self.base.lock(path) {
-            // VFS-7: nobody can have it open for writing there.
+            // VFS-7: no process can have it open for writing there.
             Err(LockError::Io(err)) if err.kind() == ErrorKind::ReadOnlyFilesystem => Ok(DirLock::new(())),
             locked => locked,
         }

@@ -209,7 +209,7 @@ fn lock_file(path: &Path) -> Result<DirLock, LockError> {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
             let mut text = String::new();
-            // Whoever holds it may be writing its pid just now.
+            // The process that holds it may be writing its pid just now.
             let read = file.read_to_string(&mut text);
             let pid = read.ok().and_then(|_| text.trim().parse().ok()).unwrap_or(0);
             return Err(LockError::Held { pid });

@@ -309,7 +309,7 @@ impl<F: Future> Future for InBooks<F> {
 }
 
 impl Columns {
-    /// Books the time between two polls; returns when the task was woken. A poll that nobody's wake-up led to (a
+    /// Books the time between two polls; returns when the task was woken. A poll that no wake-up led to (a
     /// neighbour in the same task was woken) ends the wait when it begins.
     fn resume(&mut self, suspended: &Suspended, woke_ns: u64, polled_ns: u64) -> u64 {
         let woke_ns = if woke_ns == 0 { polled_ns } else { woke_ns.clamp(suspended.since_ns, polled_ns) };

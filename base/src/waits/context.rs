@@ -24,7 +24,7 @@ pub(super) struct Context {
     pub ledger: RefCell<Option<Box<Ledger>>>,
     /// The event of the first async wait that returned Pending in this poll.
     pub pending: Cell<Option<WaitEvent>>,
-    /// When the task was woken for this poll; 0 when it was not, or when nobody measures it.
+    /// When the task was woken for this poll; 0 when it was not, or when it is not measured.
     pub woke_ns: Cell<u64>,
     /// All sync waits of this thread so far, each moment once (CTX-1).
     pub waited_ns: Cell<u64>,
@@ -67,7 +67,7 @@ impl Stamp {
         Arc::new(Self { woke_ns: AtomicU64::new(0), session, inner: Mutex::new(Waker::noop().clone()) })
     }
 
-    /// At the start of a poll: whom to wake from now on, and when the task was woken for this poll (0: it was not).
+    /// At the start of a poll: the task to wake from now on, and when the task was woken for this poll (0: it was not).
     pub fn rearm(&self, waker: &Waker) -> u64 {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.will_wake(waker) {

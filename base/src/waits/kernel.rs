@@ -64,7 +64,7 @@ pub(super) fn clock_source() -> Option<String> {
     Some(std::str::from_utf8(text.get(..length)?).ok()?.trim().to_string())
 }
 
-/// Parks nobody: a plain pause of the calling thread, used before the books exist (calibration).
+/// A plain pause of the calling thread, used before the books exist (calibration).
 pub(super) fn pause_ns(ns: u64) {
     std::thread::sleep(std::time::Duration::from_nanos(ns));
 }

@@ -43,7 +43,7 @@ const GAP_NS: u64 = 20_000;
 /// What the thread's clocks said is too old after this time.
 const REFRESH_NS: u64 = 4_000_000;
 
-/// What the clocks of a thread said when they were last read for nobody in particular.
+/// What the clocks of a thread said when they were last read outside a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastRead {
     at_ns: u64,

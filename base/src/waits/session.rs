@@ -46,7 +46,7 @@ pub struct CurrentWait {
     pub since_ns: u64,
     /// What it is for.
     pub object: Object,
-    /// The id of the session that it waits behind; 0 when unknown or nobody.
+    /// The id of the session that it waits behind; 0 when unknown or none.
     pub behind: u64,
 }
 
@@ -71,7 +71,7 @@ impl SessionBlock {
     #[inline]
     fn begin(&self, wait: &CurrentWait) {
         self.end();
-        // Whoever sees a field of this wait must also see that the one before it had ended.
+        // A reader that sees a field of this wait must also see that the one before it had ended.
         fence(Release);
         self.since_ns.store(wait.since_ns, Relaxed);
         self.space.store(wait.object.space, Relaxed);
@@ -211,7 +211,7 @@ impl SessionStats {
         self.block.read()
     }
 
-    /// The same, with the run queue: whoever was woken and has not come to a processor waits for that.
+    /// The same, with the run queue: a task that was woken and does not run yet waits for a processor.
     pub fn current_or_ready(&self) -> Option<CurrentWait> {
         match self.ready_ns.load(Relaxed) {
             0 => self.current(),

@@ -20,7 +20,7 @@ use super::{clock, context, processor, totals};
 ///
 /// # Panics
 /// `begin` panics while the calling thread holds a latch, unless the event is of class LWLock: I/O and waits under a
-/// latch would stall everybody who wants it.
+/// latch would stall every thread that wants it.
 #[must_use = "the wait ends when the guard is dropped"]
 pub struct Wait {
     event: WaitEvent,

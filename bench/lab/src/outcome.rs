@@ -35,7 +35,7 @@ pub struct Outcome {
     pub variants: Vec<String>,
     /// The servers that took part, in order; a server that only speaks the protocol is the last.
     pub servers: Vec<ServerFacts>,
-    /// Who was asked for and did not take part, with the reason.
+    /// The servers that were asked for and did not take part, with the reason.
     pub absent: Vec<String>,
     /// Every run, in the order in which they happened.
     pub runs: Vec<RunFacts>,

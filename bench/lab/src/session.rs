@@ -29,7 +29,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whom to ask for, as given: see [`Kind::parse_list`].
+    /// The servers to take part, as given: see [`Kind::parse_list`].
     pub against: Vec<String>,
     /// Seconds of each run; the warm-up before it is a quarter of that.
     pub seconds: f64,
@@ -158,7 +158,7 @@ async fn session(
     Ok(outcome)
 }
 
-/// Starts and fills every server; who can't take part is named in the outcome.
+/// Starts and fills every server; a server that can't take part is named in the outcome.
 async fn start_all(
     scenario: &dyn Scenario,
     request: &Request,
@@ -361,7 +361,7 @@ async fn verdict(scenario: &dyn Scenario, server: &Server, results: &[GroupResul
             if found.parse() == Ok(told) {
                 break;
             }
-            // Commits that nobody waited for show a flush later.
+            // Commits that no session waited for show a flush later.
             if began.elapsed() > SETTLING {
                 return Err(format!("{told} acknowledged, but {} says {found}", check.sql));
             }

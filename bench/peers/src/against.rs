@@ -112,7 +112,7 @@ pub fn run(dir: &Path, page: Option<&Path>, only: &[usize]) {
                 continue;
             }
             for turn in 0..scenario.engines.len() {
-                // Nobody is always first.
+                // The order changes, so that no engine is always first.
                 let kind = scenario.engines[(turn + round) % scenario.engines.len()];
                 let start = Instant::now();
                 one(dir, scenario, kind, &mut figures[number]);

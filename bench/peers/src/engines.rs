@@ -1,7 +1,7 @@
 //! The engines that are compared, each as its crate's documentation says to use it.
 //!
 //! A key has 8 bytes, a value 92 that do not compress. A writer's call is one transaction; it is durable when it
-//! returns, or nobody syncs. Every read copies the value.
+//! returns, or no engine syncs. Every read copies the value.
 
 use crate::clearway::Clearway;
 use crate::scatter;
@@ -120,7 +120,7 @@ impl Lmdb {
     fn open(dir: &Path, durable: bool) -> Lmdb {
         let mut options = heed::EnvOpenOptions::new();
         options.map_size(16 << 30).max_readers(64);
-        // SAFETY: nobody else opens the directory; nothing is to survive a crash.
+        // SAFETY: no other process opens the directory; nothing is to survive a crash.
         let env = unsafe {
             if !durable {
                 options.flags(heed::EnvFlags::NO_SYNC | heed::EnvFlags::NO_META_SYNC);

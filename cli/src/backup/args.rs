@@ -120,7 +120,7 @@ pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexop
                 (server, None) => From::Server(server),
                 (None, Some(dir)) => From::Data(dir),
             };
-            // Who names a rate gets it; a server at work is spared otherwise.
+            // A rate that is named applies; without one a server at work is spared.
             let share = if rate.is_none() && matches!(from, From::Server(_)) { SHARE_PERCENT } else { 0 };
             let rate = rate.unwrap_or(RATE);
             Command::Take { target: (*target).to_owned(), from, incremental, resume, rate, share }

@@ -44,7 +44,7 @@ pub fn run(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     }
 }
 
-/// Writes rows and says each number when its commit is durable, until somebody kills the process.
+/// Writes rows and says each number when its commit is durable, until the process is killed.
 pub fn load(dir: &Path) -> Result<(), Failure> {
     let opened = Opened::open(dir)?;
     let mut session = Local::open(&opened.db, &opened.backends, "loader")?;

@@ -39,7 +39,7 @@ pub fn chain(opened: &Opened, say: &mut dyn FnMut(&str)) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints a session and, below it, those whom it blocks.
+/// Prints a session and, below it, the sessions that it blocks.
 fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
     let locks = opened.db.transactions().locks();
     let indent = "   ".repeat(depth + 1);
@@ -57,7 +57,7 @@ fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
     let mut waiting: Vec<_> = locks.locks().into_iter().filter(|l| !l.granted).collect();
     waiting.retain(|wait| locks.blockers(wait.pid).contains(&pid));
     if let Some(first) = waiting.first() {
-        // The lock itself stands in the row where nobody else ever wanted it; then the transaction's last change took it.
+        // The lock itself stands in the row where no other transaction ever wanted it; then the transaction's last change took it.
         let taken = rows.iter().filter(|l| l.granted && l.statement.is_some());
         let lock = taken.clone().find(|l| l.tag == first.tag).or_else(|| taken.clone().max_by_key(|l| l.since_ns));
         if let Some((lock, statement)) = lock.and_then(|l| Some((l, l.statement.clone()?))) {
@@ -70,7 +70,7 @@ fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A ring of three, found by whoever closes it.
+/// A ring of three, found by the session that closes it.
 pub fn deadlock(opened: &Opened, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     say("");
     say("2. A deadlock of three");

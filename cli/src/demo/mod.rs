@@ -56,7 +56,7 @@ impl Opened {
 pub enum End {
     /// The server stays up until Ctrl-C.
     Serve,
-    /// It stops: nobody sits there.
+    /// It stops: standard input is no terminal.
     Stop,
 }
 

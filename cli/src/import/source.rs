@@ -81,7 +81,7 @@ impl Source {
     pub fn open(file: &Path, keep_case: bool) -> Result<Source> {
         let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| format!("{}: {error}", of(file)))?;
-        // One snapshot, whoever writes meanwhile.
+        // One snapshot, whatever is written meanwhile.
         connection.execute_batch("BEGIN").map_err(words)?;
         let mut source = Source { connection, tables: Vec::new(), views: Vec::new(), left_out: Vec::new(), keep_case };
         let list = "SELECT l.name, l.type, l.wr, coalesce(m.sql, '') FROM pragma_table_list l \

@@ -188,7 +188,7 @@ fn integer_for(low: i64, high: i64, room: i64) -> &'static str {
 
 /// What type a column should have; none: nothing speaks against its own.
 pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Wanted> {
-    // The columns of a foreign key change together or not at all. A counter goes on, nobody knows how far.
+    // The columns of a foreign key change together or not at all. A counter goes on, there is no telling how far.
     if column.is_linked || column.is_counter {
         return None;
     }
@@ -232,7 +232,7 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Want
     None
 }
 
-/// Digits that nobody calculates with.
+/// Digits that are no number to calculate with.
 fn is_code(column: &Column, seen: &Seen) -> bool {
     let name = column.name.to_lowercase();
     let of_one_length = seen.shortest == seen.longest && seen.longest >= CODE_LENGTH;

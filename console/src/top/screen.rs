@@ -14,14 +14,14 @@ const END: &str = "\x1b[0m";
 /// What is shown below the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum View {
-    /// Sessions, those who wait below those that they wait for.
+    /// Sessions, each waiter below the session that it waits for.
     #[default]
     Tree,
     /// Statements by total time.
     Statements,
 }
 
-/// By what sessions that block nobody are sorted.
+/// By what sessions that block no other are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sort {
     /// Longest in its state first.
@@ -124,7 +124,7 @@ impl Screen {
         }
     }
 
-    /// Roots with those who wait for them below, by depth; then all others.
+    /// Roots with their waiters below, by depth; then all others.
     fn tree(&self) -> Vec<(usize, &Session)> {
         let mut below: HashMap<i32, Vec<&Session>> = HashMap::new();
         for session in &self.sessions {
@@ -140,7 +140,7 @@ impl Screen {
         let rank = |s: &Session| (!below.contains_key(&s.pid), -age(s).unwrap_or(0.0));
         roots.sort_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
         let (mut order, mut known) = (Vec::new(), HashSet::new());
-        // First those who wait for nobody; what is left then stands in a ring, or behind somebody who is not seen.
+        // First the sessions that wait for no other; those left then are in a ring, or behind a session that is not seen.
         let starts =
             roots.iter().filter(|s| s.blocked_by.is_empty()).chain(roots.iter().filter(|s| !s.blocked_by.is_empty()));
         for start in starts {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn screen() -> Screen {
-        // 7 blocks 8, which blocks 9; 3 and 4 block nobody; 5 and 6 wait for each other.
+        // 7 blocks 8, which blocks 9; 3 and 4 block none; 5 and 6 wait for each other.
         let sessions = vec![
             session(3, vec![], 1.0),
             session(4, vec![], 2.0),

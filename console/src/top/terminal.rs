@@ -102,7 +102,7 @@ impl Terminal {
         self.size
     }
 
-    /// The next key; none: nobody has pressed one.
+    /// The next key; none: no key was pressed.
     pub(super) fn key(&mut self) -> Option<Key> {
         loop {
             let byte = self.keys.lock().pop_front()?;

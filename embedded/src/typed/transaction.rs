@@ -234,7 +234,7 @@ impl<'t, 's> WriteTxn<'t, 's> {
     /// let t1 = db.table::<i64, i64>("t", &["k"], &["v"])?;
     /// db.transact(|t| t.put(&t1, &1, &10))?;
     /// db.transact(|t| match t.get_for_update(&t1, &1)? {
-    ///     Some(v) => t.put(&t1, &1, &(v + 1)), // nobody has changed it since
+    ///     Some(v) => t.put(&t1, &1, &(v + 1)), // it has not changed since
     ///     None => Ok(()),
     /// })?;
     /// # Ok(())

@@ -14,7 +14,7 @@ use super::Oid;
 pub const PUBLIC: Oid = 0;
 /// Every letter, in the order in which PostgreSQL prints them.
 pub const LETTERS: &str = "arwdDxtXUCTc";
-/// Stands for the owner in lists of an older format, which did not name him.
+/// Stands for the owner in lists of an older format, which did not name the owner.
 const OWNER: Oid = Oid::MAX;
 
 /// What one role granted another, in PostgreSQL's letters (`r`, `a`, `w`, `d`, `D`, `x`, `t`, `X`, `U`, `C`, `T`, `c`).
@@ -111,7 +111,7 @@ impl From<Acl> for Stored {
 /// Why a change of an access list is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AclError {
-    /// Somebody granted further what would be revoked.
+    /// What would be revoked was granted further.
     Dependent,
     /// A grant option would go back to a role from which it came.
     Circular,

@@ -43,7 +43,7 @@ pub struct IndexExpression {
 /// How far an index is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexState {
-    /// Writers keep it up; nobody reads it.
+    /// Writers keep it up; no query reads it.
     WriteOnly,
     /// Everybody whose snapshot is at or above `valid_from_lsn` reads it.
     #[default]

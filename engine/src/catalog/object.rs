@@ -63,7 +63,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema that nobody but its owner may use.
+    /// A schema that only its owner may use.
     pub fn new(oid: Oid, database: Oid, name: &str, owner: Oid) -> Schema {
         Schema { oid, database, name: name.to_owned(), owner, acl: Acl::default() }
     }
@@ -117,7 +117,7 @@ pub struct Column {
     /// The text form of the value that rows older than the column have; `None` for null.
     #[serde(default)]
     pub missing: Option<String>,
-    /// Who may do what with it who may not with the whole table.
+    /// The roles that have rights on it beyond their rights on the whole table.
     #[serde(default)]
     pub acl: Acl,
     /// GENERATED ALWAYS AS (...) STORED: `default` is the expression.

@@ -411,7 +411,7 @@ impl Inner {
     fn close(&self) -> Result<(), Error> {
         let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {
-            return Ok(()); // closed already, or somebody else's
+            return Ok(()); // closed already, or another call's
         }
         // EMB-6
         self.open.fetch_or(CLOSING, Ordering::SeqCst);

@@ -91,7 +91,7 @@ impl<K: Key, V: Columns> Table<K, V> {
                 Ok(()) => {}
                 Err(error) => {
                     session.roll_back().await?;
-                    // Somebody else has just created it.
+                    // Another transaction has just created it.
                     let exists = matches!(error, Error::Engine(crate::error::EngineError::Exists { .. }));
                     if !exists && !error.is_retryable() {
                         return Err(error);

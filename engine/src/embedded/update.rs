@@ -39,7 +39,7 @@ where
 struct Done<'l, R> {
     result: Option<R>,
     due: ReplyDue,
-    /// Who was served in it waits, too.
+    /// The calls that were served in it wait, too.
     lead: Option<Lead<'l>>,
 }
 
@@ -63,7 +63,7 @@ impl Database {
         })
     }
 
-    /// The same as a future. While another such call changes the row, `f` stands in line, and may be run by whoever has the row, on
+    /// The same as a future. While another such call changes the row, `f` waits in the row's line, and the call that has the row may run it, on
     /// its thread and in its transaction: one commit for all of them. A panic in `f` still is a panic of this future only.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Database {
         self.durable(done).await
     }
 
-    /// LINE-2, SES-4: what was done is told when it is durable; then whoever was served hears of it, too.
+    /// LINE-2, SES-4: what was done is told when it is durable; then the calls that were served hear of it, too.
     async fn durable<R>(&self, done: Done<'_, R>) -> Result<Option<R>, Error> {
         done.due.wait(&self.inner.db).await?;
         drop(done.lead);

@@ -42,7 +42,7 @@ type Source = Box<dyn Fn() -> String + Send + Sync>;
 pub struct Kept {
     /// None: nothing is saved.
     place: Option<(Arc<dyn Vfs>, PathBuf)>,
-    /// What the last run left and nobody has asked for yet.
+    /// What the last run left and no session has asked for yet.
     left: Mutex<Texts>,
     sources: Mutex<BTreeMap<&'static str, Arc<Source>>>,
     changed: AtomicBool,

@@ -176,7 +176,7 @@ impl Session {
             false => Change::Update { value: &bytes, strength: LockMode::RowNoKeyUpdate },
         };
         self.txn().change(&tree, &key, change, ChangeBasis::Locked, IfTaken::Wait).await?;
-        // Whoever gave it another name had locked that one.
+        // A statement that gave it another name had locked that one.
         self.check_unchanged(object.oid(), read.as_ref())?;
         self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: false });
         Ok(())

@@ -197,7 +197,7 @@ impl Session {
         Ok(())
     }
 
-    /// As [`Session::insert_one_of`], for a row that needs no wait and whose key nobody asks for: it gathers, or goes into an open load. None:
+    /// As [`Session::insert_one_of`], for a row that needs no wait and whose key no caller asks for: it gathers, or goes into an open load. None:
     /// it has been taken; else the row is given back.
     ///
     /// # Errors

@@ -269,7 +269,7 @@ impl Session {
         write::conflicting(self.txn(), shape, named, row).await
     }
 
-    /// When the newest version of a row was committed, once nobody is changing it; `None` if there is no row.
+    /// When the newest version of a row was committed, once no transaction is changing it; `None` if there is no row.
     ///
     /// # Errors
     /// `Deadlock`; from the trees.

@@ -6,7 +6,7 @@
 //! # Invariants
 //! - BAT-1: a statement applies its batch before it ends, and before anything reads the newest versions on its behalf (checks of foreign keys).
 //!   So a snapshot that shows a row finds its entries (TAB-1): until then the row's tag belongs to a running transaction.
-//! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: who meets the
+//! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: a reader that meets the
 //!   entry meanwhile asks for the row, finds its writer, and waits for it.
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
 

@@ -16,7 +16,7 @@
 //! - STA-3: `generation` rises after new figures are known; a plan that was made before may be made anew.
 //!
 //! # Not here
-//! Locks: a walk reads leaves as they stand, and nobody waits for it.
+//! Locks: a walk reads leaves as they stand, and no transaction waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -154,7 +154,7 @@ impl Used {
         }
     }
 
-    /// A walk by an index has read a leaf of entries whose rows nobody reads.
+    /// A walk by an index has read a leaf of entries whose rows are not read.
     pub(crate) fn walked_entries(&mut self, index: Oid, begins: bool, entries: u64) {
         self.examined += entries;
         let used = self.at(index);

@@ -1,9 +1,9 @@
 //! Judges histories of list-append transactions by Adya's phenomena.
 //!
-//! Every appended element is unique, so a list read says which version it is and who wrote it, and the final lists give the order of
+//! Every appended element is unique, so a list read says which version it is and which transaction wrote it, and the final lists give the order of
 //! all versions of each key: what Elle calls a recoverable, traceable history (Kingsbury and Alvaro, VLDB 2020). Dependencies between
-//! transactions follow: ww from the writer of a version to that of the next, wr from the writer of a version to who read it, rw from
-//! who read a version to the writer of the next.
+//! transactions follow: ww from the writer of a version to that of the next, wr from the writer of a version to its readers, rw from
+//! the readers of a version to the writer of the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -49,7 +49,7 @@ pub enum Violation {
     IntermediateRead { reader: usize, writer: usize, key: Key },
     /// A transaction did not see its own append.
     NotOwn { reader: usize, key: Key },
-    /// An element that nobody appended.
+    /// An element that no transaction appended.
     FromNowhere { key: Key, element: Element },
     /// G0: a cycle of ww.
     WriteCycle(Vec<usize>),
@@ -123,7 +123,7 @@ impl Checker<'_> {
         }
     }
 
-    /// G1a, and elements of other keys or of nobody.
+    /// G1a, and elements of other keys or of no transaction.
     fn known(&mut self, key: Key, list: &[Element]) {
         for element in list {
             match self.writers.get(element) {
@@ -239,7 +239,7 @@ fn path(edges: &Edges, from: usize, to: usize) -> Option<Vec<usize>> {
     None
 }
 
-/// Takes away, again and again, whoever nobody points to; what is left has a cycle.
+/// Takes away, again and again, the nodes that no edge points to; what is left has a cycle.
 fn cycle_in(edges: &Edges) -> Option<Vec<usize>> {
     let mut incoming: BTreeMap<usize, usize> = BTreeMap::new();
     for (from, to) in edges {

@@ -36,7 +36,7 @@ fn lost_and_doubled_appends_are_found() {
 
 #[test]
 fn replies_that_a_crash_took_back_are_found() {
-    // Not acknowledged, gone, and yet somebody was told of it.
+    // Not acknowledged, gone, and yet a client was told of it.
     let history: &[(Outcome, &[Op])] = &[(Unknown, &[Append(1, 10)]), (Committed, &[Read(1, vec![10])])];
     assert!(matches!(judge(history, &[], ReadCommitted)[..], [Violation::NoPrefix { reader: 1, .. }]));
     let history: &[(Outcome, &[Op])] = &[(Unknown, &[Append(1, 10)]), (Aborted, &[Read(1, vec![10])])];

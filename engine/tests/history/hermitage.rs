@@ -261,7 +261,7 @@ fn pmp_predicate_many_preceders() {
     }
 }
 
-/// `UPDATE ... WHERE value = 20` behind somebody who changes which rows that are: the row that was found is looked at again.
+/// `UPDATE ... WHERE value = 20` behind a transaction that changes which rows those are: the row that was found is looked at again.
 #[test]
 fn pmp_for_writes() {
     for isolation in [ReadCommitted, RepeatableRead] {
@@ -440,7 +440,7 @@ fn a_new_row_where_the_snapshot_shows_a_deleted_one() {
     }
 }
 
-/// Two changes of a row, the second one weaker: whoever wants the key waits for the first.
+/// Two changes of a row, the second one weaker: a transaction that wants the key waits for the first.
 #[test]
 fn a_weaker_change_does_not_hide_a_stronger_one() {
     use clearway_txn::lockmgr::LockMode;

@@ -42,7 +42,7 @@ pub enum Reply {
     DuplicateU(Key, i64),
     /// 40001, because of this row.
     Conflict(Key),
-    /// The whole table was locked against writers, asked for when this was visible: whoever wrote to it meanwhile has ended.
+    /// The whole table was locked against writers, asked for when this was visible: each transaction that wrote to it meanwhile has ended.
     Locked(Lsn),
 }
 
@@ -89,7 +89,7 @@ pub enum Wrong {
     Never { txn: usize, told: String },
     /// A change replaced another version than its maker saw: an update was lost.
     LostUpdate { txn: usize, key: Key, saw: Option<Row>, replaced: Option<Row> },
-    /// Repeatable read: somebody else's commit lies between the snapshot and the change.
+    /// Repeatable read: another transaction's commit lies between the snapshot and the change.
     NotFirst { txn: usize, key: Key, other: usize },
     /// Repeatable read: two snapshots in one transaction.
     TwoSnapshots { txn: usize },

@@ -14,7 +14,7 @@ pub struct Swept {
     pub points: u64,
     pub given: u64,
     pub acknowledged: u64,
-    /// Commits that nobody had been told of, and what became of them.
+    /// Commits that no client had been told of, and what became of them.
     pub untold_kept: u64,
     pub untold_lost: u64,
 }

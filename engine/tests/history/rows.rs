@@ -296,7 +296,7 @@ impl Worker {
         }
         match self.rng.below(10) {
             0 => self.roll_back(&open).await,
-            // The client has gone: somebody else undoes it.
+            // The client has gone: the reaper undoes it.
             1 if self.cuts => self.session = session_of(&self.db, self.number),
             _ => self.commit(&open).await,
         }
@@ -385,7 +385,7 @@ impl Worker {
                 self.notes.lock().entries[open.at].txn.acknowledged = true;
             }
             None if self.session.is_open() => self.roll_back(open).await,
-            // It has committed, and nobody was there to hear of it.
+            // It has committed, and no client was there to hear of it.
             None => self.session = session_of(&self.db, self.number),
         }
     }

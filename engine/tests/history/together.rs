@@ -92,7 +92,7 @@ fn in_simulation<T: Send + 'static>(seed: u64, test: impl Future<Output = T> + S
     Sim::new(seed).block_on(test).expect("the run ends")
 }
 
-/// Somebody has the row until the future that is returned is dropped.
+/// A session has the row until the future that is returned is dropped.
 async fn hold<'d>(
     db: &'d Database,
     table: &'d Counters,
@@ -174,7 +174,7 @@ fn behind_one_who_cannot_go_on_they_stand_in_the_rows_own_queue() {
         testkit::sleep(Duration::from_millis(300)).await;
         stand(&mut all).await;
         assert_eq!(waiting(), 5, "each of them can be seen");
-        // And who comes now goes there at once.
+        // And a call that comes now goes there at once.
         all.push(increment(&db, &table));
         stand(&mut all).await;
         assert_eq!(waiting(), 6);
@@ -189,7 +189,7 @@ fn behind_one_who_cannot_go_on_they_stand_in_the_rows_own_queue() {
 
 #[test]
 fn who_was_served_waits_for_the_disk_whatever_becomes_of_the_one_that_served() {
-    // LINE-2; and LINE-7 where that one is there and nobody polls it.
+    // LINE-2; and LINE-7 where that one is there and it is not polled.
     [true, false].into_iter().for_each(served_and_left);
 }
 

@@ -170,7 +170,7 @@ impl Worker {
 fn begin(history: &History, undone: Option<usize>) -> usize {
     let mut history = history.lock();
     if let Some(undone) = undone {
-        // Nobody was told what it read: its client saw nothing of it.
+        // No client was told what it read: its client saw nothing of it.
         history[undone].outcome = Outcome::Aborted;
         history[undone].ops.retain(|op| matches!(op, Op::Append(..)));
     }
@@ -215,7 +215,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// No list yet; somebody may be faster.
+    /// No list yet; another session may be faster.
     async fn first(
         &self,
         txn: &mut AsyncTxn<'_>,

@@ -20,7 +20,7 @@ async fn put(session: &mut Session, shape: &TableShape, id: i64, a: i64) {
     session.commit(Durability::Wait).await.expect("committed");
 }
 
-/// `a = a + 1` as a statement of its own: read, change, look again if somebody was faster.
+/// `a = a + 1` as a statement of its own: read, change, look again if another one was faster.
 async fn increment(session: &mut Session, shape: &TableShape, id: i64) -> Result<(), EngineError> {
     session.begin(TxnOptions::default());
     let statement = session.open_statement(&"increment".into(), StatementMode::Write);

@@ -152,7 +152,7 @@ async fn read(db: &Arc<Db>, oid: Oid) -> Result<Vec<Rows>, String> {
     let mut session = db.session(1, DATABASE);
     session.begin(TxnOptions::default());
     let catalog = session.catalog();
-    // Nobody tells of a table that is not in the catalog.
+    // No report names a table that is not in the catalog.
     assert!(catalog.objects().any(|object| object.oid() == oid), "a table is missing");
     let shape = TableShape::new(&catalog, oid).map_err(|error| error.to_string())?;
     let statement = session.open_statement(&"read".into(), StatementMode::ReadOnly);

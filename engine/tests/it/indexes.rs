@@ -211,7 +211,7 @@ fn old_snapshots_over_new_indexes() {
 
 #[test]
 fn key_updates_are_followed_by_waiters() {
-    // The row is at 1, then at 2, then at 3; who waited for it finds it wherever it went.
+    // The row is at 1, then at 2, then at 3; a statement that waited for it finds it at its new key.
     in_simulation(3, async {
         let db = simulated(&SimDisk::new(3)).await;
         let (mut mover, mut waiter) = (db.session(1, DATABASE), db.session(2, DATABASE));

@@ -75,7 +75,7 @@ fn what_was_spilled_is_read_a_few_times_and_not_for_each_leaf() {
         assert_eq!(sum(&mut session, &shape).await, 2 * ROWS);
         session.roll_back_to(&mark).await.expect("undone");
         assert_eq!(sum(&mut session, &shape).await, ROWS);
-        // Whoever reads beside it goes past all of it, too.
+        // A reader beside it goes past all of it, too.
         assert_eq!(sum(&mut other, &shape).await, 0);
         session.roll_back().await.expect("rolled back");
         assert_eq!(sum(&mut other, &shape).await, 0);

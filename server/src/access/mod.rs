@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - ACC-1: the first rule that fits a connection decides alone; a connection that no rule fits is refused.
-//! - ACC-2: a file with a mistake gives no rules at all: half of a list of rules could let in who the other half keeps out.
+//! - ACC-2: a file with a mistake gives no rules at all: half of a list of rules could let in a client that the other half keeps out.
 //!
 //! # Not here
 //! The proof itself: `connection::authenticate`.
@@ -213,7 +213,7 @@ impl Rules {
         self.0.iter().find(|rule| rule.fits(asked, is_member))
     }
 
-    /// Whether somebody on this machine gets in as a superuser without any proof.
+    /// Whether a client on this machine gets in as a superuser without any proof.
     pub fn trust_this_machine(&self) -> bool {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         [Way::Unix, Way::Plain(loopback)].into_iter().any(|way| {
@@ -222,7 +222,7 @@ impl Rules {
         })
     }
 
-    /// The first rule that lets somebody beyond this machine in without any proof.
+    /// The first rule that lets a client beyond this machine in without any proof.
     pub fn trust_beyond(&self) -> Option<&Rule> {
         let beyond = |rule: &&Rule| rule.network.is_none_or(|network| !network.is_loopback());
         self.0.iter().find(|rule| rule.kind != Kind::Local && rule.method == Method::Trust && beyond(rule))

@@ -203,7 +203,7 @@ fn network(fields: &mut impl Iterator<Item = Vec<Token>>) -> Result<Option<Netwo
         let text = &word.text;
         return Err(format!("\"{text}\" is no IP address (names of hosts are not supported: name the addresses)"));
     };
-    // Clients with such an address count as IPv4: a rule that names it would fit nobody.
+    // Clients with such an address count as IPv4: a rule that names it would fit no client.
     if matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some()) {
         return Err(format!("\"{}\" is an IPv4 address in IPv6 form: write it as IPv4", word.text));
     }

@@ -56,7 +56,7 @@ impl Loaded {
     }
 }
 
-/// A setting by name, whoever it belongs to.
+/// A setting by name, whichever layer it belongs to.
 pub(super) fn known(name: &str) -> Option<&'static str> {
     let own = SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name)).map(|setting| setting.name);
     own.or_else(|| sessions::in_files(name).map(|setting| setting.name))

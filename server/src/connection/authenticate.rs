@@ -1,7 +1,7 @@
 //! How a client proves who it is, by the rule that fits its connection.
 //!
 //! # Invariants
-//! - AUT-1: nobody gets in without a rule; the rule that decides is taken once, and a reload meanwhile does not change it.
+//! - AUT-1: no client gets in without a rule; the rule that decides is taken once, and a reload meanwhile does not change it.
 //! - AUT-2: a client that does not pass is told no more than PostgreSQL tells; the log has the rule's line.
 
 use clearway_base::vfs::system_text;
@@ -133,7 +133,7 @@ async fn scram<D: Sessions>(
     let from = peer.address().map(|address| address.ip().to_canonical());
     let offer = if end_point.is_some() { Authentication::SaslPlus } else { Authentication::Sasl };
     backend::authentication(channel.output(), offer);
-    // Whoever proves the password of a role that may not log in is told so, as PostgreSQL does: after this.
+    // A client that proves the password of a role that may not log in is told so, as PostgreSQL does: after this.
     let stored = login.and_then(|login| login.password.as_deref());
     let Some(first) = password_message(&mut channel).await? else {
         return Err(refuse(channel, "08P01", "expected SASL response"));

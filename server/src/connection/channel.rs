@@ -66,7 +66,7 @@ impl Channel {
         self.input.get(frame.body.clone()).unwrap_or_default()
     }
 
-    /// Bytes of the client that nobody has taken yet.
+    /// Bytes of the client that were not taken yet.
     pub fn unread(&self) -> &[u8] {
         self.input.get(self.taken..).unwrap_or_default()
     }
@@ -91,7 +91,7 @@ impl Channel {
         &self.stream
     }
 
-    /// Whether nobody between can read it.
+    /// Whether no third party can read it.
     pub fn is_encrypted(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))
     }

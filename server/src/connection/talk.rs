@@ -259,7 +259,7 @@ impl<D: Sessions> Talk<'_, D> {
         }
     }
 
-    /// Whoever only reads lets those go first who write contended rows (TURN-2).
+    /// A session that only reads lets those go first that write contended rows (TURN-2).
     async fn give_way(&mut self) {
         let only_reads = self.reads >= READS && self.session.status() == TransactionStatus::Idle;
         if let Some(until_ns) = self.turns.held_until().filter(|_| only_reads) {

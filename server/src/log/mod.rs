@@ -7,7 +7,7 @@
 //! ```
 //!
 //! # Invariants
-//! - LOG-1: nobody waits for the log: what does not fit into the queue is dropped and counted, and the next line says how many were.
+//! - LOG-1: no session waits for the log: what does not fit into the queue is dropped and counted, and the next line says how many were.
 //! - LOG-2: a line is one entry whatever its texts hold: line ends in them are followed by a tab, quoted or escaped, by the form.
 //! - LOG-3: `count` files of `bytes` at most for each form; an entry is never cut.
 
@@ -212,7 +212,7 @@ impl Log {
     }
 }
 
-/// Writes; where the log can't be written nobody can be told.
+/// Writes; a log that can't be written has no place to report that.
 fn put(vfs: &Arc<dyn Vfs>, config: &LogConfig, files: &mut Vec<File>, form: Form, bytes: &mut Vec<u8>) {
     if bytes.is_empty() {
         return;
@@ -241,7 +241,7 @@ impl Writer {
     pub fn stop(self) {
         self.log.0.queue.lock().ended = true;
         self.log.0.filled.notify_one();
-        // A panic there can be told nobody: this is the log.
+        // A panic there can't be logged: this is the log.
         let _ = self.thread.join();
     }
 }

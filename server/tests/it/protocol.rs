@@ -268,7 +268,7 @@ fn half_open_connections_and_slow_readers_are_bounded() {
         let mut rest = Vec::new();
         assert_eq!(silent.read_to_end(&mut rest).await.expect("closed"), 0, "START-1");
         assert_eq!(half.read_to_end(&mut rest).await.expect("closed"), 0, "START-1");
-        // Someone who asks for much and reads nothing: the server stops producing, and a termination gets through.
+        // A client that asks for much and reads nothing: the server stops producing, and a termination gets through.
         let mut slow = raw(address).await;
         slow.write_all(&frame(b'Q', b"rows 100000000 1000\0")).await.expect("sent");
         tokio::time::sleep(Duration::from_millis(50)).await;

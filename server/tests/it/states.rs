@@ -1,6 +1,6 @@
 //! Mutated messages in every state that a connection can be in: before the startup packet, at the first and the second message of an
 //! authentication, idle, in a batch after an error, in a portal that is suspended, in a block, in a failed block, in COPY both ways, while a
-//! statement is being cancelled. Whatever comes, the server answers within the protocol or closes, nobody gets in without the password, and
+//! statement is being cancelled. Whatever comes, the server answers within the protocol or closes, no client gets in without the password, and
 //! another session goes on.
 //!
 //! CI sends a few thousand; `CLEARWAY_FUZZ=1000000 cargo test -p clearway-server --test it states` sends as many in each state as it says,

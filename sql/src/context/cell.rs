@@ -8,7 +8,7 @@ use clearway_base::sync::Mutex;
 use clearway_engine::session::Session;
 use std::ops::{Deref, DerefMut};
 
-/// Where the session lies while nobody uses it.
+/// Where the session lies while it is not in use.
 pub struct EngineCell(Mutex<Option<Box<Session>>>);
 
 impl EngineCell {

@@ -13,13 +13,13 @@ use clearway_base::sync::{Mutex, WaitQueue, block_on, spawn_thread};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_storage::error::StorageError;
 
-/// What has come of it, for whoever still waits.
+/// What has come of it, for the sessions that still wait.
 struct Outcome {
     taken: Mutex<Option<std::result::Result<(), StorageError>>>,
     done: WaitQueue,
 }
 
-/// Wakes whoever waits, also when the checkpoint panics: then nothing has been put down.
+/// Wakes the sessions that wait, also when the checkpoint panics: then nothing has been put down.
 struct Ends(Arc<Outcome>);
 
 impl Drop for Ends {

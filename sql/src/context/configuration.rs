@@ -28,7 +28,7 @@ pub type Pairs = Arc<Vec<(String, String)>>;
 /// Where a session has a value from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody has set it.
+    /// It was never set.
     #[default]
     Default,
     /// The server's files or command line.
@@ -137,7 +137,7 @@ pub trait Configuration: Send + Sync {
     fn settings(&self) -> Vec<Shown>;
     /// The file and the line that decide about a setting.
     fn place(&self, name: &str) -> Option<(String, u32)>;
-    /// ALTER SYSTEM. Who may is the caller's to judge.
+    /// ALTER SYSTEM. The caller checks the right to do it.
     fn alter(&self, change: Change) -> Later<'_, Result<()>>;
     /// Reads all files again and puts in force what a running server can change; false: there was a mistake, which the log has.
     fn reload(&self) -> Later<'_, bool>;
@@ -173,7 +173,7 @@ impl Default for Defaults {
 impl Defaults {
     /// The number of the list that is in force.
     pub fn number(&self) -> u64 {
-        // Acquire pairs with the Release in `change`: whoever sees a number finds its list.
+        // Acquire pairs with the Release in `change`: a session that sees a number finds its list.
         self.number.load(Ordering::Acquire)
     }
 

@@ -304,7 +304,7 @@ impl Core {
         (settings.format.clone(), settings.current_role())
     }
 
-    /// The role that the session works as; none if it has been dropped meanwhile: whoever asks must deny then (PRV-2).
+    /// The role that the session works as; none if it has been dropped meanwhile: the caller must deny then (PRV-2).
     pub fn role<'c>(&self, catalog: &'c Catalog) -> Option<&'c Role> {
         let oid = self.settings.lock().current_role();
         role_by_oid(catalog, oid?)
@@ -316,7 +316,7 @@ impl Core {
         Acting { core: self, before: self.settings.lock().act_as(Some(identity)), settings: None }
     }
 
-    /// The same, and what is set meanwhile ends with it: for a query that somebody else has written (ACT-1).
+    /// The same, and what is set meanwhile ends with it: for a query that another role has written (ACT-1).
     pub fn act_for(&self, catalog: &Catalog, role: Oid) -> Acting<'_> {
         let mark = self.settings.lock().mark();
         let mut acting = self.act_as(catalog, role);
@@ -436,7 +436,7 @@ impl Core {
         if limit == 0 {
             return wait.await;
         }
-        // The wait still stands when the session is interrupted: the error names who stood in its way.
+        // The wait still stands when the session is interrupted: the error names the session that stood in its way.
         let mut wait = pin!(wait);
         match timeout(Duration::from_millis(limit), wait.as_mut()).await {
             Ok(done) => done,

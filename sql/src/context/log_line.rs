@@ -33,7 +33,7 @@ impl Severity {
     }
 }
 
-/// What of its statements a session tells the log; shared by its settings and those who run its statements.
+/// What of its statements a session tells the log; shared by its settings and the code that runs its statements.
 #[derive(Debug)]
 pub struct LogLevels {
     /// `log_min_duration_statement` in nanoseconds; `u64::MAX`: none.
@@ -183,7 +183,7 @@ impl Line {
         self
     }
 
-    /// The line in one plain form: for whoever has no formats.
+    /// The line in one plain form: for a host that has no formats.
     pub fn plain(&self) -> String {
         let mut out = format!("{}:  {}", self.severity.name(), self.message);
         for (name, text) in

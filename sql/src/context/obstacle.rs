@@ -1,7 +1,7 @@
 //! Describes the session that blocks a statement: for the DETAIL of an error that ended a wait, for NOTICEs and for the log.
 //!
 //! # Invariants
-//! - OBS-1: the statement that took a lock is shown only to those to whom pg_stat_activity shows the blocking session's statements.
+//! - OBS-1: the statement that took a lock is shown only to roles to which pg_stat_activity shows the blocking session's statements.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,11 +25,11 @@ pub fn now(core: &Core) -> Option<Obstacle> {
     core.db.transactions().locks().obstacle(core.backend.pid)
 }
 
-/// An error that ends a statement from outside (cancel, timeout), with who stood in its way. To be called while the wait still stands.
+/// An error that ends a statement from outside (cancel, timeout), with the session that stood in its way. To be called while the wait still stands.
 pub fn explained(core: &Core, error: SqlError) -> SqlError {
     match now(core) {
         Some(mut obstacle) if matches!(error.code(), "57014" | "55P03") => {
-            // Behind others in a queue: who has the lock matters more than who stands ahead.
+            // Behind others in a queue: the holder of the lock matters more than the waiter ahead.
             if obstacle.blockers.iter().all(|b| b.modes.is_empty()) {
                 let locks = core.db.transactions().locks();
                 let mut holders = locks.holders_against(core.backend.pid, &obstacle.tag, obstacle.mode);
@@ -42,7 +42,7 @@ pub fn explained(core: &Core, error: SqlError) -> SqlError {
     }
 }
 
-/// The error of a lock that was taken and not waited for, with who has it.
+/// The error of a lock that was taken and not waited for, with its holder.
 pub fn refused(core: &Core, error: SqlError, tag: &LockTag, mode: LockMode) -> SqlError {
     let blockers = core.db.transactions().locks().holders_against(core.backend.pid, tag, mode);
     if blockers.is_empty() {

@@ -40,7 +40,7 @@ impl Identity {
     }
 }
 
-/// Who a session may become.
+/// The roles that a session may become.
 pub struct Identities<'a> {
     /// The roles.
     pub catalog: &'a Catalog,
@@ -69,7 +69,7 @@ impl Identities<'_> {
         Err(SqlError::new("42501", format!("permission denied to set role \"{name}\"")))
     }
 
-    /// What SET SESSION AUTHORIZATION makes of the session: only a superuser's login may become somebody else.
+    /// What SET SESSION AUTHORIZATION makes of the session: only a superuser's login may become another role.
     ///
     /// # Errors
     /// 22023 for an unknown role, 42501.
@@ -325,7 +325,7 @@ pub fn owns(core: &Core, catalog: &Catalog, object: &Object) -> Result<()> {
     if allowed { Ok(()) } else { Err(denied()) }
 }
 
-/// The same, or the owner of the schema that it is in: whoever may drop it.
+/// The same, or the owner of the schema that it is in: the roles that may drop it.
 ///
 /// # Errors
 /// 42501.

@@ -184,7 +184,7 @@ static RUNNER: OnceLock<&'static dyn RoutineRunner> = OnceLock::new();
 
 /// Has calls carried out by this.
 pub fn install(runner: &'static dyn RoutineRunner) {
-    // Whoever came first is the same.
+    // The first one is the same.
     let _ = RUNNER.set(runner);
 }
 

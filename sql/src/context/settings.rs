@@ -27,7 +27,7 @@ pub const VERSION_TEXT: &str = "PostgreSQL 15.0 (Clearway 0.1.0)";
 const WORK_KIB_MIN: u64 = 64;
 
 /// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
-/// nobody else gets it when it is dropped.
+/// no other session gets it when it is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) text: String,
@@ -163,7 +163,7 @@ impl Settings {
     }
 
     /// Changes a value and returns what is kept. There is no other way to change one, whichever statement, function or message asks
-    /// for it; so `identities` judges here who may become whom (PRV-2).
+    /// for it; so `identities` judges here which role may become which (PRV-2).
     ///
     /// # Errors
     /// 42704, 22023, 55P02; 42501 for a role that the session may not become.
@@ -202,7 +202,7 @@ impl Settings {
         find(name).map_or_else(|| made_up::check(name), |_| Ok(()))
     }
 
-    /// Judges a value that later sessions shall begin with, as SET would judge it; who may become whom is judged when they begin.
+    /// Judges a value that later sessions shall begin with, as SET would judge it; which role may become which is judged when they begin.
     ///
     /// # Errors
     /// 42704, 22023, 55P02; 25001 for what belongs to one transaction.

@@ -208,7 +208,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Inserts a row; gives its key if somebody asks for it, and with ON CONFLICT where to go back to.
+    /// Inserts a row; gives its key if the caller asks for it, and with ON CONFLICT where to go back to.
     async fn put_in(
         self,
         insert: &Insert,
@@ -268,7 +268,7 @@ impl Cx<'_> {
                         let error = EngineError::Duplicate { index, oid };
                         return Err(self.not_inserted(target, error, loading, &row));
                     }
-                    // Somebody has put it there since the search.
+                    // Another transaction has put it there since the search.
                     if let Some(mark) = mark {
                         self.run.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
                     }

@@ -48,7 +48,7 @@ impl Cx<'_> {
                 ));
             }
             Some(_) => {}
-            // Somebody deleted the row after it had been found in the way.
+            // Another transaction deleted the row after it had been found in the way.
             None if self.run.isolation == Isolation::RepeatableRead => return Err(concurrent(true)),
             None => return Ok(false),
         }

@@ -441,7 +441,7 @@ impl<'a> Cx<'a> {
             }
         };
         let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
-        // One that nobody is changing decides at once; of the others, whoever is changing one may be taking it away.
+        // One that no transaction is changing decides at once; the transaction that is changing another may be taking it away.
         for if_taken in [IfTaken::Fail, IfTaken::Wait] {
             for row_key in &found {
                 let lock = (LockMode::RowKeyShare, if_taken);

@@ -24,7 +24,7 @@ use clearway_base::memory::Held;
 
 /// One group.
 struct Group {
-    /// A row that stands for it; empty if nobody looks at one.
+    /// A row that stands for it; empty if no expression reads one.
     row: Row,
     key: Row,
     set: usize,

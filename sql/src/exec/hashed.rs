@@ -40,7 +40,7 @@ pub(super) struct Hashed {
     ends: Vec<(u32, u32)>,
     /// The next row with the same key.
     next: Vec<u32>,
-    /// Full joins: rows with a null in their key, which nobody meets, and whether a row was met.
+    /// Full joins: rows with a null in their key, which no row meets, and whether a row was met.
     loose: Vec<u32>,
     met: Vec<bool>,
     /// What it has of the statement's memory.
@@ -83,7 +83,7 @@ impl Hashed {
         Some(self.next[at as usize]).filter(|n| *n != NONE)
     }
 
-    /// Somebody met this row.
+    /// A left row met this row.
     pub fn meet(&mut self, at: u32) {
         if let Some(met) = self.met.get_mut(at as usize) {
             *met = true;

@@ -364,7 +364,7 @@ impl Cx<'_> {
         sequence_in(&self.run.names.catalog, oid)
     }
 
-    /// A sequence as it is once nobody can alter it any more: whoever was doing so has ended while the lock was waited for.
+    /// A sequence as it is once no statement can alter it any more: one that was doing so has ended while the lock was waited for.
     async fn locked_sequence(self, oid: u32, letters: &str, function: &str) -> Result<Sequence> {
         let core = self.run.core;
         let sequence = self.sequence(oid)?;

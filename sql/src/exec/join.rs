@@ -27,7 +27,7 @@ pub(super) struct JoinRows {
     /// What of the right side the row at hand has still to meet; none: its turn has not begun.
     right: Option<Right>,
     matched: bool,
-    /// Full joins: the next right row that nobody may have met.
+    /// Full joins: the next right row that perhaps no left row met.
     unmet: Option<usize>,
     /// The condition must be awaited; the keys of the left side likewise.
     on_waits: bool,
@@ -217,7 +217,7 @@ impl JoinRows {
         Ok(more)
     }
 
-    /// Full joins: right rows that nobody met.
+    /// Full joins: right rows that no left row met.
     async fn fill_unmet(&mut self, join: &Join, cx: Cx<'_>, enough: usize, out: &mut Batch) -> Result<bool> {
         let (Some(at), Some(table)) = (&mut self.unmet, &self.table) else { return Ok(false) };
         while out.len() < enough {

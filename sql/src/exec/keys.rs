@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// Odd constants with as many ones as zeros.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The seed of the process: nobody outside can choose keys that collide.
+/// The seed of the process: a client can't choose keys that collide.
 fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().build_hasher().finish() | 1)

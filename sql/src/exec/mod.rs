@@ -118,7 +118,7 @@ pub struct SubqueryRows {
 }
 
 impl SubqueryRows {
-    /// Rows that nobody has looked into.
+    /// Rows that no node has read.
     pub fn new(rows: Vec<Row>, held: Held) -> Self {
         Self { rows, first_column: OnceLock::new(), _held: held }
     }
@@ -158,7 +158,7 @@ pub struct RunState {
 /// Rows that are computed once, and what gives the next of them.
 struct Kept {
     rows: Vec<Row>,
-    /// None while somebody reads from it, and when there are no more.
+    /// None while a node reads from it, and when there are no more.
     source: Option<Box<query::QueryRows>>,
 }
 

@@ -89,7 +89,7 @@ impl Batch {
         if self.rows > mark { Ok(Some(failed)) } else { Err(failed) }
     }
 
-    /// Puts a row at an earlier place, where nobody needs the old one.
+    /// Puts a row at an earlier place, where the old one is no longer needed.
     pub fn put_at(&mut self, place: usize, row: usize) {
         if place < row {
             let (before, behind) = self.values.split_at_mut(row * self.width);

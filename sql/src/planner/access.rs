@@ -299,7 +299,7 @@ fn ranges(laid: Laid, conditions: &[Bound]) -> Access {
     one_part(laid, conditions)
 }
 
-/// The cheapest way along the key or an index whose order somebody wants, of which `few` rows will be read; `fits` says whether a key has
+/// The cheapest way along the key or an index whose order is wanted, of which `few` rows will be read; `fits` says whether a key has
 /// that order behind so many columns of one value each. None: no way costs less than sorting.
 pub fn along(
     table: &TableSlot,

@@ -1,4 +1,4 @@
-//! Generated columns, and unique constraints that are checked late: their expressions, and who may say what is there.
+//! Generated columns, and unique constraints that are checked late: their expressions, and which statements may give them a value.
 
 use super::Planner;
 use crate::context::deferred::Timing;

@@ -59,7 +59,7 @@ struct Joined {
     startup: f64,
 }
 
-/// The order that somebody wants of the first rows.
+/// The order that is wanted of the first rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     /// The column.

@@ -106,7 +106,7 @@ pub struct Select {
     pub sets: Option<SetStage>,
     /// FOR UPDATE and its kin.
     pub locks: Vec<RowLock>,
-    /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed. None where nobody asks for it: a
+    /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed. None where it is not needed: a
     /// query that locks nothing and is no subquery.
     pub recheck: Option<Bound>,
     /// The target list.
@@ -231,7 +231,7 @@ pub struct Scan {
     pub access: Access,
     /// What rows must meet; conditions that `access` guarantees are left out.
     pub filter: Option<Bound>,
-    /// The way it must be read because somebody relies on its order; none: nobody does.
+    /// The way it must be read because another node relies on its order; none: no node does.
     pub order: Option<Direction>,
     /// The columns that anybody looks at: the other slots, and the key's, stay null. None: all, and the key.
     pub wanted: Option<Picker>,
@@ -419,7 +419,7 @@ pub struct TableLock {
     pub privileges: &'static str,
     /// Where it is named.
     pub pos: Pos,
-    /// The owner of the view that names it: his rights count.
+    /// The owner of the view that names it: the owner's rights count.
     pub owner: Option<Oid>,
     /// The columns that it reads, and those that it writes.
     pub columns: Columns,

@@ -49,7 +49,7 @@ pub struct InsertGuard {
 /// How far row-level security holds for what is being planned.
 #[derive(Default)]
 pub(super) struct Expansion {
-    /// It does not: a view or a policy is being made, nobody reads.
+    /// It does not: a view or a policy is being made, nothing is read.
     pub off: bool,
     /// The tables whose policies are being bound: their conditions may name others.
     open: Vec<Oid>,
@@ -293,7 +293,7 @@ impl Planner<'_> {
             let message = format!("infinite recursion detected in policy for relation \"{}\"", r.name);
             return Err(SqlError::new("42P17", message));
         }
-        // Who locks rows may update them.
+        // A statement that locks rows needs the right to update them.
         let mut rows = if locking.is_empty() { Vec::new() } else { self.visible_rows(r, owner, 'w')? };
         rows.extend(self.visible_rows(r, owner, 'r')?);
         if rows.iter().any(walk::stays_above) {

@@ -28,7 +28,7 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan], figures: &Figures<'_>) {
 }
 
 fn narrow_node(node: &mut Arc<Node>, used: &[bool], figures: &Figures<'_>) {
-    // A node that somebody else has too is left as it is.
+    // A node that another plan shares is left as it is.
     let Some(node) = Arc::get_mut(node) else { return };
     match node {
         Node::Scan(scan) => narrow_scan(scan, used, figures),

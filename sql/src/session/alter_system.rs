@@ -11,7 +11,7 @@ use crate::syntax::stmt::SetVariable;
 /// Runs it; the command tag. What it sets holds after a reload, or after a restart where only that changes the setting.
 ///
 /// # Errors
-/// 25001 in a block, 42501 for whoever is no superuser, 42704 for an unknown setting, 22023 for a value that does not fit, 55P02 for a
+/// 25001 in a block, 42501 for a role that is no superuser, 42704 for an unknown setting, 22023 for a value that does not fit, 55P02 for a
 /// setting that no file sets, 0A000 where there is no server; those of the disk.
 pub(super) async fn alter_system(session: &Session, set: &SetVariable) -> Result<&'static str> {
     if session.shares_transaction() {

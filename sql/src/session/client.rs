@@ -70,7 +70,7 @@ pub enum TransactionStatus {
     Failed,
 }
 
-/// Whoever a session answers to. Nothing but `drain` and `copy_in` waits; what is written stays in the buffer until
+/// The client that a session answers. Nothing but `drain` and `copy_in` waits; what is written stays in the buffer until
 /// then, or until the connection has been told by `Session::before_send` that it may leave.
 ///
 /// Only `row` has to be written: a client in the same process passes over what it does not keep, sends no COPY data and

@@ -12,7 +12,7 @@ type Pairs<'a> = &'a [(String, String)];
 /// Sets what the server's files say, what is kept, and what the client asks for; what is said later counts.
 ///
 /// # Errors
-/// For a value of the files or of the client. What is kept and can't be set any more is passed over and given back: nobody is locked out
+/// For a value of the files or of the client. What is kept and can't be set any more is passed over and given back: no role is locked out
 /// by it.
 pub(super) fn begin(
     settings: &mut Settings,

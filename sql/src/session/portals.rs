@@ -49,7 +49,7 @@ impl Portals {
         self.unnamed = Some(portal);
     }
 
-    /// The lists of a portal that nobody runs again are for the next one (POR-1).
+    /// The lists of a portal that is not run again are for the next one (POR-1).
     pub(super) fn keep_lists(&mut self, mut params: Vec<Datum>, mut formats: Vec<i16>) {
         params.clear();
         formats.clear();

@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// Bodies that a session keeps.
 const KEPT_MAX: usize = 200;
 
-/// Rows that are read at once of a statement whose rows nobody wants.
+/// Rows that are read at once of a statement whose rows are dropped.
 const BATCH: u64 = 1_000;
 
 /// Carries out calls.
@@ -351,7 +351,7 @@ fn body_is_void(body: &Body) -> bool {
     body.result == oid::VOID
 }
 
-/// Runs a statement whose rows nobody wants.
+/// Runs a statement whose rows are dropped.
 async fn to_the_end(core: &Core, execution: &mut Execution) -> Result<()> {
     if !matches!(execution.cached.plan.action, Action::Select(_)) {
         return Ok(());

@@ -86,7 +86,7 @@ impl Drop for Opened {
     }
 }
 
-/// Whoever takes a statement's rows, when it is not the client as a result.
+/// What takes a statement's rows, when it is not the client as a result.
 pub trait Sink: Send {
     /// The next row.
     fn row(&mut self, run: &Run<'_>, row: Row) -> Result<()>;
@@ -268,7 +268,7 @@ fn permitted(core: &Core, catalog: &Catalog, table: &Relation, lock: &TableLock)
     if allowed { Ok(()) } else { Err(privileges::denied(table.kind.name(), &table.name)) }
 }
 
-/// Whether the session's role may do what a plan does: who may not run it is not told of it either.
+/// Whether the session's role may do what a plan does: a role that may not run it is not told of it either.
 ///
 /// # Errors
 /// 42501.
@@ -323,7 +323,7 @@ pub async fn begin_fed(core: &Arc<Core>, request: Request<'_>, cached: Option<Ar
 }
 
 /// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
-/// at again after the locks: whoever held them may have changed the tables.
+/// at again after the locks: the transactions that held them may have changed the tables.
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
     core.engine.take().owner().statement(request.text);
     let (cached, opened, read_only) = loop {
@@ -412,7 +412,7 @@ fn may_read_only(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the locks of the tables that a statement names which can't be planned: whoever holds them may be about to make it right. Returns if
+/// Waits for the locks of the tables that a statement names which can't be planned: the transaction that holds them may be about to make the statement right. Returns if
 /// the catalog is another one after that.
 ///
 /// # Errors

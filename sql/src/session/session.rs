@@ -56,7 +56,7 @@ const CACHE_MAX: usize = 200;
 /// Longer texts are not kept.
 pub(super) const CACHED_TEXT_MAX: usize = 4_096;
 
-/// Who begins a session, and how.
+/// The client that begins a session, and its options.
 pub struct SessionStart {
     /// The session as others see it.
     pub backend: Arc<Backend>,
@@ -298,7 +298,7 @@ impl Session {
         locks.release_session(&engine.owner().clone());
     }
 
-    /// The types that users define, for whoever polls the session.
+    /// The types that users define, for the thread that polls the session.
     pub fn types(&self) -> user::Slot {
         self.core.types.clone()
     }

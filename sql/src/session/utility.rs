@@ -302,7 +302,7 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
         with_env(core, catalog, |env| Planner::of_view(env, view).plan(&statement.statement, &mut Params::default()))?;
     let locks = planned.map(|p| p.locks).unwrap_or_default();
     for lock in &locks {
-        // The view's owner, or who uses it (VIE-6), must be allowed to lock what the view reads.
+        // The view's owner, or its user (VIE-6), must be allowed to lock what the view reads.
         if let Some(relation) = catalog.relation(lock.oid) {
             privileges::relation_any(core, catalog, relation, letters_of(mode), lock.owner)?;
         }
@@ -427,7 +427,7 @@ pub fn find_object(core: &Core, catalog: &Arc<Catalog>, name: &QualName) -> Opti
     })
 }
 
-/// Rows that nobody wants: EXPLAIN ANALYZE counts them.
+/// Rows that are dropped: EXPLAIN ANALYZE counts them.
 pub(super) struct Nowhere;
 
 impl run::Sink for Nowhere {

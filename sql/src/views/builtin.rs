@@ -45,7 +45,7 @@ pub fn has_rows(view: &SystemView) -> bool {
 /// The rows of a catalog that is data, of which only some may be sought; none for any other.
 pub fn rows(view: &SystemView, sought: Option<&SoughtRows>) -> Vec<Row> {
     let Some((name, rows)) = CATALOGS.iter().find(|(name, _)| *name == view.name) else { return Vec::new() };
-    // They stay for all sessions, whoever reads them first.
+    // They stay for all sessions, whichever session reads them first.
     let read = || memory::uncharged(|| read(name, view).into_iter().filter(|row| exists(name, row)).collect());
     copied(rows.get_or_init(read), sought)
 }

@@ -48,7 +48,7 @@ pub(super) fn quantile(histogram: &[u64], part: f64) -> u64 {
     0
 }
 
-/// A text of a session, for those who may watch it.
+/// A text of a session, for roles that may watch it.
 struct Shown<'r> {
     run: &'r Run<'r>,
     known: HashMap<i32, bool>,
@@ -131,7 +131,7 @@ fn wait_row(record: &WaitRecord, namer: &Namer<'_>, shown: &mut Shown<'_>) -> Ro
     row
 }
 
-/// Who waits, below whom it waits for; the sessions that wait for nobody stand at the top, those that block most first.
+/// Each waiter below the session that it waits for; the sessions that wait for none stand at the top, those that block most first.
 fn lock_tree(run: &Run<'_>) -> Vec<Row> {
     let waits = run.core.db.transactions().locks().waits();
     let mut below: HashMap<i32, Vec<&WaitRecord>> = HashMap::new();

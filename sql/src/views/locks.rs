@@ -236,7 +236,7 @@ fn add_idle_transactions(run: &Run<'_>, owners: &mut BTreeMap<i32, LockRow>) {
     }
 }
 
-/// Whether PostgreSQL would have given the session's transaction an id: who waits for the first row that it locks has
+/// Whether PostgreSQL would have given the session's transaction an id: a session that waits for the first row that it locks has
 /// none yet there, but has one here.
 fn has_id(pid: i32, list: &[LockRow]) -> bool {
     let mut own = list.iter().filter(|l| l.pid == pid);
@@ -304,7 +304,7 @@ impl<'l> Lines<'l> {
         Self { by_tag }
     }
 
-    /// Whether it conflicts with nobody who waited for it before: in PostgreSQL it has the tuple's lock.
+    /// Whether it conflicts with no earlier waiter: in PostgreSQL it has the tuple's lock.
     pub(super) fn is_first(&self, wait: &LockRow) -> bool {
         let line = self.by_tag.get(&wait.tag).into_iter().flatten();
         let mut ahead = line.filter(|l| !l.granted).take_while(|l| l.pid != wait.pid);
@@ -320,7 +320,7 @@ impl<'l> Lines<'l> {
     }
 }
 
-/// A wait for the end of whoever holds what is wanted.
+/// A wait for the end of the transaction that holds what is wanted.
 fn wait_for_holder(lock: &LockRow, lines: &Lines<'_>) -> Line {
     let mut line = Line::new("transactionid", "ShareLock", false);
     line.txn = lines.blocker(lock).map_or(Datum::Null, |t| Datum::Oid(t.0 as u32));

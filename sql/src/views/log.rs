@@ -31,7 +31,7 @@ fn log(run: &Run<'_>) -> Vec<Row> {
     vec![numbers.into_iter().map(int).collect()]
 }
 
-/// Recovery first, which has no limit; then those who asked by name.
+/// Recovery first, which has no limit; then the holders with a name.
 fn holders(run: &Run<'_>) -> Vec<Row> {
     let wal = run.core.db.transactions().store().wal();
     let end = wal.end_lsn().0;
@@ -55,7 +55,7 @@ fn archive(run: &Run<'_>) -> Vec<Row> {
     let held = holder.map_or(0, |holder| end.saturating_sub(holder.needs.0));
     let number = |n: u64| if off { Datum::Null } else { int(n) };
     let time = |us: i64| if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) };
-    // Where the archive is, and what an error says of it, is for those who may watch all.
+    // Where the archive is, and what an error says of it, is for roles that may watch all.
     let all = Judge::of(run.core, &run.names.catalog).may_watch(0);
     let text = |text: &str| match text {
         "" => Datum::Null,

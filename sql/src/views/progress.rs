@@ -16,7 +16,7 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_stat_progress_analyze", analyzed),
 ];
 
-/// The sessions that do work of a kind: number, database and its name; what is behind that is for those who may watch them.
+/// The sessions that do work of a kind: number, database and its name; what is behind that is for roles that may watch them.
 fn of(run: &Run<'_>, work: Work, width: usize, row: fn(&Shown) -> Row) -> Vec<Row> {
     let mut out = Vec::new();
     for backend in run.core.backends.all() {

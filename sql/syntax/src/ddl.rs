@@ -447,7 +447,7 @@ pub struct Grant {
 pub struct GrantRole {
     pub revoke: bool,
     pub roles: Vec<String>,
-    /// Who become or cease to be members.
+    /// The roles that become or cease to be members.
     pub to: Vec<String>,
     /// WITH ADMIN OPTION; of REVOKE: only that option.
     pub admin: bool,

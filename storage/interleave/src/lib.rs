@@ -155,11 +155,11 @@ fn case() {
         task.join().unwrap();
     }
     INSIDE.store(0, SeqCst);
-    // The checker reads more pages than there are frames, and nobody cleans any more.
+    // The checker reads more pages than there are frames, and the cleaner has stopped.
     while block_on(rig.pool.clean_step()).unwrap() > 0 {}
     let mut pages = std::collections::BTreeSet::new();
     for tree in &trees {
-        // BTR-10 and BTR-15 show here: a parent that names a dead node, a node that nobody reaches.
+        // BTR-10 and BTR-15 show here: a parent that names a dead node, a node that no parent names.
         let report = block_on(tree.check()).unwrap();
         assert_eq!(report.rows, NUMBERS / 5);
         pages.extend(report.pages);

@@ -65,7 +65,7 @@ impl Store {
         Ok(())
     }
 
-    /// A page that did not read whole: from memory if it is there, else from disk until it is whole. None: nobody uses it.
+    /// A page that did not read whole: from memory if it is there, else from disk until it is whole. None: no tree uses it.
     async fn read_again(&self, id: PageId) -> Result<Option<Box<[u8; PAGE_BYTES]>>, StorageError> {
         let mut damage = Corruption::in_page(id, Lsn::ZERO, "a page", "none");
         for _ in 0..READ_ATTEMPTS {

@@ -25,7 +25,7 @@ impl Store {
         spared > control.segment_bytes / 4 && dirty < spared.min(DIRTY_BYTES_MAX)
     }
 
-    /// Begins a copy: from now on the log that it needs is kept, until [`Store::leave_copy`] or until nobody asks for five minutes.
+    /// Begins a copy: from now on the log that it needs is kept, until [`Store::leave_copy`] or until no request came for five minutes.
     ///
     /// # Errors
     /// The database has ended; a failed read.

@@ -16,7 +16,7 @@ pub struct Stream {
     epoch: u32,
 }
 
-/// What a record is to whoever looks for a moment.
+/// What a record is to the search for a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// A commit, with the wall clock in microseconds since 1970.

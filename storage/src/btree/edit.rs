@@ -150,7 +150,7 @@ impl Strip {
                 continue;
             }
             if slot & super::node::GHOST != 0 {
-                // A ghost's overflow chain is freed by whoever made the ghost, never here.
+                // A ghost's overflow chain is freed by the transaction that made the ghost, never here.
                 strip.purge.push(index as u16);
             } else if slot & OWN != 0 {
                 strip.settle.push(index as u16);

@@ -137,7 +137,7 @@ impl Redo for TreeRedo {
     }
 }
 
-/// Makes a page one of nobody.
+/// Makes a page one of no tree.
 pub(super) fn free(page: &PageMut<'_>) {
     let (id, lsn) = (page.id(), page.lsn());
     page.format(id, TreeId(0), 0, kind::FREE);

@@ -212,7 +212,7 @@ impl Tree {
         Ok(false)
     }
 
-    /// The value behind a reference, as a leaf or a before-image holds it. Whoever asks knows that the chain has
+    /// The value behind a reference, as a leaf or a before-image holds it. The caller knows that the chain has
     /// not been freed: it belongs to a version that some snapshot still sees.
     pub async fn read_chain(&self, reference: &[u8]) -> Result<Vec<u8>, StorageError> {
         let reference = self.reference(reference)?;

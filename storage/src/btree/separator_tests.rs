@@ -109,7 +109,7 @@ async fn unknown_node() -> Result<(), StorageError> {
         assert!(matches!(found, Lookup::Found(_)), "BTR-10: row {row:02x?} went with a node that no parent knew");
     }
     assert_eq!(tree.check().await?.pending_separators, 1);
-    // Whoever changes something there tells the parent first.
+    // A writer that changes something there tells the parent first.
     tree.edit(&mut log, &unknown[0], 0, |_| (Edit::Remove, ())).await?;
     assert_eq!(tree.check().await?.pending_separators, 0);
     Ok(())
@@ -141,7 +141,7 @@ fn planted_mistakes_are_found() {
     assert!(!matches!(unknown, Ok(Ok(()))), "a merge over an unknown node was not noticed");
 }
 
-/// BTR-7: where a page is missing a descent says so, to whoever may wait, and reads nothing itself.
+/// BTR-7: where a page is missing a descent says so, to a caller that may wait, and reads nothing itself.
 #[test]
 fn a_descent_tells_of_a_miss_and_reads_nothing() {
     let rig = Rig::in_memory(16);

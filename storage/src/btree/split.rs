@@ -381,7 +381,7 @@ impl Tree {
         range.end
     }
 
-    /// Tells a parent of a node that it does not know. Idempotent; whoever notices may do it. For an ordinary change, out of
+    /// Tells a parent of a node that it does not know. Idempotent; any traverser may do it. For an ordinary change, out of
     /// what such a change may have: pages that are kept for undo stay (SPC-7).
     pub(super) async fn put_separator(&self, pending: Pending, purpose: Purpose) -> Result<(), StorageError> {
         let root = self.root().await?;
@@ -396,7 +396,7 @@ impl Tree {
                 Outcome::Miss(miss, why) => {
                     let found = self.pool().fetch_missing(miss, why).await?;
                     if !found && miss.page == pending.child {
-                        // BTR-10: somebody put it in, and somebody merged it away.
+                        // BTR-10: another thread put it in, or merged it away.
                         return Ok(());
                     }
                 }
@@ -418,7 +418,7 @@ impl Tree {
         if Node(parent.page).search(&pending.separator).is_ok() {
             return Ok(if parent.validate() { Outcome::Needless } else { Outcome::Again });
         }
-        // BTR-10: seen alive while the parent, at this version, does not know it; so nobody can have merged it
+        // BTR-10: seen alive while the parent, at this version, does not know it; so no thread can have merged it
         // away when the latch is taken at this very version.
         let Some(child) = self.pool().read(pending.child) else {
             let miss = Miss { page: pending.child, by: Some(pending.by) };

@@ -369,7 +369,7 @@ impl Tree {
     }
 
     /// Some of the right node's rows go to the left one; the parent learns of the new fence in the same record
-    /// (BTR-10). A reader who comes by the old one finds a low fence above its key, and begins at the root. False if
+    /// (BTR-10). A reader that comes by the old one finds a low fence above its key, and begins at the root. False if
     /// the parent has no room for the new fence.
     fn move_rows(&self, latches: &mut Latches<'_>, pair: &Pair<'_>, packed: &Packed, credit: &mut Credit<'_>) -> bool {
         let Latches { left, right, parent } = latches;

@@ -204,7 +204,7 @@ impl Tree {
                 Descent::Shallow => None,
                 Descent::At(leaf, _) => match copy_row(&leaf, key, out) {
                     Some(Lookup::Found(seen)) if out.overflow => {
-                        // A chain longer than the cache would push the leaf out, and who validates the answer (F3) would
+                        // A chain longer than the cache would push the leaf out, and a reader that validates the answer (F3) would
                         // read it again and again.
                         let _leaf = self.pool().try_pin(seen.page);
                         if self.read_overflow(out, &seen).await? {

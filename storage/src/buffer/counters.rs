@@ -105,7 +105,7 @@ counters! {
     leaf_splits,
     /// Inner nodes split, roots included.
     inner_splits,
-    /// Separators put into a parent, by whoever came by.
+    /// Separators put into a parent, by traversers.
     separators,
     /// Splits that stripping or compaction made needless.
     splits_avoided,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const SHARDS: usize = 16;
 const TREES_MAX: usize = 16_384;
 
-/// The counts. Only whoever has just read a page from disk comes here; a shard for each sixteenth of the pages keeps parallel reads apart.
+/// The counts. Only a thread that has just read a page from disk counts here; a shard for each sixteenth of the pages keeps parallel reads apart.
 pub(super) struct TreeReads([Mutex<HashMap<TreeId, u64>>; SHARDS]);
 
 impl Default for TreeReads {

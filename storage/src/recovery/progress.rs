@@ -1,6 +1,6 @@
 //! How far an opening has come, for the program that waits for it.
 //!
-//! The opening stores positions as it goes; any thread may look. Nobody waits for anybody.
+//! The opening stores positions as it goes; any thread may look. No thread waits for another.
 
 use crate::ids::Lsn;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,7 @@ pub enum Phase {
     /// The files of the directory are looked at.
     #[default]
     Begins = 0,
-    /// The log is read, to find out who was active and where it ends.
+    /// The log is read, to find the active transactions and its end.
     Analysis = 1,
     /// The log is read again and applied to pages.
     Redo = 2,

@@ -151,7 +151,7 @@ impl Saved {
         let file = vfs.open(&temporary, OpenHow::create(FileKind::Control)).await?;
         let len = u32::try_from(bytes.len())
             .map_err(|_| StorageError::NoSpace(format!("a checkpoint of {} bytes", bytes.len()).into()))?;
-        // Over what `keep_room` has left there; nobody reads the file before it has its name.
+        // Over what `keep_room` has left there; no opening reads the file before it has its name.
         file.write_at(0, IoBuf::from_slice(&bytes)).await?;
         file.set_len(u64::from(len)).await?;
         file.sync_data().await?;

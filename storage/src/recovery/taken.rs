@@ -15,7 +15,7 @@ const KEPT: usize = 64;
 pub struct Taken {
     /// Its number since the directory was opened, from 1.
     pub number: u64,
-    /// It came by its time or by the size of the log; nobody asked for it.
+    /// It came by its time or by the size of the log; no session asked for it.
     pub timed: bool,
     /// The database was being closed.
     pub closing: bool,

@@ -142,7 +142,7 @@ impl Space {
                     .find_map(|page| (0..ENTRIES).find(|slot| !taken.contains(&(page, *slot))).map(|s| (page, s)));
                 if let Some((page, slot)) = free {
                     let seat = Seat { entry, page, slot };
-                    // Nobody finds it by `root` until it is live.
+                    // No descent finds it by `root` until it is live.
                     state.trees.insert(tree, seat);
                     return Ok((state.directory[page].clone(), seat));
                 }
@@ -288,7 +288,7 @@ impl Space {
         Ok(range)
     }
 
-    /// Frees pages that nobody refers to any more, in a structure record; with `last_of`, also removes the entry of
+    /// Frees pages that nothing refers to any more, in a structure record; with `last_of`, also removes the entry of
     /// the tree whose last page is among them.
     ///
     /// # Errors

@@ -365,7 +365,7 @@ impl PageSpace for Space {
     }
 
     fn root_now(&self, tree: TreeId) -> Option<PageId> {
-        // One that is being dropped, too: the dropper reads it to find its pages, and nobody else knows it any more.
+        // One that is being dropped, too: the dropper reads it to find its pages, and no other thread knows it any more.
         let state = self.state.lock();
         state.trees.get(&tree).map(|seat| seat.entry.root).filter(|root| root.0 != 0)
     }

@@ -74,7 +74,7 @@ pub enum TreeKind {
 pub enum TreeState {
     /// In use.
     Live = 1,
-    /// Its pages are being freed; nobody reads it.
+    /// Its pages are being freed; no thread reads it.
     Dropping = 2,
 }
 

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 
 type Bytes = BTreeMap<String, Vec<u8>>;
 
-/// Objects in memory, which change behind the back of whoever reads them.
+/// Objects in memory, which change while a reader uses them.
 struct Objects(Mutex<Bytes>);
 
 fn never<'a>() -> BoxFuture<'a, Result<(), BackupError>> {

@@ -76,7 +76,7 @@ pub fn disturbances(seed: u64, size: Size) -> Result<Vec<Disturbance>, String> {
 /// What came of a disturbed life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Nobody noticed.
+    /// It went unnoticed.
     Unnoticed,
     /// Some calls returned errors, and the database went on.
     Refused,

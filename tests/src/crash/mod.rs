@@ -20,7 +20,7 @@
 //! - SWP-2: the pages that are allocated are those that trees and space refer to, no more and no less.
 //! - SWP-3: an end of the log that recovery accepted never moves back.
 //! - SWP-4: the log does not end behind what was ever put into it.
-//! - SWP-5: a call that fails is told as that, or stops the database; it is not taken for damage, and nobody waits or
+//! - SWP-5: a call that fails is told as that, or stops the database; it is not taken for damage, and no task waits or
 //!   turns in circles for ever.
 //! - SWP-6: a rollback does not fail for want of space.
 

@@ -1,4 +1,4 @@
-//! As little of a transaction layer as storage needs above it: who is active, with which undo, and which tags are
+//! As little of a transaction layer as storage needs above it: the active transactions, their undo, and which tags are
 //! settled. No locks: every task of the workload has keys of its own.
 
 use clearway_storage::btree::{Edit, RowBuf, Tree};
@@ -14,7 +14,7 @@ use clearway_storage::wal::Wal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Who is active and what is settled.
+/// The active transactions and the settled tags.
 #[derive(Default)]
 pub struct Book {
     inner: Mutex<Inner>,

@@ -155,7 +155,7 @@ impl Engine<'_> {
 
     /// Drops a version that no snapshot sees although older ones are active: the record at `addr` then leads to the
     /// version before it. Both commits lie at or below the published target, and no snapshot between them; none can
-    /// come to lie there, since whoever begins later begins above the target.
+    /// come to lie there, since a transaction that begins later begins above the target.
     pub fn bypass(&mut self, addr: Addr) -> bool {
         let Pruner::Scanned(_, target) = self.state.pruner else {
             return false;
@@ -215,7 +215,7 @@ impl Engine<'_> {
         slots.fold(0, |set, txn| set | 1 << txn)
     }
 
-    /// Begin, save undo, complete. Nothing waits for it and it waits for nobody.
+    /// Begin, save undo, complete. Nothing waits for it and it waits for nothing.
     pub fn step_checkpoint(&mut self) -> bool {
         match self.state.checkpointing {
             _ if self.state.life == Life::Down => return false,
@@ -255,7 +255,7 @@ impl Engine<'_> {
         self.note(|| format!("a checkpoint begins at {}, redo from LSN {redo_lsn}", position(lsn)));
     }
 
-    /// Saves the undo of whoever was active at the previous checkpoint and still is; of all others the log since then
+    /// Saves the undo of each transaction that was active at the previous checkpoint and still is; of all others the log since then
     /// tells everything. What was taken back by now is left out, so the log must be durable up to here.
     fn save_undo(&mut self, mut checkpoint: Checkpoint) {
         let old = self.state.master.active & self.active();

@@ -7,7 +7,7 @@
 //! engine      the actions, one atomic step each, on one `state`
 //!   session   statements, snapshots, locks    change    writes, rollbacks, the commit section, replies
 //!   resolve   what a tag says                 background flush, steal, prune, retire, spill, checkpoint
-//!   recovery  crash, analysis, redo, undo     truth     the history of commits, and who was told what
+//!   recovery  crash, analysis, redo, undo     truth     the history of commits, and what each client was told
 //! explore     breadth-first search, shortest traces      golden  traces and figures as text
 //! ```
 //!

@@ -145,7 +145,7 @@ impl Engine<'_> {
     }
 
     /// Read-only statements outside a block and in a READ ONLY one read what is durable, but never less than the session
-    /// knows already: its own last commit and the commits of those who held its locks before. All others read what is
+    /// knows already: its own last commit and the commits of the earlier holders of its locks. All others read what is
     /// visible.
     fn position_for_snapshot(&self, index: usize) -> Lsn {
         let session = &self.state.sessions[index];
@@ -351,7 +351,7 @@ impl Engine<'_> {
         self.state.slots[session.txn as usize] = Slot::Active;
     }
 
-    /// Acquires a lock. With a table lock comes the highest commit LSN of those who held it before; an advisory lock goes
+    /// Acquires a lock. With a table lock comes the highest commit LSN of its earlier holders; an advisory lock goes
     /// only when that is durable, and carries none.
     fn acquire(&mut self, index: usize, lock: usize) -> bool {
         let Lock { holder, goes_at, .. } = self.state.locks[lock];

@@ -123,7 +123,7 @@ pub struct Undo {
 /// A transaction's slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Slot {
-    /// Not in use. To whoever finds a tag of it: retired, hence committed.
+    /// Not in use. To a reader that finds a tag of it: retired, hence committed.
     #[default]
     Free,
     /// In progress.
@@ -139,7 +139,7 @@ pub enum Slot {
 pub struct Lock {
     /// Session number plus one, 0 when free.
     pub holder: u8,
-    /// The highest commit LSN of those who held it.
+    /// The highest commit LSN of its earlier holders.
     pub lsn: Lsn,
     /// The holder has committed; the lock goes when this is durable. 0 before.
     pub goes_at: Lsn,

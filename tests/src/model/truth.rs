@@ -100,7 +100,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// `MODEL-3`: once the database is open again, whoever reads the newest committed version of each row reads what the
+    /// `MODEL-3`: once the database is open again, a reader of the newest committed version of each row reads what the
     /// surviving commits left: none of them lost, nothing else visible.
     pub fn check_recovered(&self) -> Result<(), Violation> {
         if self.state.life != Life::Recovered || !self.is_open() {

@@ -125,7 +125,7 @@ fn oldest_holder(lock: &Lock, waiter: &Waiter) -> Option<Blocker> {
 /// for waiters ahead of them.
 fn before_row(lock: &Lock, waiter: &Waiter) -> Vec<Blocker> {
     let (mut at_tuple, mut behind): (Vec<&Waiter>, Vec<&Waiter>) = (Vec::new(), Vec::new());
-    // Whoever has the row in another mode already waits for the other holders, not for the tuple.
+    // A transaction that has the row in another mode already waits for the other holders, not for the tuple.
     let waits_for_tuple = |w: &Waiter| lock.held_by(&w.owner).is_empty();
     let ahead = if waits_for_tuple(waiter) { lock.queue.iter() } else { Default::default() };
     for ahead in ahead.filter(|w| waits_for_tuple(w)) {

@@ -224,7 +224,7 @@ impl WaitGraph {
     }
 
     /// Orders every queue reached by a topological order of the hard edges. Hard edges do not depend on the order of a queue;
-    /// if they form no cycle, giving each queue the order "whoever can end first comes first" makes every soft edge agree with
+    /// if they form no cycle, giving each queue the order "the waiter that can end first comes first" makes every soft edge agree with
     /// that order, so no cycle is left at all.
     fn order_by_hard_edges(&self, start: Node) -> Orders {
         let rank = self.hard_rank(start);

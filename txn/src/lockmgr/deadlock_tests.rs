@@ -1,7 +1,7 @@
 //! The judge against an oracle that shares nothing with it.
 //!
 //! Oracle: hard edges do not depend on the order of any queue, so a victim is needed exactly when the new waiter reaches itself
-//! over hard edges; and a new order is right exactly when no owner whom it concerns reaches itself over any edge.
+//! over hard edges; and a new order is right exactly when no owner that it concerns reaches itself over any edge.
 //! `CLEARWAY_GRAPHS=1000000 cargo test -p clearway-txn random_graphs` runs the long form, `CLEARWAY_SEED=n` replays one graph.
 
 use super::*;
@@ -50,7 +50,7 @@ fn random_graph(rng: &mut Rng) -> WaitGraph {
             for queue in &queues {
                 graph.add(queue.clone());
             }
-            // Whoever came before owner 0 was judged then: a hard cycle took its victim.
+            // The owners before owner 0 were judged then: a hard cycle took its victim.
             if owner != 0 && reaches_itself(&graph, owner, true) {
                 queues[lock].waiters.pop();
             }
@@ -193,7 +193,7 @@ fn a_long_queue_is_walked_once() {
     assert_eq!(graph.judge(0), Verdict::NoCycle);
 }
 
-/// PostgreSQL's deadlock-soft: two readers hold, two exclusives wait, and a reader who waits behind an exclusive closes a ring
+/// PostgreSQL's deadlock-soft: two readers hold, two exclusives wait, and a reader that waits behind an exclusive closes a ring
 /// only because of the order of the queue.
 #[test]
 fn a_soft_cycle_takes_no_victim() {
@@ -210,6 +210,6 @@ fn a_soft_cycle_takes_no_victim() {
         waiters: vec![(e2, LockMode::AccessExclusive), (d1, LockMode::AccessShare)],
     });
     assert_ne!(a1, a2);
-    // Somebody other than the newcomer moves ahead.
+    // A waiter other than the newcomer moves ahead.
     assert_eq!(check(&graph), Verdict::Reorder(vec![(a2, vec![d1, e2])]));
 }

@@ -2,7 +2,7 @@
 //!
 //! # Life of an entry
 //! ```text
-//! a wait begins: its direct blocker is noted (Culprit), and who is at the end of the chain (Root)
+//! a wait begins: its direct blocker is noted (Culprit), and the session at the end of the chain (Root)
 //!   │  once a second `look_at_waits` follows the chains again and has long waits told to the log
 //!   ▼
 //! it ends after `min_ns` or more ──► one record of its own, or one more in the fold of waits that are equal
@@ -65,7 +65,7 @@ pub struct Facts {
     pub state: String,
 }
 
-/// Whoever knows the sessions: the SQL layer.
+/// What knows the sessions: the SQL layer.
 pub trait Witness: Send + Sync {
     /// Who a session is.
     fn facts(&self, pid: i32) -> Facts;
@@ -118,7 +118,7 @@ impl Outcome {
     }
 }
 
-/// A session in somebody's way, as of the moment when the wait began.
+/// A session in the waiter's way, as of the moment when the wait began.
 #[derive(Clone, Debug)]
 pub struct Culprit {
     owner: Arc<Owner>,
@@ -249,7 +249,7 @@ pub struct Party {
     pub age_ns: u64,
     /// For how much of the wait it stood idle in a transaction, waiting for its client.
     pub idle_ns: u64,
-    /// Who it was.
+    /// The session.
     pub facts: Facts,
 }
 
@@ -268,11 +268,11 @@ pub struct WaitRecord {
     pub tag: LockTag,
     /// How.
     pub mode: LockMode,
-    /// Who waited; its `latest` is the statement that waited.
+    /// The waiter; its `latest` is the statement that waited.
     pub waiter: Party,
-    /// Who was in the way.
+    /// The session in the way.
     pub blocker: Option<Party>,
-    /// Who stood at the end of the chain.
+    /// The session at the end of the chain.
     pub root: Option<Party>,
     /// How many edges the chain had.
     pub depth: u32,
@@ -344,7 +344,7 @@ impl History {
         self.min_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Installs whoever knows the sessions; the first stays.
+    /// Installs what knows the sessions; the first stays.
     pub fn witnessed_by(&self, witness: impl FnOnce() -> Box<dyn Witness>) {
         self.witness.get_or_init(witness);
     }

@@ -313,7 +313,7 @@ impl LockManager {
         if let Some(implicit) = &request.implicit {
             enter_implicit(lock, &request.tag, implicit, now_ns);
         }
-        // As in PostgreSQL, NOWAIT is refused where a waiter's mode conflicts, also to whoever would go ahead of that waiter (LKM-6).
+        // As in PostgreSQL, NOWAIT is refused where a waiter's mode conflicts, also to a caller that would go ahead of that waiter (LKM-6).
         let refused = request.if_taken == IfTaken::Fail
             && !request.mode.is_row_strength()
             && request.mode.conflicts().meets(lock.queue.modes())

@@ -169,7 +169,7 @@ impl LockMode {
     }
 
     /// Whether the mode is one that never conflicts with itself or another weak one, and so needs no entry in the lock table
-    /// while nobody asks for a strong one.
+    /// while no transaction asks for a strong one.
     pub fn is_weak_table_mode(self) -> bool {
         matches!(self, AccessShare | RowShare | RowExclusive)
     }

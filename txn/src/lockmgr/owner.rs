@@ -70,7 +70,7 @@ pub enum LockScope {
 pub struct Taker {
     /// Its text.
     pub text: Arc<str>,
-    /// The digest of its text, 0 if nobody made one.
+    /// The digest of its text, 0 if none was made.
     pub digest: u64,
     /// Its number in the transaction, from 1.
     pub number: u32,

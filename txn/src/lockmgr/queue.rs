@@ -2,7 +2,7 @@
 //! is plain data, changed under the shard's mutex.
 //!
 //! # Invariants
-//! - LKM-5: the modes of two holders never conflict. An exception is a transaction's id, which nobody needs to hold: a waiter for it asks
+//! - LKM-5: the modes of two holders never conflict. An exception is a transaction's id, which no other transaction needs to hold: a waiter for it asks
 //!   for `Share` and gives that back at once. After a rollback to a savepoint that has let the waiters go, those whose obstacle stands ask
 //!   again, and thereby enter the transaction beside the others, which are about to give back theirs.
 //! - LKM-6: first come, first served. A request is granted at once only if it conflicts with no holder and with no waiter ahead of it.

@@ -38,7 +38,7 @@ pub struct Participant {
     pub held_by_statement: Option<Arc<str>>,
     /// Every statement of its transaction, oldest first; the last is the one that waits.
     pub statements: Vec<Arc<str>>,
-    /// Who it was.
+    /// The session.
     pub facts: Facts,
 }
 
@@ -55,7 +55,7 @@ pub struct DeadlockReport {
     pub by_background_scan: bool,
     /// The participants of the cycle, the victim first.
     pub participants: Vec<Participant>,
-    /// What the victim was about to do, as PostgreSQL's CONTEXT says it; empty if nobody knows.
+    /// What the victim was about to do, as PostgreSQL's CONTEXT says it; empty if it is not known.
     pub context: String,
 }
 

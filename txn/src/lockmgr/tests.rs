@@ -77,7 +77,7 @@ fn compatible_waiters_are_admitted_as_a_group() {
     waits(&mut d);
 }
 
-/// LKM-6: row locks that agree with all holders pass by whoever waits; a ring that comes of it is found when it closes.
+/// LKM-6: row locks that agree with all holders pass by the waiters; a ring that comes of it is found when it closes.
 #[test]
 fn a_row_lock_that_agrees_with_its_holders_passes_by_those_who_wait() {
     let locks = LockManager::new();
@@ -88,7 +88,7 @@ fn a_row_lock_that_agrees_with_its_holders_passes_by_those_who_wait() {
     assert!(!given(&mut ask(&locks, &owners[2], row(1), LockMode::RowForShare)).waited);
     // One holder after the other is waited for, not both at once.
     assert_eq!(locks.blockers(2), vec![1]);
-    // Who holds a lock goes before those who hold none: the third gets its turn before the second.
+    // A waiter that holds a lock goes before those that hold none: the third gets its turn before the second.
     let mut upgrade = ask(&locks, &owners[2], row(1), LockMode::RowUpdate);
     waits(&mut upgrade);
     locks.release_transaction(&owners[0], Lsn::ZERO);
@@ -178,7 +178,7 @@ fn a_savepoint_takes_back_the_stronger_of_two_implied_modes() {
     let locks = LockManager::new();
     let (writer, waiter) = (locks.register(1), locks.register(2));
     writer.set_txn(TxnId(9));
-    // An update, a savepoint, a delete of the same row; then somebody waits for the row.
+    // An update, a savepoint, a delete of the same row; then another owner waits for the row.
     let mark = writer.mark().after_changes(1);
     let deleted = Implicit {
         owner: writer.clone(),
@@ -322,8 +322,8 @@ impl Rng {
     }
 }
 
-/// Random sessions: after every step the lists of the owners and the lock table agree (LKM-2), no two holders conflict (LKM-5), nobody
-/// waits who could be let in (LKM-7), nobody waits in a ring; and when all have ended nothing is left.
+/// Random sessions: after every step the lists of the owners and the lock table agree (LKM-2), no two holders conflict (LKM-5), no owner
+/// waits that could be let in (LKM-7), none waits in a ring; and when all have ended nothing is left.
 #[test]
 fn random_sessions_keep_the_rules() {
     let only: Option<u64> = std::env::var("CLEARWAY_SEED").ok().and_then(|v| v.parse().ok());
@@ -404,7 +404,7 @@ impl LockManager {
         }
         let in_lists: usize = self.owners().iter().map(|o| o.held.lock().locks.len()).sum();
         assert_eq!(in_table, in_lists, "LKM-2");
-        // Nobody waits in a ring: each search at the start of a wait has done its work.
+        // No owner waits in a ring: each search at the start of a wait has done its work.
         self.background_scan(0);
         assert_eq!(self.archive.missed_by_fast_path(), 0, "a ring was missed");
     }

@@ -41,9 +41,9 @@ pub struct Waiter {
     pub(super) scope: LockScope,
     /// When the wait began, by the clock of wait events.
     pub(super) since_ns: u64,
-    /// Who stood in the way when it began.
+    /// The holder or waiter in the way when it began.
     pub(super) before: Option<Culprit>,
-    /// Who stands at the end of the chain, when it was looked at last.
+    /// The session at the end of the chain, when the chain was walked last.
     pub(super) root: Mutex<Option<Root>>,
     /// Its session has stood still for it; one that was granted before it was polled has not waited (HIS-2).
     paused: AtomicBool,

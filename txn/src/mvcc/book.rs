@@ -114,7 +114,7 @@ impl VersionBook {
     }
 
     /// The commit section: under it one transaction at a time reserves its commit record and stores its status. A checkpoint lists the
-    /// active transactions under it, too. Whoever has it keeps to COM-2.
+    /// active transactions under it, too. The code under it keeps to COM-2.
     pub fn section(&self) -> &Mutex<()> {
         &self.section
     }

@@ -138,7 +138,7 @@ impl<'m> Judge<'m, '_> {
         if let Some(outcome) = outcome {
             return (Edit::Keep, outcome);
         }
-        // TXN-3. What nobody has locked and nobody waits for needs no holder in the lock table either: whoever asks for the row comes under this
+        // TXN-3. What no transaction has locked or waits for needs no holder in the lock table either: a transaction that asks for the row comes under this
         // latch, later, and finds the tag.
         let in_table = leaf.memory_locks && self.all.locks().knows_row(self.tree.id(), self.key);
         if in_table || busy.is_some() {

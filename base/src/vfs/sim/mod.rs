@@ -14,7 +14,7 @@
 //! # Invariants
 //! - DISK-1: each begin and each end of an operation is one crash point; points are numbered from 1, and
 //!   the same seed and program give the same numbers. A crash at a begin finds the operation in flight;
-//!   a crash at an end finds its effect there but nobody told.
+//!   a crash at an end finds its effect there but no caller told.
 //! - DISK-2: a crash keeps what VFS-2 and VFS-3 promise, and nothing more can be relied on: of all other
 //!   writes any subset survives, in any order, each torn at 512 bytes; of all other changes of names
 //!   any subset.

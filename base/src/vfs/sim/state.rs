@@ -162,12 +162,12 @@ impl Disk {
         !self.stopped()
     }
 
-    /// Whether nobody is there any more to begin or end an operation.
+    /// Whether no process is left to begin or end an operation.
     pub(super) fn stopped(&self) -> bool {
         self.power_off || self.process_dead
     }
 
-    /// What the process had in flight ends or not, any part of it; nobody is told (DISK-5).
+    /// What the process had in flight ends or not, any part of it; no caller is told (DISK-5).
     pub(super) fn process_died(&mut self) {
         self.process_dead = false;
         self.die_at = None;

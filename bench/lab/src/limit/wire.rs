@@ -1,7 +1,7 @@
 //! A server that only speaks PostgreSQL's protocol: what sockets, kernel and load generator leave to a database.
 //!
 //! Every statement that begins with SELECT has one row with the integer 1, every other one has none. Nothing is parsed, stored or
-//! looked up. It serves the load generator and nobody else: it checks no password and keeps no state but the shape of the prepared
+//! looked up. It serves the load generator only: it checks no password and keeps no state but the shape of the prepared
 //! statements.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A client that sleeps between its update and its commit, and everybody who waits behind it.
+//! A client that sleeps between its update and its commit, and the clients that wait behind it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::scenario::{Argument, Check, Flavour, Group, Point, Scenario, Step, ro
 /// How long the holder sleeps.
 const NAP: Duration = Duration::from_secs(1);
 
-/// One holder of a row, many who want it, and eight who have nothing to do with it.
+/// One holder of a row, many clients that want it, and eight that do not.
 pub struct Convoy;
 
 impl Scenario for Convoy {

@@ -51,7 +51,7 @@ impl Process {
 /// LSRV-1
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its number may belong to somebody else by now.
+        // Its number may belong to another process by now.
         if self.has_ended() {
             return;
         }
@@ -72,7 +72,7 @@ impl Drop for Process {
     }
 }
 
-/// For a server that refuses to run as root: the user of its package, who then owns the directory. None if this is not root.
+/// For a server that refuses to run as root: the user of its package, which then owns the directory. None if this is not root.
 ///
 /// # Errors
 /// There is no such user, or the directory can't be given away.

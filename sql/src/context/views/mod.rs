@@ -53,7 +53,7 @@ impl SystemView {
         self.oid < 12_000
     }
 
-    /// Whether only superusers may read it: it shows what proves who somebody is, or other people's data.
+    /// Whether only superusers may read it: it shows what proves a role's identity, or other people's data.
     pub fn is_for_superusers(&self) -> bool {
         matches!(
             self.name,

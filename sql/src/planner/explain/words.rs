@@ -17,7 +17,7 @@ pub struct Names {
     pub aggregates: Vec<String>,
 }
 
-/// For whom expressions are written.
+/// The use of the text that expressions become.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// EXPLAIN.
@@ -38,7 +38,7 @@ pub struct Words<'a> {
     pub qualified: bool,
     /// The slots of the table whose scan is shown: its columns are shown without its name.
     pub own: std::ops::Range<usize>,
-    /// For whom.
+    /// The use of the text.
     pub style: Style,
 }
 

@@ -112,7 +112,7 @@ impl Ddl<'_> {
         Ok(tag(s.object))
     }
 
-    /// What a name leads to once it is locked: who dropped it, or put another in its place, has ended by then. None: nothing, and the
+    /// What a name leads to once it is locked: a transaction that dropped it, or put another in its place, has ended by then. None: nothing, and the
     /// statement says IF EXISTS.
     async fn find_to_drop(&self, s: &Drop, name: &QualName) -> Result<Option<u32>> {
         let kind = kind_name(s.object);

@@ -251,7 +251,7 @@ impl Ddl<'_> {
                 let judge = self.judge(catalog);
                 let any = || AclKind::Column.all().chars().any(|l| judge.may_with_column(relation, at, l));
                 let any = any();
-                // Whoever may grant it for the table may grant it for a column.
+                // A role that may grant it for the table may grant it for a column.
                 let table = best_grantor(&judge, catalog, &relation.acl, AclKind::Table, owner, &letters);
                 let mut acl = relation.columns[at].acl.clone();
                 let own = best_grantor(&judge, catalog, &acl, AclKind::Column, owner, &letters);

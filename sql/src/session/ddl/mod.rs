@@ -160,7 +160,7 @@ impl Ddl<'_> {
         self.core.db.new_oid()
     }
 
-    /// Locks a relation. Whoever calls this reads the relation's definition afterwards, not before: what was committed during the wait counts
+    /// Locks a relation. The caller reads the relation's definition afterwards, not before: what was committed during the wait counts
     /// (SES-7).
     async fn lock(&self, oid: u32, mode: LockMode) -> Result<()> {
         self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
@@ -237,7 +237,7 @@ impl Ddl<'_> {
         for comment in orphans {
             self.take_away(comment, None).await?;
         }
-        // As in PostgreSQL, whoever makes a relation holds it to the end, though nobody else sees it before.
+        // As in PostgreSQL, the transaction that makes a relation holds it to the end, though no other sees it before.
         if new && matches!(kind, "table" | "index" | "sequence" | "view" | "materialized view") {
             self.lock(oid, LockMode::AccessExclusive).await?;
         }
@@ -248,7 +248,7 @@ impl Ddl<'_> {
         let mut engine = self.engine();
         let put = self.core.lock_wait(engine.put_object(object)).await;
         put.map_err(|e| match e {
-            // The name was free when the statement began: somebody else has committed it since.
+            // The name was free when the statement began: another transaction has committed it since.
             EngineError::Exists { .. } => {
                 let index = match kind {
                     "database" => "pg_database_datname_index",

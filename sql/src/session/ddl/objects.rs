@@ -196,7 +196,7 @@ impl Ddl<'_> {
         Ok(oid)
     }
 
-    /// The column that a sequence is to belong to: of a table of the sequence's own owner and schema, since whoever drops, truncates or gives
+    /// The column that a sequence is to belong to: of a table of the sequence's own owner and schema, since the role that drops, truncates or gives
     /// away the table does the same to the sequence.
     async fn owned_by(&self, sequence: &Sequence, column: Option<&QualName>) -> Result<Option<(u32, usize)>> {
         let identity = sequence.owned_by.and_then(|(table, at)| {
@@ -271,7 +271,7 @@ impl Ddl<'_> {
     /// Changes a sequence as ALTER SEQUENCE or its identity column says.
     pub(super) async fn change_sequence(&self, sequence: Sequence, options: &[SequenceOption]) -> Result<()> {
         self.lock(sequence.oid, LockMode::ShareRowExclusive).await?;
-        // As whoever uses its value.
+        // As the role that uses its value.
         self.core.lock_relation(sequence.oid, LockMode::RowExclusive, IfTaken::Wait).await?;
         let Some(Object::Sequence(mut sequence)) = self.catalog().get(sequence.oid).map(|o| Object::clone(o)) else {
             return Err(missing("relation", &sequence.name));

@@ -109,7 +109,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Whether an object may go to another owner: the session's role owns it and is a member of the new owner's, who may make such an
+    /// Whether an object may go to another owner: the session's role owns it and is a member of the new owner's, which may make such an
     /// object there.
     pub(super) fn may_change_owner(&self, catalog: &Catalog, object: &Object, owner: u32) -> Result<()> {
         if object.owner() == Some(owner) {

@@ -45,7 +45,7 @@ impl Ddl<'_> {
             }
             _ => None,
         };
-        // Whoever owns the schema or the database may; tables of others are left out all the same.
+        // The owner of the schema or of the database may; tables of others are left out all the same.
         if let Some(object) = catalog.get(schema.unwrap_or(core.database)) {
             privileges::owns(core, &catalog, object)?;
         }

@@ -44,7 +44,7 @@ impl Ddl<'_> {
             self.core.may_set(catalog, &name)?;
             return Ok(Change::Remove(name));
         };
-        // What a name that is made up means to others nobody knows: superusers keep such settings for sessions.
+        // What a made-up name means to others is not known: superusers keep such settings for sessions.
         if name.contains('.') && !self.judge(catalog).is_superuser() {
             return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
         }

@@ -19,7 +19,7 @@ fn denied(message: impl Into<String>) -> SqlError {
     SqlError::new("42501", message.into())
 }
 
-/// Whether nobody may give a role this name.
+/// Whether no role may have this name.
 pub(super) fn check_name(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
         return Err(reserved(name).detail("Role names starting with \"pg_\" are reserved."));

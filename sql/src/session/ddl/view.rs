@@ -71,7 +71,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// What a view's query comes to, with the tables that it reads locked: whoever was changing them has ended.
+    /// The result columns of a view's query, with the tables that it reads locked: transactions that were changing them have ended.
     pub(super) async fn lock_read(&self, query: &Query) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
         loop {
             let catalog = self.catalog();

@@ -120,7 +120,7 @@ pub struct Binder<'a> {
     pub params: &'a mut Params,
     /// Where aggregates and the like are collected; none: they are refused in `place`.
     pub collected: Option<&'a mut Collected>,
-    /// Who binds subqueries; none: they are refused in `place`.
+    /// What binds subqueries; none: they are refused in `place`.
     pub subqueries: Option<&'a mut dyn Subqueries>,
     /// How literals are read.
     pub conversion: Conversion<'a>,

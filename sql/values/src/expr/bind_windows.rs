@@ -127,7 +127,7 @@ impl Binder<'_> {
         found.ok_or_else(|| SqlError::new(code::UNDEFINED_OBJECT, format!("window \"{name}\" does not exist")).at(pos))
     }
 
-    /// Binds a window that nobody may look through.
+    /// Binds a window that no expression may look through.
     ///
     /// # Errors
     /// Whatever is wrong with it.

@@ -1,5 +1,5 @@
 //! Questions about the catalog: functions that the session answers from it at once, under their names and types. Names of the same
-//! function with other types stand together; who answers tells them apart by the values.
+//! function with other types stand together; the answering function tells them apart by the values.
 
 use super::host::HostFunction;
 use crate::types::{Oid, oid};

@@ -287,7 +287,7 @@ pub(super) static SUBSCRIPT: Function = Function {
     body: subscript,
 };
 
-/// The number of an argument, for those who build paths.
+/// The number of an argument, for functions that build paths.
 pub(super) fn number(a: &[Datum], n: usize) -> i64 {
     i(a, n)
 }

@@ -9,7 +9,7 @@ enum Token {
     Char(char),
     /// `_`
     Any,
-    /// The escape character at the end of the pattern: an error for whoever comes to it.
+    /// The escape character at the end of the pattern: an error when the match reaches it.
     Broken,
 }
 

@@ -362,7 +362,7 @@ impl<F: Future> Future for Within<'_, F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // The slot goes to the thread and comes back: nobody counts references.
+        // The slot goes to the thread and comes back: no reference is counted.
         let this = &mut *self;
         let before = HERE.replace(this.slot.take());
         let _back = Back { before, slot: &mut this.slot };
