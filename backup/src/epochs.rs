@@ -1,5 +1,5 @@
-//! Which log follows which: every opening after a crash and every restore begins an epoch, and an archive may hold several that
-//! begin where the same one was left.
+//! The order of epochs in an archive. Every opening after a crash and every restore begins a new epoch of the log. Two epochs may begin at
+//! the end of the same one: a server that went on, and a restore from its archive.
 //!
 //! # Life of an epoch in an archive
 //! The server that is in it claims it before it sends its first piece: the object names the epoch before, the position at which this

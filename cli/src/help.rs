@@ -61,7 +61,7 @@ pub const PAGES: &[Page] = &[
         about: "Without an argument it connects to postgresql://postgres@127.0.0.1:5433/clearway. Inside, \\? lists its commands, and the key Tab \
                 completes names. Statements are kept over runs in clearway/sql_history below $XDG_STATE_HOME (else ~/.local/state), but for \
                 those that begin with a blank or hold a password. PGPASSWORD may hold the password.",
-        options: &[("--data DIR", "work on a directory that nobody serves")],
+        options: &[("--data DIR", "work on a directory without a server")],
         words: &[],
         examples: &[
             ("sql", "the server of this machine"),
@@ -82,7 +82,7 @@ pub const PAGES: &[Page] = &[
                 reads everything there and checks it. 'expire' removes backups, and log, but for the newest of each of so many days and weeks.",
         options: &[
             ("--server URL", "which server [postgresql://postgres@127.0.0.1:5433/clearway]"),
-            ("--data DIR", "a directory that nobody serves instead"),
+            ("--data DIR", "a directory without a server instead"),
             ("--incremental", "only what changed since the newest backup there"),
             ("--resume", "go on with the newest backup there that was broken off"),
             (
@@ -214,7 +214,7 @@ pub const PAGES: &[Page] = &[
         name: "demo",
         summary: "show what Clearway is for, in less than a minute",
         forms: &["demo [--no-wait]"],
-        about: "It works in a scratch directory. Afterwards the server stays up, unless nobody sits at a terminal.",
+        about: "It works in a scratch directory. Afterwards the server stays up, unless standard input is no terminal.",
         options: &[("--no-wait", "end when everything has been shown")],
         words: &[],
         examples: &[("demo", "five points, then a server to try them with psql")],

@@ -25,7 +25,15 @@ pub fn program() -> Result<PathBuf, String> {
 /// # Errors
 /// It is not there, or it failed.
 pub fn run(arguments: &[OsString]) -> Result<(), String> {
-    let program = program()?;
+    let asks = arguments.first().is_none_or(|first| first == "--help" || first == "-h");
+    let program = match program() {
+        // What the program is can be told without it.
+        Err(_) if asks => {
+            print!("{}", crate::help::text(Some("lab")));
+            return Ok(());
+        }
+        found => found?,
+    };
     let ended = Command::new(&program).args(arguments).status();
     match ended.map_err(|error| format!("{}: {error}", program.display()))? {
         status if status.success() => Ok(()),

@@ -210,6 +210,7 @@ async fn take_in(
         }
     }
     assert!((0..=BATCH).contains(&next.left), "SEQ-1: no more values are given out than are logged");
+    assert!(next.left == 0 || ahead.called, "SEQ-1: what the tree says is at or behind every value of the batch");
     let value = encode(ahead.last, ahead.called);
     let change = Change::Update { value: &value, strength: LockMode::RowNoKeyUpdate };
     txn.change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;

@@ -6,8 +6,8 @@
 //! the server's signature.
 //!
 //! # Invariants
-//! - AUTH-2: a client that could bind to the channel and was told that the server can't is refused where the server can: a machine in between
-//!   between has taken the offer away.
+//! - AUTH-2: a client that can bind to the channel, and was told that the server can't, is refused if the server can: another machine on the
+//!   way has removed the server's offer.
 //! - AUTH-1: a role that does not exist, or has no password, gets the same messages as one whose password is wrong.
 //!
 //! # Not here

@@ -135,6 +135,7 @@ impl Store {
 
     /// The commit record at `commit` named these trees as dropped, but they live until [`Store::release_held`]: a crash drops them.
     pub fn held_at_commit(&self, trees: &[TreeId], commit: Lsn) {
+        assert!(commit > Lsn::ZERO, "a temporary tree is made by a commit");
         self.pending.lists.lock().held.extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
     }
 

@@ -21,15 +21,24 @@ use crate::wal::Wal;
 /// Poisoned, a failed read. The change then stands as it was.
 pub async fn undo_one(store: &Store, log: &mut TxnLog, entry: &UndoEntry) -> Result<LsnRange, StorageError> {
     assert!(log.last_lsn == entry.lsn, "REC-9: {} is not the next to undo, {} is", entry.lsn, log.last_lsn);
-    if entry.tree == DIRECTORY_TREE {
+    let range = if entry.tree == DIRECTORY_TREE {
         let range = store.space().undo_create(log, entry).await?;
         store.drops_changed();
-        return Ok(range);
-    }
-    if entry.tree == btree::CHAIN_PAGES {
-        return btree::compensate_chain(store.pool(), log, entry).await;
-    }
-    store.tree(entry.tree).compensate(log, entry).await
+        range
+    } else if entry.tree == btree::CHAIN_PAGES {
+        btree::compensate_chain(store.pool(), log, entry).await?
+    } else {
+        store.tree(entry.tree).compensate(log, entry).await?
+    };
+    assert!(
+        log.last_lsn == entry.undo_next,
+        "REC-9: after {} {} is next, not {}",
+        entry.lsn,
+        entry.undo_next,
+        log.last_lsn
+    );
+    assert!(entry.undo_next < entry.lsn, "REC-9: the undo of {} goes on at {}", entry.lsn, entry.undo_next);
+    Ok(range)
 }
 
 /// Undoes everything of a transaction and ends it.

@@ -107,6 +107,7 @@ impl Transactions {
         body: &[u8],
         publish: impl FnOnce(Lsn) + Send,
     ) -> Result<Lsn, TxnError> {
+        assert!(log.txn == txn.id(), "TXN-1: the log of {:?} is ended by {:?}", log.txn, txn.id());
         let record =
             Record { kind: RecordKind::Commit, txn: txn.id(), undo_next: log.last_lsn, undo: None, ops: &[], body };
         let bytes = Wal::record_bytes(&record);

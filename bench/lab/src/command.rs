@@ -12,27 +12,45 @@ use lexopt::prelude::*;
 
 /// The text of `clearway lab --help`.
 pub const HELP: &str = "\
-The contention lab: the same load against Clearway and its peers, on this machine, with equal durability.
+The contention lab: the same load against Clearway and its peers, on this
+machine, with equal durability.
 
   clearway lab list             the lab's scenarios
-  clearway lab books [OPTIONS]  each scenario once, Clearway alone: whether elapsed time is processor, run queue and waits to
-                                within 1 %; with --seconds, --scratch, --lock and --clearway
+  clearway lab books [OPTIONS]  each scenario once, Clearway alone: whether
+                                elapsed time is processor, run queue and waits
+                                to within 1 %; with --seconds, --scratch,
+                                --lock and --clearway
   clearway lab run NAME [OPTIONS]
-                                one scenario against several servers, started here on loopback
-    --against LIST              clearway, postgres, pgbouncer (PostgreSQL behind it), mariadb, mariadb-pool (its pool of
-                                threads), mariadb-nodetect (its deadlock detection off), all; or a server that runs:
-                                NAME=postgresql://USER@HOST:PORT/DATABASE, NAME=mysql://USER:PASSWORD@HOST:PORT/DATABASE
+                                one scenario against several servers, started
+                                here on loopback
+    --against LIST              clearway, postgres, pgbouncer (PostgreSQL
+                                behind it), mariadb, mariadb-pool (its pool of
+                                threads), mariadb-nodetect (its deadlock
+                                detection off), all; or a server that runs:
+                                NAME=postgresql://USER@HOST:PORT/DATABASE,
+                                NAME=mysql://USER:PASSWORD@HOST:PORT/DATABASE
                                 [clearway,postgres]
-    --clients LIST              client counts, or what else the scenario's x axis counts [the scenario's]
+    --clients LIST              client counts, or what else the scenario's x
+                                axis counts [the scenario's]
     --seconds N                 of each run [2]
     --repeats N                 equal runs, at least 3 [3]
     --out DIR                   where JSON, table and chart go [lab-results]
     --page FILE.md              write a page, with chart and figures beside it
-    --accept-unequal            take servers with another durability or isolation, too; captions say so
-    --lock FILE                 hold this file's lock (flock) during the runs, several with commas: other work on this
+    --accept-unequal            take servers with another durability or
+                                isolation, too; captions say so
+    --lock FILE                 hold this file's lock (flock) during the runs,
+                                several with commas: other work on this
                                 machine that takes it has its turn in between
-    --scratch DIR               data directories go there [the system's temporary directory]
-    --clearway FILE             the Clearway that is measured [`clearway` beside this one]
+    --scratch DIR               data directories go there [the system's
+                                temporary directory]
+    --clearway FILE             the Clearway that is measured [`clearway`
+                                beside this one]
+
+Examples:
+  clearway lab list
+      the scenarios
+  clearway lab run hot-row --against clearway,postgres,mariadb --seconds 5
+      one of them, on three servers
 ";
 
 /// What was asked for.

@@ -68,6 +68,7 @@ pub fn encode_row<'v>(
         }
     }
     if variable_columns > 1 {
+        assert!(u32::try_from(variable_bytes).is_ok(), "ROW-1: a row of {variable_bytes} bytes");
         let width = match variable_bytes {
             0..=0xff => 1,
             0x100..=0xffff => 2,

@@ -139,6 +139,7 @@ impl Session {
     /// # Errors
     /// `Duplicate`; those of the trees. The caller then gives the build up.
     pub async fn fill_index(&mut self, building: &Building) -> Result<(), EngineError> {
+        assert!(!building.is_done, "ONL-1: an index is filled before it is public");
         let shape = TableShape::new(&self.catalog(), building.index.table)?;
         let missing = || EngineError::Missing { kind: "index", name: building.index.name.clone() };
         let place = shape.indexes.iter().position(|i| i.oid == building.index.oid).ok_or_else(missing)?;
@@ -215,6 +216,10 @@ impl Session {
     /// # Errors
     /// Those of the catalog.
     pub async fn publish_index(&mut self, building: &mut Building) -> Result<(), EngineError> {
+        assert!(
+            !building.is_done && building.index.state == IndexState::WriteOnly,
+            "ONL-1: an index is made public once, after its build"
+        );
         let valid_from_lsn = self.db.transactions().visible_lsn().0;
         let index = Index { state: IndexState::Public, valid_from_lsn, ..building.index.clone() };
         self.put_object(Object::Index(index)).await?;

@@ -194,6 +194,8 @@ struct ChunkMerge {
 
 impl ChunkMerge {
     fn begin(run: Run) -> ChunkMerge {
+        assert!(run.open.places.is_empty(), "SRT-3: the open chunk is closed before a merge");
+        assert!(run.chunks.iter().all(|chunk| !chunk.places.is_empty()), "SRT-3: a chunk that is closed has entries");
         let next = vec![0; run.chunks.len()];
         let ways = run.chunks.iter().zip(0..).map(|(chunk, way)| (chunk.places[0].head, way));
         let less = |a: u32, b: u32| run.chunks[a as usize].key(0).0 < run.chunks[b as usize].key(0).0;
@@ -390,6 +392,10 @@ impl Runs {
     /// SRT-2
     async fn join_levels(&mut self) -> Result<(), StorageError> {
         while let Some(level) = self.spilled.last().map(|run| run.level) {
+            assert!(
+                self.spilled.windows(2).all(|pair| pair[0].level >= pair[1].level),
+                "SRT-2: the runs of a level are neighbours"
+            );
             let from = self.spilled.iter().position(|run| run.level == level).unwrap_or(0);
             if self.spilled.len() - from < FAN {
                 return Ok(());

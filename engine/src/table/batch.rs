@@ -82,6 +82,7 @@ impl EntryBatch {
         let mut head = [0; 8];
         let len = key.len().min(8);
         head[..len].copy_from_slice(&key[..len]);
+        assert!(u32::try_from(list.bytes.len()).is_ok(), "places in a batch of entries have four bytes");
         let noted = Noted { head: u64::from_be_bytes(head), at: at as u32, len: key.len() as u32, inserts };
         list.noted.push(noted);
     }

@@ -91,6 +91,7 @@ pub async fn update(
     new: &[Value],
     basis: Basis,
 ) -> Result<Changed, EngineError> {
+    assert_eq!(old.len(), new.len(), "a row keeps its columns in an update");
     let new_key = if shape.has_row_id() { key.to_vec() } else { shape.key_of(new) };
     let tree = shape.rows(txn.all());
     if new_key != key {

@@ -1,14 +1,22 @@
 //! What planner, executor and session need of a session: its parts that know no plan.
 //!
-//! Structure: `core` holds the parts that statements share, `cell` lends the engine's session, `settings` are the session's settings,
-//! `configuration` is what the server has of them,
-//! `modes` are the open transaction's by name,
-//! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
-//! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
-//! into SQL errors, `obstacle` says who is in a statement's way, `witness` tells the lock manager who a session is, `log_line` is a line
-//! of the server's log, `checkpoint` takes a checkpoint for a statement, `archived` the policy under which commits wait for the archive, `statements` what statements have cost, `routines` are functions that users define, `samples` what sessions were doing, `observed` how both are kept, `views` declares the system views.
+//! # Structure
+//! ```text
+//! core           the parts that statements share        cell        lends the engine's session to one statement
+//! settings       the session's settings                 configuration  what the server has of them
+//! names          finds relations by name                privileges  what the session's role may do
+//! modes          the open transaction's modes by name   routines    functions that users define
+//! interrupt      stops a statement from outside         backend     the list of sessions, for views and cancel requests
+//! errors         engine errors as SQL errors            obstacle    the session that is in a statement's way
+//! witness        tells the lock manager which session an owner is
+//! log_line       a line of the server's log             checkpoint  takes a checkpoint for a statement
+//! archived       commits that wait for the archive      statements  what statements have cost
+//! samples        what sessions were doing               observed    how long samples and statements are kept
+//! views          declares the system views
+//! ```
 //!
-//! Not here: plans, their execution, transaction blocks. Nothing here imports them.
+//! # Not here
+//! Plans, their execution, transaction blocks. Nothing here imports them.
 
 pub mod accepted_settings;
 pub mod archived;

@@ -1,5 +1,5 @@
-//! Functions and procedures that users define: as the binder finds them, and how the executor has them called by the session, which stands
-//! above it.
+//! Functions and procedures that users define: how the binder finds them, and the trait by which the executor calls them. The session, a layer
+//! above the executor, implements the trait.
 //!
 //! # Invariants
 //! - RTN-1: calls within calls are counted: [`DEPTH_MAX`] of them at most.

@@ -5,8 +5,8 @@
 //! A row that a run leaves (another transaction has it, or has changed it since it was read) is changed alone, as without batches.
 //!
 //! # Invariants
-//! - EXE-13 Rows are changed in the order in which they were read. An error of a row comes after those of the rows before it.
-//! - EXE-14 A statement that sets a column of the primary key changes its rows one by one, and so does one that calls a function in SQL: a
+//! - EXE-13: Rows are changed in the order in which they were read. An error of a row comes after those of the rows before it.
+//! - EXE-14: A statement that sets a column of the primary key changes its rows one by one, and so does one that calls a function in SQL: a
 //!   volatile one reads what the statement has changed so far.
 
 use super::change::{Changes, engine_row, is_of_a_row};

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! # Invariants
-//! - EXE-20 Rows come out in the order in which they came in: no row is given at once after one was put aside. So an order of the input stays.
-//! - EXE-21 Of rows with the same key the first one is given: a file has its rows in the order in which they came.
+//! - EXE-20: Rows come out in the order in which they came in: no row is given at once after one was put aside. So an order of the input stays.
+//! - EXE-21: Of rows with the same key the first one is given: a file has its rows in the order in which they came.
 
 use super::external::{Merge, Runs};
 use super::keys::FoldState;
@@ -125,6 +125,7 @@ async fn first_of(
         cx.breathe().await?;
         let mut key = number.split_off(1.min(number.len()));
         let row = key.split_off(width.min(key.len()));
+        // EXE-21: the file has its rows in order, so a key that was seen had its first row before.
         if seen.keys.contains(&key) {
             continue;
         }

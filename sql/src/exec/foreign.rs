@@ -4,10 +4,10 @@
 //! about to refer to it, and then sees their rows.
 //!
 //! Invariants:
-//! - EXE-3 A check holds ROW SHARE on the table that it reads, an action ROW EXCLUSIVE on the table that it changes, from before it reads the
+//! - EXE-3: A check holds ROW SHARE on the table that it reads, an action ROW EXCLUSIVE on the table that it changes, from before it reads the
 //!   first row to the end of the transaction. So meanwhile no index is built, no constraint added and no table emptied.
-//! - EXE-4 Columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock has been granted.
-//! - EXE-5 A change that an action makes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue does.
+//! - EXE-4: Columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock has been granted.
+//! - EXE-5: A change that an action makes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue does.
 //!   So a chain of cascades of any depth needs no recursion.
 
 use super::change::{engine_row, newest_view};

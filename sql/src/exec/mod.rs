@@ -1,16 +1,20 @@
 //! The executor: walks plans and gives rows.
 //!
-//! Structure: `query` runs a level of a query, `group` its aggregates, `window` its window functions, `expand` functions of its select list
-//! that give rows, `nodes` its sources, `scan` tables, `lock` locks rows, `change`
-//! inserts, updates and deletes, `foreign` keeps foreign keys, `host` is what expressions may ask of the session.
-//! Nodes hand each other rows in batches, first few and then more, so that a LIMIT stops what is below it; what a row of the output costs
-//! (locks, the target list) is done for rows that are handed out.
+//! # Structure
+//! ```text
+//! query    a level of a query                            nodes    its sources; scan: tables; join: joins
+//! group    aggregates       window  window functions     expand   functions of the select list that give rows
+//! lock     locks rows       change  INSERT, UPDATE, DELETE        foreign  keeps foreign keys
+//! host     what expressions may ask of the session
+//! ```
+//! Nodes hand each other rows in batches, first small and then larger ones, so that a LIMIT stops the nodes below it. Locks and the target list
+//! cost something for each row of the output; that is done only for rows that are handed out.
 //!
-//! Invariants:
-//! - EXE-1 The engine's session is lent to one piece at a time, never across the evaluation of an expression.
-//! - EXE-2 A statement changes only rows that it has judged by their newest version: what has changed since it was
-//!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
-//! - EXE-17 Rows that are read ahead of an error are given before it: the error of a row comes after those of the rows before it.
+//! # Invariants
+//! - EXE-1: the engine's session is lent to one node at a time, never across the evaluation of an expression.
+//! - EXE-2: a statement changes only rows that it has judged by their newest version. A row that has changed since it was read is locked, read
+//!   again and judged again (read committed), or the statement fails (repeatable read).
+//! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
 
 mod backup;
 mod batch;

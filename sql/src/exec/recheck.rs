@@ -2,7 +2,7 @@
 //!
 //! PostgreSQL makes a join of EXISTS and IN, and judges the new version of the row beside the same rows of the other side: another row that
 //! would fit the new version does not count, nor does one that would now make NOT EXISTS false. So
-//! - EXE-6 a new version is judged with the partner that the version which was read had in each `EXISTS` and `= ANY` that WHERE demands; a
+//! - EXE-6: a new version is judged with the partner that the version which was read had in each `EXISTS` and `= ANY` that WHERE demands; a
 //!   `NOT EXISTS` that held is not asked again. Subqueries anywhere else run afresh, in the statement's snapshot.
 
 use super::nodes::Rows;

@@ -1,15 +1,21 @@
 //! From syntax trees to plans.
 //!
-//! Structure: `names` finds relations; `from` lays out the items of FROM and hands conditions down to them;
-//! `access` chooses how a table is read, `covering` whether an index is read alone, `sought` by what a table of the system is; `select` plans query levels, `wanted` finds the columns that they look at; `dml` plans changes; `plan` is the result.
+//! # Structure
+//! ```text
+//! names    finds relations                     from     lays out the items of FROM, hands conditions down to them
+//! access   how a table is read                 sought   how a system view is read
+//! select   plans query levels                  wanted   the columns that a level reads
+//! covering whether an index is read alone      dml      plans changes                       plan     the result
+//! ```
 //!
-//! Invariants:
-//! - PLN-3 A condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
-//! - PLN-4 Host functions, and subqueries that refer to rows of outer levels, are evaluated above all joins of their level.
+//! # Life of a level
+//! 1. Its FROM is laid out (`from`), and its expressions are bound (`select`, `dml`).
+//! 2. It is arranged (`arrange`): queries in FROM are merged into it, EXISTS becomes a join (`pullup`), and its joins are ordered (`joins`).
+//! 3. Its conditions are handed down, and its slots are numbered anew (`rewrite`).
 //!
-//! Life of a level: its FROM is laid out (`from`), its expressions are bound (`select`, `dml`), and then it is arranged (`arrange`): queries in
-//! FROM are taken into it and EXISTS becomes a join (`pullup`), its joins are ordered (`joins`), its conditions handed down, its slots
-//! numbered anew (`rewrite`).
+//! # Invariants
+//! - PLN-3: a condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
+//! - PLN-4: host functions, and subqueries that refer to rows of outer levels, are evaluated above all joins of their level.
 
 pub mod access;
 mod arrange;

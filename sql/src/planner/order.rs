@@ -1,7 +1,7 @@
 //! Orders that need no sort: a scan along a table's key or an index gives its rows sorted, in either direction.
 //!
 //! Invariants:
-//! - PLN-5 `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and all
+//! - PLN-5: `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and all
 //!   joins above it keep the order of their left side.
 
 use super::access;
@@ -113,6 +113,7 @@ fn direction_of(backward: Option<bool>) -> Option<Direction> {
 /// Makes a source give its rows in an order, if it can; `few`: how many rows will be read, so that an index that finds no rows but sorts
 /// them may be worth its while.
 pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: Option<f64>, figures: &Figures<'_>) {
+    // PLN-5: the leftmost scan alone, below joins that keep its order.
     let Some((scan, joined)) = Arc::get_mut(source).and_then(leftmost) else { return };
     let table = &scan.table;
     let by_key: Vec<OrderedBy> = key_order(table).collect();

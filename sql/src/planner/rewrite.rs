@@ -25,6 +25,7 @@ impl Rewriter<'_> {
     /// Changes an expression.
     pub fn expr(&mut self, e: &mut Bound, depth: u16) {
         if let BoundKind::Column { .. } = e.kind {
+            // PLN-2: the change keeps it a slot of its level's layout.
             (self.change)(e, depth);
             return;
         }

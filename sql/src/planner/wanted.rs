@@ -47,6 +47,7 @@ fn narrow_scan(scan: &mut Scan, used: &[bool], figures: &Figures<'_>) {
     }
     let columns: Vec<usize> =
         (0..scan.table.types.len()).filter(|c| used.get(scan.table.base + c) == Some(&true)).collect();
+    // PLN-6: `used` has every slot that an expression of the level, or of a query below it, names.
     scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
     covering::cover(scan, figures);
 }

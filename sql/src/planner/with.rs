@@ -1,9 +1,11 @@
-//! WITH: a common table expression is planned once, where it stands, and its plan is shared by all references; those that look at rows of
-//! queries around them, or at a working table, are planned anew at each reference. A recursive one reads a working table, and a reference to
-//! one that changes rows reads the rows that its RETURNING gave before the rest of the statement began.
+//! WITH: the common table expressions of a query.
 //!
-//! The rows of an expression that is referred to more than once, or is MATERIALIZED, are computed once, as far as they are asked for, and
-//! kept; NOT MATERIALIZED ones are computed at each reference.
+//! - Plan: a common table expression is planned once, and all references share the plan. An expression that reads rows of an outer query, or a
+//!   working table, is planned anew at each reference.
+//! - Rows: an expression with several references, or with MATERIALIZED, is computed once, as far as its rows are asked for, and its rows are
+//!   kept. With NOT MATERIALIZED it is computed at each reference.
+//! - Recursion: a recursive expression reads a working table.
+//! - Changes: an expression that changes rows runs before the rest of the statement; a reference to it reads the rows of its RETURNING.
 
 use super::Planner;
 use super::from::{Layout, Placed};

@@ -1,8 +1,18 @@
 //! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
 //!
-//! Structure: `session` is a session, `block` its transaction block, `extended` its prepared statements, `portals` its portals; `run` one execution
-//! of a planned statement, `routine` those in the bodies of functions, `form` how rows are written, `point` the short way of those that read one row, `short` of those that change one, `at_once` what else needs no wait, `template` that of texts that differ in integers only; `statement` chooses: `call`, `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
-//! What the planner and the executor need of a session stands below them, in `context`.
+//! # Structure
+//! ```text
+//! session     a session: texts in, results out          block       its transaction block
+//! extended    its prepared statements                    portals     its portals
+//! statement   chooses what carries a statement out: a plan (run), or one of call, utility, alter_system, ddl, copy
+//! run         one execution of a plan                    routine     plans in the bodies of functions
+//! point       the short way of a plan that reads one row by its key
+//! short       the short way of a plan that changes one   at_once     other statements that need no wait
+//! template    one plan for texts that differ in integers only
+//! form        how rows are written                       client      the trait through which results leave
+//! watch       what each statement has cost               series      statements that run in a loop
+//! ```
+//! What the planner and the executor need of a session is in `context`, below them.
 
 mod alter_system;
 mod at_once;

@@ -1,10 +1,17 @@
 //! The rows of the system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
 //!
-//! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
-//! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `comments` what COMMENT adds, `functions` gives
-//! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
-//! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views, `statistics` what ANALYZE found out, `progress` what long statements have done so far.
+//! # Structure
+//! `crate::context::views` declares the views and their columns; for each view a function here gives the rows.
+//! ```text
+//! catalog, attributes, constraints   objects, their columns and constraints      types    users' types
+//! dependencies   what objects depend on      comments   what COMMENT adds       builtin  what PostgreSQL's catalogs begin with
+//! activity, locks    sessions, and the locks that they hold                      lock_waits   waits that have ended
+//! deadlocks          the latest deadlocks    undo       old versions and their holders
+//! memory             the heap by session     progress   how far long statements are
+//! configuration      settings                functions  functions that give rows
+//! table_statistics, server_statistics        PostgreSQL's pg_stat views          mysql    views under MySQL's names
+//! statistics         what ANALYZE has counted
+//! ```
 
 mod activity;
 mod attributes;

@@ -21,6 +21,8 @@ pub struct Start {
 impl Start {
     /// lease u64, files u32, pages u32 each, control block, length u32 and bytes of the checkpoint's file.
     pub fn encode(&self) -> Vec<u8> {
+        let longest = self.files.len().max(self.checkpoint.len());
+        assert!(u32::try_from(longest).is_ok(), "a part of {longest} bytes or files, whose length has four bytes");
         let mut out = Vec::with_capacity(BLOCK_BYTES + self.checkpoint.len() + 64);
         out.extend_from_slice(&self.lease.to_le_bytes());
         out.extend_from_slice(&(self.files.len() as u32).to_le_bytes());

@@ -151,6 +151,7 @@ impl Tree {
 
     /// Frees those of the pages that are nodes of this tree, in one record.
     async fn free_nodes(&self, pages: &[PageId], level: u8) -> Result<(), StorageError> {
+        assert!(pages.len() <= BATCH_PAGES_MAX, "PND-3: one record frees {} pages", pages.len());
         let wal = self.pool().log().clone();
         let mut freeing = self.pool().space().reserve_free(pages.len()).await?;
         let mut pins: Vec<Pin<'_>> = Vec::with_capacity(pages.len());

@@ -188,6 +188,9 @@ impl Strip {
 
     /// For the log.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        // Each row of the node is settled or removed, at most once.
+        let rows = self.settle.len() + self.purge.len();
+        assert!(u16::try_from(rows).is_ok(), "a strip of {rows} rows");
         out.push(u8::from(self.shared));
         for list in [&self.settle, &self.purge] {
             out.extend_from_slice(&(list.len() as u16).to_le_bytes());

@@ -223,6 +223,8 @@ impl Image {
     }
 
     fn put_header(&mut self, frame: &Frame, count: usize, top: usize, prefix_len: usize, tail: usize) {
+        let longest = frame.low.len().max(frame.high.as_ref().map_or(0, Vec::len));
+        assert!(longest < usize::from(NO_HIGH), "BTR-3: a fence of {longest} bytes");
         let bytes = &mut *self.bytes;
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         put(4, &frame.id.0.to_le_bytes());

@@ -55,6 +55,7 @@ pub(super) fn put_flags(row: &NodeRow<'_>) -> u8 {
 
 /// The arguments of PUT before the value, where the record has no undo part.
 pub(super) fn put_head(row: &NodeRow<'_>, out: &mut Vec<u8>) {
+    assert!(row.key.len() <= super::KEY_BYTES_MAX, "a key of {} bytes goes into the log", row.key.len());
     out.push(put_flags(row) | WITH_KEY | WITH_TAG);
     out.extend_from_slice(&(row.key.len() as u16).to_le_bytes());
     out.extend_from_slice(row.key);
@@ -66,6 +67,7 @@ pub(super) fn remove_args(key: Option<&[u8]>, out: &mut Vec<u8>) {
     match key {
         None => out.push(0),
         Some(key) => {
+            assert!(key.len() <= super::KEY_BYTES_MAX, "a key of {} bytes goes into the log", key.len());
             out.push(WITH_KEY);
             out.extend_from_slice(&(key.len() as u16).to_le_bytes());
             out.extend_from_slice(key);
@@ -183,6 +185,7 @@ fn redo_put(page: &PageMut<'_>, payload: &[u8], record: &RecordView<'_>) -> Opti
 /// The arguments of TRUNCATE before the fence.
 pub(super) fn truncate_head(keep: usize, right: PageId) -> [u8; 6] {
     let mut out = [0; 6];
+    assert!(u16::try_from(keep).is_ok(), "a node does not keep {keep} rows");
     out[..2].copy_from_slice(&(keep as u16).to_le_bytes());
     out[2..].copy_from_slice(&right.0.to_le_bytes());
     out

@@ -44,6 +44,7 @@ pub(super) fn redo(page: &PageMut<'_>, mut payload: &[u8]) -> Option<()> {
 
 /// Formats a page of a chain.
 fn format(page: &PageMut<'_>, id: PageId, tree: TreeId, head: &[u8; 16], bytes: &[u8]) {
+    assert!(bytes.len() <= CHUNK_BYTES, "a page of a chain holds {CHUNK_BYTES} bytes, and {} come", bytes.len());
     let lsn = page.lsn();
     page.format(id, tree, 0, kind::OVERFLOW);
     page.set_lsn(lsn);
@@ -121,6 +122,7 @@ impl Tree {
             keep(log, entry);
             end = start;
         }
+        assert!(next != PageId(0), "a value of {} bytes has a first page", value.len());
         Ok(Reference { len: value.len() as u32, first: next, chain }.encode())
     }
 

@@ -41,6 +41,7 @@ pub struct CommitBody {
 impl CommitBody {
     /// wall clock i64, origin u32, database u32, flags u8 (1 = catalog), zeros 3, dropped count u32, trees u64.
     pub fn encode(&self) -> Vec<u8> {
+        assert!(u32::try_from(self.dropped.len()).is_ok(), "a commit that drops {} trees", self.dropped.len());
         let mut out = Vec::with_capacity(24 + self.dropped.len() * 8);
         out.extend_from_slice(&self.wall_clock_us.to_le_bytes());
         out.extend_from_slice(&self.origin.to_le_bytes());

@@ -4,7 +4,8 @@
 //! - REC-5: the operations of a record on a page are applied, all of them, if and only if the page's LSN is below the
 //!   record's end. The last of these operations sets the page's LSN to that end. So a crash in the middle of redo, with some
 //!   pages written, changes nothing for the next redo.
-//! - REC-6: operations on a page that can't be read are applied only from an operation on that formats the page anew.
+//! - REC-6: on a page that can't be read nothing is applied before an operation that formats the page anew; that operation and all later ones
+//!   are applied.
 
 use crate::buffer::Pool;
 use crate::error::{Corruption, StorageError};

@@ -72,6 +72,9 @@ pub fn path(dir: &Path, number: u64) -> PathBuf {
 impl Saved {
     /// The file's bytes.
     pub fn encode(&self, number: u64) -> Vec<u8> {
+        let most = self.active.txns.iter().map(|txn| txn.undo.len()).max().unwrap_or(0);
+        let most = most.max(self.active.txns.len()).max(self.pending.len()).max(self.chains.len());
+        assert!(u32::try_from(most).is_ok(), "REC-2: a list of {most} entries, whose number has four bytes");
         let mut out = Vec::new();
         out.extend_from_slice(&MAGIC.to_le_bytes());
         out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -213,6 +216,8 @@ impl Saved {
 }
 
 fn encode_entry(entry: &UndoEntry, out: &mut Vec<u8>) {
+    assert!(entry.undo_next < entry.lsn, "REC-2: the undo at {} names {} as the next", entry.lsn, entry.undo_next);
+    assert!(u16::try_from(entry.key.len()).is_ok(), "REC-2: a key of {} bytes is saved", entry.key.len());
     for number in [entry.lsn.0, entry.undo_next.0, entry.tree.0, entry.tag.0, entry.prev_tag.0] {
         out.extend_from_slice(&number.to_le_bytes());
     }

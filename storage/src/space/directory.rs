@@ -143,7 +143,8 @@ impl Space {
                 if let Some((page, slot)) = free {
                     let seat = Seat { entry, page, slot };
                     // No descent finds it by `root` until it is live.
-                    state.trees.insert(tree, seat);
+                    let before = state.trees.insert(tree, seat);
+                    assert!(before.is_none(), "SPC-8: tree {tree} has a place in the directory already");
                     return Ok((state.directory[page].clone(), seat));
                 }
                 state.directory.last().cloned()
@@ -223,7 +224,12 @@ impl Space {
     }
 
     fn set_seat(&self, seat: Seat) {
-        self.state.lock().trees.insert(seat.entry.tree, seat);
+        let before = self.state.lock().trees.insert(seat.entry.tree, seat);
+        assert!(
+            before.is_some_and(|before| (before.page, before.slot) == (seat.page, seat.slot)),
+            "SPC-8: tree {} changes its place in the directory",
+            seat.entry.tree
+        );
     }
 
     fn seat(&self, tree: TreeId) -> Option<(Seat, Arc<OwnedPin>)> {

@@ -161,7 +161,9 @@ impl Space {
 
     fn page_id(&self, file: usize, index: u32) -> PageId {
         assert!(index < self.options.pages_per_file, "SPC-2: page {index} of file {file}");
-        PageId(file as u32 * self.options.pages_per_file + index)
+        let first = u32::try_from(file).ok().and_then(|file| file.checked_mul(self.options.pages_per_file));
+        let first = first.and_then(|first| first.checked_add(index));
+        PageId(first.expect("SPC-2: the pages of all files have numbers of four bytes"))
     }
 
     /// How many pages are not free: allocated, set aside, or freed too recently; the maps of the files included.

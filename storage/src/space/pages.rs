@@ -94,6 +94,7 @@ pub struct Entry {
 impl Entry {
     /// The payload of [`PUT`]: slot u16, kind u8, state u8, root u32, tree u64.
     pub fn payload(&self, slot: u32) -> [u8; 16] {
+        assert!(slot < ENTRIES, "SPC-1: a directory page has {ENTRIES} entries, and {slot} is named");
         let mut payload = [0; 16];
         payload[0..2].copy_from_slice(&(slot as u16).to_le_bytes());
         payload[2] = self.kind as u8;
@@ -122,6 +123,7 @@ impl Entry {
 /// An operation on one of space's pages.
 pub fn op(page: PageId, op: u8, args: &[u8]) -> SpaceOp {
     let mut payload = [0; 16];
+    assert!(args.len() <= payload.len(), "SPC-1: operation {op} has arguments of {} bytes", args.len());
     payload[..args.len()].copy_from_slice(args);
     SpaceOp { page, op, payload, len: args.len() as u8 }
 }
@@ -146,6 +148,7 @@ pub fn bits(page: &PageMut<'_>) -> Vec<u64> {
 
 /// Whether a bitmap page says that the page with this index is allocated.
 pub fn is_allocated(page: &PageMut<'_>, index: u32) -> bool {
+    assert!(index < BITS_MAX, "SPC-1: a bitmap page has {BITS_MAX} bits, and {index} is asked for");
     page.u64_at(AT_BITS + index as usize / 64 * 8) >> (index % 64) & 1 == 1
 }
 
@@ -157,6 +160,7 @@ pub fn directory_header(page: &PageMut<'_>) -> (Option<PageId>, TreeId) {
 
 /// The entry in a slot; an error if its bytes make no sense.
 pub fn entry(page: &PageMut<'_>, slot: u32) -> Result<Option<Entry>, Corruption> {
+    assert!(slot < ENTRIES, "SPC-1: a directory page has {ENTRIES} entries, and {slot} is asked for");
     let at = AT_ENTRIES + slot as usize * ENTRY_BYTES;
     let tree = page.u64_at(at);
     if tree == 0 {

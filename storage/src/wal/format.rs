@@ -62,6 +62,9 @@ pub fn encoded_len(record: &Record<'_>) -> usize {
     (HEADER_BYTES + ops + undo + record.body.len()).next_multiple_of(8)
 }
 
+// The length of an operation's arguments has three bytes.
+const _: () = assert!(RECORD_BYTES_MAX - HEADER_BYTES < 1 << 24);
+
 /// Encodes `record` into `out` (cleared first), except the fields that depend on its position; returns the CRC so far.
 ///
 /// # Panics

@@ -313,10 +313,7 @@ impl Wal {
     pub fn reserve(&self, credit: &mut Credit<'_>, len: usize) -> Reservation {
         assert!(len % 8 == 0 && len >= format::HEADER_BYTES, "no record has {len} bytes");
         credit.spend(len);
-        debug_assert!(
-            SCRATCH.with_borrow(|scratch| scratch.capacity() >= len),
-            "WAL-5: no room was made for {len} bytes"
-        );
+        assert!(SCRATCH.with_borrow(|scratch| scratch.capacity() >= len), "WAL-5: no room was made for {len} bytes");
         Reservation { range: self.ring.reserve(len) }
     }
 

@@ -109,7 +109,7 @@ impl LogReader {
         let Some(header) = Header::parse(&self.buf[self.at..], start) else {
             return Ok(Err(Box::new(self.end("the header of a log record", "none"))));
         };
-        debug_assert!(header.len <= RECORD_BYTES_MAX);
+        assert!(header.len <= RECORD_BYTES_MAX, "a header that was parsed has a length of {}", header.len);
         if let Err(end) = self.fill(header.len).await? {
             return Ok(Err(end));
         }

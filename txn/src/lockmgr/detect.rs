@@ -14,7 +14,7 @@
 //! # Latch order
 //! shard (ascending by index) -> owner.held, owner.waiting
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use clearway_base::waits::clock;
@@ -84,10 +84,10 @@ impl LockManager {
         let mut found =
             Collected { graph: WaitGraph::default(), tags: Vec::new(), versions: Vec::new(), owners: HashMap::new() };
         let mut reached: BTreeSet<u32> = BTreeSet::from([start.owner.id]);
-        let mut seen: HashMap<LockTag, ()> = HashMap::new();
+        let mut seen: HashSet<LockTag> = HashSet::new();
         let mut todo = vec![start.tag.clone()];
         while let Some(tag) = todo.pop() {
-            if seen.insert(tag.clone(), ()).is_some() {
+            if !seen.insert(tag.clone()) {
                 continue;
             }
             for owner in self.copy_queue(&tag, &mut found) {
@@ -125,6 +125,10 @@ impl LockManager {
 
     /// Cancels the victim, if the cycle still exists.
     fn kill(&self, victim: &Arc<Waiter>, collected: &Collected, cycle: &[Edge], scan: bool) -> bool {
+        assert!(
+            cycle.iter().zip(cycle.iter().cycle().skip(1)).all(|(edge, next)| edge.hard && edge.blocker == next.waiter),
+            "LKM-4: a cycle of hard edges comes back to its beginning: {cycle:?}"
+        );
         let tags: Vec<&LockTag> = cycle.iter().map(|e| &collected.tags[e.lock]).collect();
         // The witness takes mutexes of the layers above: it is asked before any of ours is held. If the cycle stands no more, the report is dropped.
         let mut report = self.report(victim, collected, cycle, scan);

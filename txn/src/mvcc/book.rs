@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_base::sync::{Bare, Mutex};
+use clearway_base::sync::{Bare, Mutex, assert_no_latches};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::{BeforeImage, UndoEntry};
@@ -290,6 +290,7 @@ impl VersionBook {
     /// From the file.
     pub async fn fetch(&self, tag: Tag, fetched: &mut Fetched) -> Result<(), StorageError> {
         if let Look::Spilled(span) = self.undo.look_with(tag, fetched) {
+            assert_no_latches();
             fetched.keep(&span, span.bytes().await?);
         }
         Ok(())

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use clearway_base::sync::{Mutex, sleep};
+use clearway_base::sync::{Mutex, assert_no_latches, sleep};
 use clearway_base::waits::{self, Object as WaitObject, WaitEvent};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, Tag};
@@ -105,6 +105,7 @@ impl VersionBook {
     }
 
     async fn make_room(&self) -> Result<(), StorageError> {
+        assert_no_latches();
         while self.undo.measure() > self.undo.ceiling() {
             match Turn::take(&self.budget.spilling) {
                 Some(turn) => return self.spill(&turn).await.map(|_| ()),

@@ -110,6 +110,12 @@ enum Fate {
 impl VersionBook {
     /// Hands the changes of a transaction that committed `at` this LSN to pruning: each goes when no snapshot can read the version before it.
     pub fn retire(&self, txn: &TxnState, at: Lsn) {
+        assert!(
+            txn.status() == Status::Committed(at),
+            "PRU-1: {:?} is retired at {at}, and is {:?}",
+            txn.id(),
+            txn.status()
+        );
         let changes = txn.take_changes();
         if !changes.is_empty() {
             self.pruner.retired.lock().push_back(Retired { commit: at, changes });
@@ -217,6 +223,7 @@ impl VersionBook {
             if horizon.covers(lsn) || older.is_needed(lsn, horizon) {
                 break;
             }
+            assert!(lsn <= commit, "PRU-2: a change at {commit} leads to a younger one at {lsn}");
             let next = older.prev;
             passed.push((prev, lsn, older));
             prev = next;

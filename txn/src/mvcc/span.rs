@@ -397,6 +397,7 @@ pub(super) fn encode(id: u64, records: &[(Tag, Arc<UndoRecord>)]) -> Encoded {
         keeps: false,
         writers: Vec::new(),
     };
+    assert!(u32::try_from(records.len()).is_ok(), "a span of {} records, whose number has four bytes", records.len());
     let mut places = HashMap::new();
     for (at, (tag, record)) in records.iter().enumerate() {
         let offset = encoded.bytes.len() as u32;

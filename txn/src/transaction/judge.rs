@@ -208,6 +208,11 @@ impl<'m> Judge<'m, '_> {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
             _ => (false, None),
         };
+        let stands = leaf.row.is_some_and(|row| !row.ghost);
+        assert!(
+            stands != matches!(change, Change::Insert { .. }),
+            "TXN-3: an insert finds no row at its key, an update or a delete finds one"
+        );
         let before = image_of(leaf);
         self.state.superseded(self.tree.id(), &before);
         let (new_tag, record) = self.all.book().undo().push(
