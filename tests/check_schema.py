@@ -59,6 +59,9 @@ class Server:
 
 def planted(server, name, wanted):
     check(f"{name}: the schema", server.psql(file=f"{HERE}/check_schema.sql") == "")
+    unread = server.findings()
+    check(f"{name}: an index is not called unused before its table has been read", not [key for key in unread if key[0] == "Unused index"], sorted(unread))
+    server.psql(*["select 1 from shop.event where host = 'h' and name = 'n' and at = '2026-01-01'"] * 1000)
     found = server.findings()
     check(f"{name}: all that was planted is found, and nothing else", set(found) == set(wanted), sorted(set(found) ^ set(wanted)))
     named = [key for key, ddl in wanted.items() if key in found and ddl not in found[key]["ddl"]]

@@ -11,6 +11,7 @@ class Checks:
     def __call__(self, name, ok, shown=""):
         self.passed, self.failed = self.passed + bool(ok), self.failed + (not ok)
         print(f"{self.script} {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
+        return ok
 
     def totals(self, more_failed=0):
         """The line with which a script ends; `more_failed` counts what ended it early."""

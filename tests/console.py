@@ -153,7 +153,7 @@ def pictures(browser, name):
     browser.size(1280)
 
 
-def accessible(browser):
+def accessible(browser, where=""):
     """axe-core finds no serious fault of the page, light and dark, wide and narrow. npm fetches it; without npm that is not looked at."""
     fetched = shutil.which("npm") and subprocess.run(["npm", "pack", "--silent", "axe-core@4.14.1"], cwd=scratch, text=True, capture_output=True)
     if not fetched or fetched.returncode:
@@ -165,7 +165,7 @@ def accessible(browser):
         browser.size(width, dark)
         found = browser.js("return axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) => [v.impact, v.id, v.help, v.nodes.map((n) => n.target.join(' ')).slice(0, 5)]))")
         bad = [one for one in found if one[0] in ("serious", "critical")]
-        check(f"axe-core finds nothing serious at {width} pixels{', dark' if dark else ''}", not bad, bad)
+        check(f"axe-core finds nothing serious at {width} pixels{', dark' if dark else ''}{where}", not bad, bad)
     browser.size(1280)
 
 
@@ -206,6 +206,47 @@ def ring(server):
     return told
 
 
+def top_captured(server):
+    """What `clearway top` shows of the chain, at the two sizes that docs/ has."""
+    if PICTURES:
+        for size in ("80x24", "200x60"):
+            shown = subprocess.run([BINARY, "top", f"postgresql://postgres@127.0.0.1:{server.port}/postgres", "--size", size], text=True, capture_output=True)
+            with open(f"{PICTURES}/top-{size}.txt", "w") as file:
+                file.write("\n".join(line.rstrip() for line in shown.stdout.splitlines()) + "\n")
+
+
+def one_statement(server, browser):
+    """From the table of statements to the page of the one that the chain waits with, and by its address."""
+    home = browser.js("return location.href")
+    find = "return [...document.querySelectorAll('#statements tbody tr')].find((row) => row.innerText.includes('update t set v')).querySelector('a')"
+    browser.js("document.getElementById('statements').scrollIntoView()")
+    check("a statement's trend stands in the table", until(lambda: browser.js("return document.querySelectorAll('#statements svg rect').length")), browser.text("#statements")[:500])
+    until(lambda: browser.js(find + ".click() || location.hash.startsWith('#statement=')"))
+    address = browser.js("return location.href")
+    browser.go("about:blank")
+    browser.go(address)
+    shown = until(lambda: (lambda text: text if "Index Scan" in text else "")(browser.text("#statement"))) or browser.text("#statement")
+    check("a statement has a page with its own address", "#statement=" in address and "update t set v" in browser.text("#statement-text"), shown)
+    check("with its plan", "using t_pkey on t" in browser.text("#statement-plan"), browser.text("#statement-plan"))
+    check("what it waited for", "Lock" in browser.text("#statement-waits"), browser.text("#statement-waits"))
+    bars = browser.js("return [...document.querySelectorAll('#statement-times tbody tr')].map((row) => row.cells[2].innerText)")
+    calls = browser.js("return [...document.querySelectorAll('#statement-figures tr')].find((row) => row.innerText.startsWith('calls'))?.cells.length") or 1
+    check("how its times are spread", bars and sum(map(int, bars)) >= calls - 1, bars)
+    risen = "return [...document.querySelectorAll('#statement-trend rect')].filter((bar) => bar.height.baseVal.value > 1).length"
+    check("its trend rises while it runs", until(lambda: server.psql("update t set v = 5 where id = 9") == "UPDATE 1" and browser.js(risen)), browser.text("#statement-trend"))
+    check("and its figures", "calls" in browser.text("#statement-figures") and "p99 ms" in browser.text("#statement-figures"), browser.text("#statement-figures"))
+    check("and not the rest", not browser.js("return document.querySelector('#tree').offsetParent"))
+    accessible(browser, " on the statement's page")
+    check("its page is not wider than 390 pixels", [browser.size(390), browser.js("return document.documentElement.scrollWidth")][1] <= 390)
+    pictures(browser, "statement")
+    browser.size(1280)
+    browser.click("#statement a")
+    check("a link leads back", until(lambda: browser.js("return !!document.querySelector('#tree').offsetParent")))
+    browser.go("about:blank")
+    browser.go(home)
+    until(lambda: "link" in browser.text("#tree"))
+
+
 def in_a_browser(server, browser):
     server.psql("create table t (id int primary key, v int)", "insert into t select g, 0 from generate_series(0, 9) g")
     told = ring(server)
@@ -228,9 +269,11 @@ def in_a_browser(server, browser):
         until(lambda: browser.js("return document.getElementById(arguments[0]).dataset.drawn", name))
         check(f"table {name}", wanted in browser.text(f"#{name}"), browser.text(f"#{name}")[:800])
     accessible(browser)
+    one_statement(server, browser)
     browser.js("scrollTo(0, 0)")
     check("nothing is wider than the page", [browser.size(390), browser.js("return document.documentElement.scrollWidth")][1] <= 390)
     pictures(browser, "console")
+    top_captured(server)
 
     # 5,000 sessions, each behind the one before, and 5,000 behind one: drawn from what a console would send.
     for name, blocker in [("in a chain", "n - 1"), ("behind one", "0")]:
@@ -273,7 +316,7 @@ def who_may(server):
     at = server.console
     page = http(at + "/")
     token = re.search(r'name="token" content="(\w+)"', page[1])[1]
-    check("the page loads nothing from elsewhere", "default-src 'none'" in page[2]["content-security-policy"] and not re.search(r"(src|href)=\"(?!/|data:,)", page[1]))
+    check("the page loads nothing from elsewhere", "default-src 'none'" in page[2]["content-security-policy"] and not re.search(r"(src|href)=\"(?!/|#|data:,)", page[1]))
     check("another name for this machine is refused", http(at + "/api/now", headers={"host": "evil.example"})[0] == 421)
     check("a forged cancel is refused", http(at + "/api/cancel?pid=1", "POST")[0] == 403)
     check("and one from another origin", http(at + "/api/cancel?pid=1", "POST", {"x-clearway-token": token, "origin": "http://evil.example"})[0] == 403)

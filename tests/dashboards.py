@@ -13,6 +13,21 @@ from checks import Checks, until
 BINARY = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DASHBOARDS = f"{HERE}/dashboards"
+# As postgres_exporter reads it: the histogram's figures stand in columns beside its bounds.
+MINE = """
+mine:
+  query: "select 7 as answer, 'b' as state, array[1, 2, 4]::float8[] as age, array[2, 6, 8] as age_bucket, 10 as age_sum, 8 as age_count"
+  metrics:
+    - answer: {usage: GAUGE}
+    - state:
+        usage: "MAPPEDMETRIC"
+        metric_mapping:
+          "a": 1
+          "b": 2
+    - Age:
+        usage: "HISTOGRAM"
+        description: "how old"
+"""
 scratch = tempfile.mkdtemp()
 own = f"{scratch}/own.yaml"
 started = []
@@ -106,8 +121,16 @@ try:
         check(name, until(lambda: answered(expression)), expression)
     # The file of queries is read again while the server runs; a mistake in it is told.
     with open(own, "w") as file:
-        file.write("mine:\n  query: select 7 as answer\n  metrics:\n    - answer: {usage: GAUGE}\n")
+        file.write(MINE)
     check("queries that change are taken", until(lambda: "\nmine_answer 7\n" in get(scraped)), get(scraped)[-500:])
+    # What the exporters make of MAPPEDMETRIC and HISTOGRAM, as Prometheus understands it.
+    value = lambda expression: (until(lambda: answered(expression)) or [{"value": [0, None]}])[0]["value"][1]
+    check("a text stands for its number", value("mine_state") == "2", get(scraped)[-900:])
+    check("a histogram is one", value("histogram_quantile(0.5, mine_Age_bucket)") == "1.5" and value("mine_Age_sum / mine_Age_count") == "1.25", get(scraped)[-900:])
+    check("and is declared as one", until(lambda: json.loads(get(f"{prometheus}/api/v1/metadata?metric=mine_Age"))["data"].get("mine_Age", [{}])[0].get("type") == "histogram"),
+          get(f"{prometheus}/api/v1/metadata?metric=mine_Age"))
+    linted = subprocess.run(["promtool", "check", "metrics"], input=get(scraped), text=True, capture_output=True)
+    check("promtool takes the histogram", linted.returncode in (0, 3), linted.stderr)
     with open(own, "w") as file:
         file.write("mine: [\n")
     check("and a mistake is told", until(lambda: "own.yaml:2: not YAML" in get(f"http://{host}/api/now")), get(f"http://{host}/api/now")[:500])

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """`clearway watch` and `clearway top` on the servers of others: a real MariaDB and a real PostgreSQL. The planted chain is shown with its root, a
-deadlock, the page's tables, own queries as metrics; what the server does not record is named. The last line is `N passed, N failed`.
+deadlock, the page's tables, a statement's page, own queries as metrics; what the server does not record is named; waits that have ended are still
+shown; TLS as the URL asks for it. The last line is `N passed, N failed`.
 
 usage: tests/watch.py PATH-TO-clearway [--only mariadb|postgresql]
 
-It needs mariadbd and mariadb (Debian: mariadb-server, mariadb-client), and PostgreSQL 15's binaries.
+It needs mariadbd and mariadb (Debian: mariadb-server, mariadb-client), PostgreSQL 15's binaries, and openssl.
 """
 import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, urllib.error, urllib.request
 
@@ -72,9 +73,18 @@ class MariaDb:
     name, kind, state = "MariaDB", "mariadb", "idle in transaction"
     queries, series = MUTEXES, r'mysql_global_status_innodb_mutex_COUNT_STAR\{EVENT_NAME="wait/synch/mutex/innodb/\w+"\} [1-9]'
     own_series = r"mysql_status_threads_connected \d"
-    missing = {"lock_waits": "keeps no history"}
+    missing = {}
+    sampled = {"lock_waits": "keeps no history"}
     tables = {"statements": "query", "transactions": "pid", "waits": "wait_event", "latches": "name", "tables": "table", "indexes": "index_name", "files": "file", "findings": "finding"}
     pid_of_session = "select connection_id()"
+    # Of the statement's page: a plan, that of the update, the waits, and what is not recorded.
+    read_id = "select digest from performance_schema.events_statements_summary_by_digest where digest_text like 'select `v` from `t` where%'"
+    plan, of_update, waits, no_times = "PRIMARY", "only in a session that may change", "only when it has ended", "does not record how the times"
+    no_tls, required = "server does not support TLS", "ssl-mode=REQUIRED"
+    # Modes that a server under TLS is reached with, and those that are refused, with what is said.
+    good = ["ssl-mode=REQUIRED", "ssl-mode=VERIFY_CA&ssl-ca={ca}", "ssl-mode=VERIFY_IDENTITY&ssl-ca={ca}", ""]
+    bad = {"ssl-mode=DISABLED": "Access denied", "ssl-mode=REQUIRED&ssl-ca={other}": "UnknownIssuer", "ssl-mode=VERIFY_IDENTITY": "ssl-ca=FILE", "sslmode=require": "not known"}
+    bad_at_address = {"ssl-mode=VERIFY_IDENTITY&ssl-ca={ca}": "not valid for name"}
 
     def __init__(self):
         self.port = free_port()
@@ -86,14 +96,17 @@ class MariaDb:
         self.sql("create database planted")
         self.sql("create table planted.t (id int primary key, v int) engine=innodb; insert into planted.t values (0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)")
         self.sql("create table planted.no_key (a int)")
+        self.sql("create table planted.doubled (id int primary key, a int, b int, c int, index a (a), index a_b (a, b), unique c (c), index c_again (c), index c_b (b, c)) engine=innodb")
         self.url = f"mysql://root@127.0.0.1:{self.port}/planted"
+        self.sql("create user secured identified by 'its password' require ssl; grant process on *.* to secured; grant select on performance_schema.* to secured; grant select on planted.* to secured")
 
     def user(self):
         return ["--user=root"] if os.getuid() == 0 else []
 
-    def start(self):
-        options = ["--performance-schema=ON", "--performance-schema-instrument=wait/synch/mutex/innodb/%=ON", "--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON",
-                   "--performance-schema-consumer-events-waits-current=ON", "--innodb-buffer-pool-size=64M", "--skip-name-resolve", "--innodb-lock-wait-timeout=600"]
+    def start(self, tls=()):
+        options = [*tls, "--performance-schema=ON", "--performance-schema-instrument=wait/synch/mutex/innodb/%=ON", "--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON",
+                   "--performance-schema-consumer-events-waits-current=ON", "--performance-schema-consumer-events-statements-current=ON",
+                   "--performance-schema-consumer-events-statements-history=ON", "--innodb-buffer-pool-size=64M", "--skip-name-resolve", "--innodb-lock-wait-timeout=600"]
         self.process = spawn(["mariadbd" if shutil.which("mariadbd") else "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={self.data}", f"--socket={scratch}/mariadb.socket",
                               "--bind-address=127.0.0.1", f"--port={self.port}", *options, *self.user()], stdout=open(f"{scratch}/mariadb.log", "a"), stderr=subprocess.STDOUT)
         until(lambda: self.sql("select 1") == "1" or self.process.poll() is not None)
@@ -112,15 +125,28 @@ class MariaDb:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
+    def start_with_tls(self):
+        self.start([f"--ssl-ca={scratch}/ca.crt", f"--ssl-cert={scratch}/server.crt", f"--ssl-key={scratch}/server.key"])
+
+    def secured(self, host, options):
+        return f"mysql://secured@{host}:{self.port}/planted{'?' if options else ''}{options}"
+
 
 class Postgres:
     name, kind, state = "PostgreSQL", "postgresql", "idle in transaction"
     queries, series = CLASSES, r'session_states_sessions\{state="active"\} \d'
     own_series = r'pg_database_commits_total\{datname="postgres"\} \d'
-    missing = {"lock_waits": "keeps no history", "deadlocks": "no table of them", "waits": "does not measure", "latches": "does not record", "files": "does not count"}
-    tables = {"transactions": "pid", "tables": "table", "indexes": "index", "findings": "finding"}
+    missing = {"waits": "does not measure", "latches": "does not record", "files": "does not count"}
+    sampled = {"lock_waits": "keeps no history", "deadlocks": "no table of them"}
+    tables = {"statements": "query", "transactions": "pid", "tables": "table", "indexes": "index", "findings": "finding"}
     pid_of_session = "select pg_backend_pid()"
     BIN = "/usr/lib/postgresql/15/bin"
+    read_id = "select queryid from pg_stat_statements where query like 'select v from t where%'"
+    plan, of_update, waits, no_times = "using t_pkey on t", "Update on t", "sampled", "does not record how the times"
+    no_tls, required = "server does not support TLS", "sslmode=require"
+    good = ["sslmode=require", "sslmode=verify-ca&sslrootcert={ca}", "sslmode=verify-full&sslrootcert={ca}", "sslmode=verify-full&sslrootcert={ca}&channel_binding=require", ""]
+    bad = {"sslmode=disable": "pg_hba.conf rejects", "sslmode=require&sslrootcert={other}": "UnknownIssuer", "sslmode=verify-full": "sslrootcert=FILE", "sslmode=allow": "not supported"}
+    bad_at_address = {"sslmode=verify-full&sslrootcert={ca}": "not valid for name"}
 
     def __init__(self):
         self.port = free_port()
@@ -131,11 +157,15 @@ class Postgres:
             shutil.chown(self.data, "nobody", "nogroup")
         subprocess.run([f"{self.BIN}/initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-N"], check=True, capture_output=True, cwd="/", **as_owner())
         self.start()
-        self.sql("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(0, 7) g; create table no_key (a int)")
+        self.sql("create extension pg_stat_statements; create table t (id int primary key, v int); insert into t select g, 0 from generate_series(0, 7) g; create table no_key (a int)")
+        self.sql("create role secured login password 'its password' in role pg_monitor")
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
-    def start(self):
-        self.process = spawn([f"{self.BIN}/postgres", "-D", self.data, "-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="],
+    def start(self, tls=()):
+        # A ring stands for as long as that: each look of the console can see it.
+        more = ["shared_preload_libraries=pg_stat_statements", "deadlock_timeout=3s", "enable_seqscan=off", *tls]
+        self.process = spawn([f"{self.BIN}/postgres", "-D", self.data, "-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+                              *[word for one in more for word in ("-c", one)]],
                              stdout=open(f"{scratch}/postgres.log", "a"), stderr=subprocess.STDOUT, cwd="/", **as_owner())
         until(lambda: self.sql("select 1") == "1" or self.process.poll() is not None)
 
@@ -152,6 +182,21 @@ class Postgres:
     def stop(self):
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
+
+    def start_with_tls(self):
+        for name in ("server.crt", "server.key"):
+            shutil.copy(f"{scratch}/{name}", f"{self.data}/{name}")
+            os.chmod(f"{self.data}/{name}", 0o600)
+            if os.getuid() == 0:
+                shutil.chown(f"{self.data}/{name}", "nobody", "nogroup")
+        with open(f"{self.data}/pg_hba.conf") as file:
+            rules = file.read()
+        with open(f"{self.data}/pg_hba.conf", "w") as file:
+            file.write("hostssl all secured 127.0.0.1/32 scram-sha-256\nhost all secured all reject\n" + rules)
+        self.start(["ssl=on"])
+
+    def secured(self, host, options):
+        return f"postgresql://secured@{host}:{self.port}/postgres{'?' if options else ''}{options}"
 
 
 class Session:
@@ -201,6 +246,73 @@ def blockers(at):
     return {one["pid"]: one for one in second["sessions"]}
 
 
+def certificates():
+    """An authority, a certificate for localhost that it has signed, and another authority."""
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    run = lambda *words: subprocess.run(["openssl", *words], cwd=scratch, check=True, capture_output=True)
+    for name in ("ca", "other"):
+        run("req", "-x509", *key, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt")
+    run("req", *key, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
+    with open(f"{scratch}/names", "w") as file:
+        file.write("subjectAltName=DNS:localhost")
+    run("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names", "-out", "server.crt")
+
+
+def top(url, password=""):
+    """What one screen of `clearway top` says, and what is wrong."""
+    done = subprocess.run([BINARY, "top", url, "--size", "200x20"], text=True, capture_output=True, env=os.environ | {"PGPASSWORD": password})
+    return done.stdout + done.stderr
+
+
+def tls(server, told):
+    """The server has TLS now; the role `secured` gets in by TLS alone."""
+    asked = lambda host, options: top(server.secured(host, options.format(ca=f"{scratch}/ca.crt", other=f"{scratch}/other.crt")), "its password")
+    for options in server.good:
+        said = asked("localhost", options)
+        check(told(f"by TLS with {options or 'nothing said'}"), server.name in said and "nobody is at work" in said, said)
+    for host, all_ in (("localhost", server.bad), ("127.0.0.1", server.bad_at_address)):
+        for options, why in all_.items():
+            said = asked(host, options)
+            check(told(f"not with {options} at {host}"), why in said, said)
+
+
+def table_of(at, name, more=""):
+    table = json.loads(http(f"{at}/api/table/{name}{more}")[1])
+    return table, [dict(zip(table.get("columns", []), row)) for row in table.get("rows", [])]
+
+
+def history(server, told, at, moment, pids):
+    """The chain has ended: the moment is still shown, and its waits with their root."""
+    second = json.loads(http(f"{at}/api/now?at={moment}")[1])["second"]
+    shown = {one["pid"]: one for one in second["sessions"]}
+    check(told("the slider still shows the tree of that second"), [shown.get(pid, {}).get("blocked_by") for pid in pids] == [[], *[[pid] for pid in pids[:4]]], second)
+    for more in ("", f"?at={moment}"):
+        table, rows = table_of(at, "lock_waits", more)
+        waits = {int(row["pid"]): row for row in rows if int(row["root_pid"]) == pids[0]}
+        check(told(f"its waits have their root and statements{', around the moment' if more else ''}"),
+              set(waits) == set(pids[1:]) and all(f"where id = {n}" in waits[pid]["query"] for n, pid in enumerate(pids[1:]))
+              and {row["root_state"] for row in waits.values()} == {server.state} and all(row["root_statement"] and row["outcome"] == "has ended" for row in waits.values()), table)
+    check(told("and not around another moment"), table_of(at, "lock_waits", f"?at={moment - 3000_000_000}")[1] == [], moment)
+
+
+def statement(server, told, at):
+    """The page of the statement by which the chain waits."""
+    _, rows = table_of(at, "statements")
+    named = lambda begin: [row["queryid"] for row in rows if re.match(begin, row["query"], re.I)]
+    ids, reads = named("update `?t`? set"), server.sql(server.read_id).split()
+    if not check(told("the statements have numbers"), ids and reads, rows):
+        return
+    page = lambda id: json.loads(http(f"{at}/api/statement?id={id}")[1])
+    shown = until(lambda: (lambda told: told if told.get("trend") or "error" in told else None)(page(ids[0]))) or page(ids[0])
+    check(told("a statement's page has its figures and its trend"), "update" in shown.get("query", "").lower() and shown["figures"]["rows"] and shown["trend"], shown)
+    waits = [row[0] for row in shown.get("waits", {}).get("rows", [])]
+    check(told("what it waited for, as far as it can be known"), ("Lock" in waits or server.kind == "mariadb") and server.waits in shown["waits"]["missing"], shown.get("waits"))
+    check(told("the update's plan, or why there is none"), server.of_update in json.dumps(shown.get("plan")), shown.get("plan"))
+    check(told("a query's plan"), server.plan in json.dumps(page(reads[0]).get("plan")), page(reads[0]))
+    check(told("how its times are spread is not recorded"), server.no_times in shown.get("times", {}).get("missing", ""), shown.get("times"))
+    check(told("and a number that is none is refused"), http(f"{at}/api/statement?id=1%20or%201=1")[0] == 400)
+
+
 def of(server):
     told = lambda what: f"{server.name}: {what}"
     watcher, at = watched(server)
@@ -224,7 +336,7 @@ def of(server):
     for n, session in enumerate(chain):
         session.run("begin")
         session.run(f"update t set v = {n} where id = {n}")
-    chain[0].run("select 'later'")
+    chain[0].run("select v from t where id = 7")
     for n, session in enumerate(chain[1:]):
         session.tell(f"update t set v = 9 where id = {n}")
         until(lambda: blockers(at).get(session.pid, {}).get("blocked_by"))
@@ -240,18 +352,29 @@ def of(server):
         check(told("the lock that is wanted"), "planted.t" in json.dumps(shown[pids[1]]["lock"]) and "PRIMARY" in json.dumps(shown[pids[1]]["lock"]), shown[pids[1]])
         table = json.loads(http(at + "/api/table/deadlocks")[1])
         rows = [dict(zip(table.get("columns", []), row)) for row in table.get("rows", [])]
-        check(told("the deadlock's ring"), len(rows) == 3 and [row["victim"] for row in rows].count("t") == 1 and {row["waits_for"] for row in rows} == {row["pid"] for row in rows}
-              and all("update t set v = 8" in row["statements"] for row in rows), table)
+        check(told("the deadlock's victim"), [row["victim"] for row in rows].count("t") == 1, table)
+    table, rows = table_of(at, "deadlocks")
+    check(told("the deadlock's ring"), len(rows) == 3 and {row["waits_for"] for row in rows} == {row["pid"] for row in rows}
+          and all("update t set v = 8" in row["statements"] for row in rows), table)
+    moment = json.loads(http(at + "/api/now")[1])["second"]["at"]
     for name, column in server.tables.items():
         table = json.loads(http(f"{at}/api/table/{name}")[1])
         check(told(f"table {name}"), column in table.get("columns", []) and (table["rows"] or name == "findings"), table)
     findings = json.loads(http(f"{at}/api/table/findings")[1])
     check(told("the table without a key is found"), any(row[0] == "No primary key" and row[1].endswith("no_key") for row in findings.get("rows", [])), findings)
+    if server.kind == "mariadb":
+        found = {(row[0], row[1]) for row in findings.get("rows", [])}
+        doubled = {one for one in found if one[0] == "Duplicate index"}
+        check(told("indexes that others cover, and no others"), doubled == {("Duplicate index", "planted.doubled.a"), ("Duplicate index", "planted.doubled.c_again")}, findings)
+        check(told("the root is an idle blocker"), ("Idle blocker", f"session {pids[0]}") in found, findings)
+    for name, why in server.sampled.items():
+        check(told(f"what is sampled and not recorded: {name}"), why in table_of(at, name)[0].get("note", ""), table_of(at, name))
     for name, why in server.missing.items():
         check(told(f"what it does not record: {name}"), why in http(f"{at}/api/table/{name}")[1], http(f"{at}/api/table/{name}"))
     metrics = until(lambda: (lambda text: text if re.search(server.series, text) else None)(http(at + "/metrics")[1])) or http(at + "/metrics")[1]
     check(told("own queries are metrics"), re.search(server.series, metrics), metrics)
     check(told("and so are those that come along"), re.search(server.own_series, metrics) and "clearway_watch_blocked_sessions 4" in metrics, metrics)
+    statement(server, told, at)
     once = subprocess.run([BINARY, "top", server.url, "--size", "120x40"], text=True, capture_output=True)
     check(told("top shows the tree"), once.returncode == 0 and all(str(pid) in once.stdout for pid in pids), once.stdout + once.stderr)
     token = re.search(r'name="token" content="(\w+)"', http(at + "/")[1])[1]
@@ -261,19 +384,27 @@ def of(server):
         session.run("commit")
     check(told("and the others go on"), server.sql("select count(*) from " + ("planted.t" if server.kind == "mariadb" else "t") + " where v = 9") == "4")
     check(told("then nobody waits"), until(lambda: not any(one["blocked_by"] for one in blockers(at).values())))
+    history(server, told, at, moment, pids)
     for session in chain:
         session.client.kill()
         session.client.wait()
+    said = top(f"{server.url}?{server.required}")
+    check(told("TLS that the server does not have is not done without"), server.no_tls in said, said)
     server.stop()
     check(told("a server that goes away is told"), until(lambda: http(at + "/ready")[0] == 503))
-    server.start()
+    server.start_with_tls()
     check(told("and found again"), until(lambda: http(at + "/ready")[0] == 200), http(at + "/ready"))
+    if server.kind == "postgresql":
+        shown = server.sql("select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'clearway watch'")
+        check(told("by TLS where the server offers it"), shown == "t", shown)
+    tls(server, told)
     watcher.send_signal(signal.SIGTERM)
     watcher.wait()
     server.stop()
 
 
 try:
+    certificates()
     for make in (MariaDb, Postgres):
         if asked.only in (None, make.kind):
             of(make())

@@ -26,6 +26,9 @@ pub enum Usage {
     Discard,
     /// A text that stands for a number.
     Mapped(HashMap<String, f64>),
+    /// Upper bounds of buckets, as an array; the columns of the same name with `_bucket` (an array, each with those below it), `_sum` and
+    /// `_count` have the figures.
+    Histogram,
 }
 
 /// A column of a query.
@@ -146,9 +149,10 @@ impl Reader<'_> {
         let columns = columns.ok_or_else(|| self.at(body, format!("the metrics of \"{name}\" are missing")))?;
         let values = columns.iter().filter(|c| !matches!(c.usage, Usage::Label | Usage::Discard));
         if values.count() == 0 {
-            return Err(
-                self.at(body, format!("\"{name}\" has no column that is a value: GAUGE, COUNTER or MAPPEDMETRIC"))
-            );
+            return Err(self.at(
+                body,
+                format!("\"{name}\" has no column that is a value: GAUGE, COUNTER, MAPPEDMETRIC or HISTOGRAM"),
+            ));
         }
         Ok(Query { name, sql, columns })
     }
@@ -195,11 +199,13 @@ impl Reader<'_> {
                 return Err(self.at(place, format!("\"{name}\" is a MAPPEDMETRIC without metric_mapping")));
             }
             "MAPPEDMETRIC" => Usage::Mapped(mapping),
-            "HISTOGRAM" | "DURATION" => return Err(self.at(place, format!("the usage {word} is not supported"))),
+            "HISTOGRAM" => Usage::Histogram,
+            "DURATION" => return Err(self.at(place, format!("the usage {word} is not supported"))),
             other => {
-                return Err(
-                    self.at(place, format!("\"{other}\" is no usage: LABEL, GAUGE, COUNTER, DISCARD, MAPPEDMETRIC"))
-                );
+                return Err(self.at(
+                    place,
+                    format!("\"{other}\" is no usage: LABEL, GAUGE, COUNTER, DISCARD, MAPPEDMETRIC, HISTOGRAM"),
+                ));
             }
         };
         Ok(Column { name, usage, description })
@@ -253,7 +259,7 @@ mysql_global_status_innodb_mutex:
                 3,
                 "the query of",
             ),
-            (MUTEX.replace("COUNTER", "HISTOGRAM"), 9, "the usage HISTOGRAM is not supported"),
+            (MUTEX.replace("COUNTER", "DURATION"), 9, "the usage DURATION is not supported"),
             (MUTEX.replace("- SUM_TIMER_WAIT", "- count_star"), 12, "stands twice"),
             (MUTEX.replace("mysql_global_status_innodb_mutex", "my-mutex"), 3, "is no name for a metric"),
             ("a: b\nc: [".to_owned(), 3, "not YAML: while parsing"),

@@ -2,9 +2,11 @@
 
 use crate::metrics::Metrics;
 use crate::options::Entry;
-use crate::panels;
+use crate::panels::{self, Asked};
 use crate::sample::{self, History};
 use crate::source::{Kind, Source};
+use crate::statement;
+use crate::trend::Trends;
 use crate::visitors::{Denied, Visitor, Visitors};
 use clearway_base::waits::wall_us;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -38,6 +40,7 @@ const ONLY_THE_PAGE: &str = "only the console's own page may ask for this";
 const PAGE: &str = include_str!("page/index.html");
 const SCRIPT: &str = include_str!("page/console.js");
 const PANELS: &str = include_str!("page/panels.js");
+const STATEMENT: &str = include_str!("page/statement.js");
 const STYLE: &str = include_str!("page/console.css");
 
 /// What the requests are answered from.
@@ -49,6 +52,7 @@ pub(crate) struct Site {
     pub(crate) visitors: Visitors,
     pub(crate) source: Arc<Source>,
     pub(crate) history: Arc<History>,
+    pub(crate) trends: Arc<Trends>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -127,6 +131,7 @@ impl Site {
             (&Method::GET, "/") => answer(StatusCode::OK, "text/html; charset=utf-8", self.page()),
             (&Method::GET, "/console.js") => answer(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
             (&Method::GET, "/panels.js") => answer(StatusCode::OK, "text/javascript; charset=utf-8", PANELS),
+            (&Method::GET, "/statement.js") => answer(StatusCode::OK, "text/javascript; charset=utf-8", STATEMENT),
             (&Method::GET, "/console.css") => answer(StatusCode::OK, "text/css; charset=utf-8", STYLE),
             (&Method::GET, "/health") => answer(StatusCode::OK, "text/plain; charset=utf-8", "the console runs\n"),
             (&Method::GET, "/ready") => self.ready(),
@@ -146,10 +151,11 @@ impl Site {
     /// Answers requests about the server's statements, for a visitor that may see them.
     async fn answer_visitor(&self, request: &Parts, visitor: &Visitor) -> Answer {
         let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
-        let number = |name: &str| {
+        let text = |name: &str| {
             let query = request.uri.query().unwrap_or("");
-            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<i64>().ok())
+            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
         };
+        let number = |name: &str| text(name)?.parse::<i64>().ok();
         match (&request.method, request.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(header("accept").unwrap_or("")),
             (&Method::GET, "/api/now") => json_of(&self.now(number("at"), visitor)),
@@ -157,6 +163,7 @@ impl Site {
             (&Method::GET, path) if path.starts_with("/api/table/") => {
                 self.table(&path["/api/table/".len()..], number("at"), visitor).await
             }
+            (&Method::GET, "/api/statement") => self.statement(text("id").unwrap_or(""), visitor).await,
             (&Method::POST, "/api/cancel" | "/api/logout") if !self.is_from_page(request) => {
                 refused(StatusCode::FORBIDDEN, ONLY_THE_PAGE)
             }
@@ -244,16 +251,34 @@ impl Site {
         let kind = self.source.seen().kind.unwrap_or(Kind::Clearway);
         let sql = match panels::statement(name, kind, at_us, wall_us()) {
             None => return refused(StatusCode::NOT_FOUND, "there is no such table"),
-            Some(Err(why)) => return refused(StatusCode::OK, why),
-            Some(Ok(sql)) => sql,
+            Some(Asked::Missing(why)) => return refused(StatusCode::OK, why),
+            Some(Asked::Sampled(what, note)) => return json_of(&panels::of_samples(&self.history, kind, what, note)),
+            Some(Asked::Query(sql)) => sql,
         };
         let asked = match self.visitors.connect(visitor).await {
             Ok(mut link) => panels::ask(&mut link, &sql).await,
             Err(error) => Err(error.text),
         };
         match asked {
-            Ok(table) => json_of(&table),
+            Ok(mut table) => {
+                if name == "statements" {
+                    table["trends"] = self.trends.all();
+                }
+                json_of(&table)
+            }
             Err(error) => answer(StatusCode::OK, "application/json", json!({"error": error, "sql": sql}).to_string()),
+        }
+    }
+
+    /// The page of one statement.
+    async fn statement(&self, id: &str, visitor: &Visitor) -> Answer {
+        if !statement::is_id(id) {
+            return refused(StatusCode::BAD_REQUEST, "which statement? ?id=NUMBER");
+        }
+        let kind = self.source.seen().kind.unwrap_or(Kind::Clearway);
+        match self.visitors.connect(visitor).await {
+            Ok(mut link) => json_of(&statement::page(&mut link, kind, id, &self.history, &self.trends).await),
+            Err(error) => refused(StatusCode::BAD_GATEWAY, error.text),
         }
     }
 

@@ -4,9 +4,9 @@
 //! and later with performance_schema = ON; MySQL 8, which was never tried), reads that server's views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
 //!
 //! # Structure
-//! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `source` (the watched server), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
-//! like, for an hour), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
-//! reads), `panels` (the page's tables and their SQL), `schema` (what the data says of columns and keys), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
+//! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `tls` (its protection), `source` (the watched server), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
+//! like, for an hour), `sampled` (waits for locks and deadlocks, from these seconds), `trend` (statements, each ten seconds), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
+//! reads), `panels` (the page's tables and their SQL), `statement` (the page of one statement), `schema` (what the data says of columns and keys), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
 //! terminal).
 //!
 //! # Invariants
@@ -25,9 +25,13 @@ mod mysql;
 mod options;
 mod panels;
 mod sample;
+mod sampled;
 pub mod schema;
 mod source;
+mod statement;
+mod tls;
 mod top;
+mod trend;
 mod visitors;
 
 pub use options::{Entry, Options, Queries, WatchError};
@@ -67,6 +71,7 @@ pub async fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&st
     let at = listener.at;
     say(&format!("the console of {} is at http://{at}/", source.place()));
     let history = Arc::new(sample::History::default());
+    let trends = Arc::new(trend::Trends::default());
     let metrics = Arc::new(metrics::Metrics::new(options.queries));
     let site = http::Site {
         at,
@@ -75,10 +80,12 @@ pub async fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&st
         visitors: visitors::Visitors::new(options.entry, &source),
         source: Arc::clone(&source),
         history: Arc::clone(&history),
+        trends: Arc::clone(&trends),
         metrics: Arc::clone(&metrics),
     };
     tokio::join!(
         sample::run(&source, &history),
+        trend::run(&source, &trends),
         metrics::run(&source, &metrics, options.interval),
         http::serve(listener.tcp, Arc::new(site)),
     );

@@ -17,6 +17,8 @@ use std::time::Duration;
 const CLASSES: [&str; 7] = ["CPU", "Lock", "LWLock", "IO", "Scheduler", "IPC", "Timeout"];
 /// Series that one query may have (CON-3).
 const SERIES_MAX: usize = 10_000;
+/// Buckets of a histogram.
+const BUCKETS_MAX: usize = 200;
 
 /// The queries that come with the program, by the kind of the server.
 fn built_in(kind: Kind) -> Vec<Query> {
@@ -38,13 +40,26 @@ struct Outcome {
     error: Option<String>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shape {
+    Gauge,
+    Counter,
+    /// Its series end with `_bucket`, `_sum` and `_count`.
+    Histogram,
+}
+
 #[derive(Clone, Debug)]
 struct Family {
     name: String,
-    is_counter: bool,
+    shape: Shape,
     help: String,
-    /// Labels and value.
-    series: Vec<(String, f64)>,
+    /// What follows the name in a series' own, labels and value.
+    series: Vec<(&'static str, String, f64)>,
+}
+
+/// Series of the family's own name.
+fn plain(series: impl IntoIterator<Item = (String, f64)>) -> Vec<(&'static str, String, f64)> {
+    series.into_iter().map(|(labels, value)| ("", labels, value)).collect()
 }
 
 /// All metrics.
@@ -90,12 +105,12 @@ impl Metrics {
             // A class without sessions is 0: a series that comes and goes makes holes in a graph.
             let mut all: BTreeMap<&str, u32> = CLASSES.iter().map(|class| (*class, 0)).collect();
             all.extend(classes.iter().map(|(class, n)| (&**class, *n)));
-            let by_class = all.iter().map(|(class, n)| (label("class", class), f64::from(*n))).collect();
+            let by_class = all.iter().map(|(class, n)| (label("class", class), f64::from(*n)));
             out.family(&Family {
                 name: "clearway_watch_active_sessions".to_owned(),
-                is_counter: false,
+                shape: Shape::Gauge,
                 help: "sessions at work in the newest second, by what they wait for".to_owned(),
-                series: by_class,
+                series: plain(by_class),
             });
             out.one(
                 "clearway_watch_blocked_sessions",
@@ -105,16 +120,16 @@ impl Metrics {
             out.one("clearway_watch_longest_block_seconds", "the longest of these waits", longest);
         }
         let outcomes = self.outcomes.lock();
-        let of = |value: fn(&Outcome) -> f64| outcomes.iter().map(|(n, o)| (label("query", n), value(o))).collect();
+        let of = |value: fn(&Outcome) -> f64| plain(outcomes.iter().map(|(n, o)| (label("query", n), value(o))));
         out.family(&Family {
             name: "clearway_watch_query_seconds".to_owned(),
-            is_counter: false,
+            shape: Shape::Gauge,
             help: "how long the latest run of a query took".to_owned(),
             series: of(|o| o.seconds),
         });
         out.family(&Family {
             name: "clearway_watch_query_errors_total".to_owned(),
-            is_counter: true,
+            shape: Shape::Counter,
             help: "runs of a query that failed".to_owned(),
             series: of(|o| o.errors as f64),
         });
@@ -134,29 +149,32 @@ struct Text {
 
 impl Text {
     fn one(&mut self, name: &str, help: &str, value: f64) {
-        let series = vec![(String::new(), value)];
-        self.family(&Family { name: name.to_owned(), is_counter: false, help: help.to_owned(), series });
+        let series = plain([(String::new(), value)]);
+        self.family(&Family { name: name.to_owned(), shape: Shape::Gauge, help: help.to_owned(), series });
     }
 
     fn family(&mut self, family: &Family) {
-        let Family { name, is_counter, help, series } = family;
+        let Family { name, shape, help, series } = family;
         // OpenMetrics wants `_total` at the end of a counter's name; a name that a user chose is kept, and its type is not said.
-        let (shown, kind) = match (self.open_metrics, is_counter, name.strip_suffix("_total")) {
-            (true, true, Some(stem)) => (stem, "counter"),
-            (true, true, None) => (name.as_str(), "unknown"),
-            (_, true, _) => (name.as_str(), "counter"),
-            (_, false, _) => (name.as_str(), "gauge"),
+        let (shown, kind) = match (self.open_metrics, shape, name.strip_suffix("_total")) {
+            (true, Shape::Counter, Some(stem)) => (stem, "counter"),
+            (true, Shape::Counter, None) => (name.as_str(), "unknown"),
+            (_, Shape::Counter, _) => (name.as_str(), "counter"),
+            (_, Shape::Gauge, _) => (name.as_str(), "gauge"),
+            (_, Shape::Histogram, _) => (name.as_str(), "histogram"),
         };
         let help =
             help.replace('\\', "\\\\").replace('\n', "\\n").replace('"', if self.open_metrics { "\\\"" } else { "\"" });
         // Writing to a string does not fail.
         _ = writeln!(self.out, "# HELP {shown} {help}\n# TYPE {shown} {kind}");
-        for (labels, value) in series {
+        for (end, labels, value) in series {
             let braces = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
             _ = match value {
-                v if v.is_nan() => writeln!(self.out, "{name}{braces} NaN"),
-                v if v.is_infinite() => writeln!(self.out, "{name}{braces} {}Inf", if *v > 0.0 { "+" } else { "-" }),
-                v => writeln!(self.out, "{name}{braces} {v}"),
+                v if v.is_nan() => writeln!(self.out, "{name}{end}{braces} NaN"),
+                v if v.is_infinite() => {
+                    writeln!(self.out, "{name}{end}{braces} {}Inf", if *v > 0.0 { "+" } else { "-" })
+                }
+                v => writeln!(self.out, "{name}{end}{braces} {v}"),
             };
         }
     }
@@ -230,23 +248,108 @@ fn values(table: &Table, query: &Query) -> Result<Vec<Family>, String> {
     let mut families = Vec::new();
     for (column, at) in &places {
         let mut series = Vec::new();
+        let of_histogram = match column.usage {
+            Usage::Histogram => Some(Histogram::of(&column.name, *at, &place)?),
+            _ => None,
+        };
         for row in rows {
+            if let Some(histogram) = &of_histogram {
+                histogram.read(row, &labels(row), &mut series)?;
+                continue;
+            }
             let Some(text) = field(row, *at) else { continue };
             let value = match &column.usage {
-                Usage::Label | Usage::Discard => break,
+                Usage::Label | Usage::Discard | Usage::Histogram => break,
                 Usage::Mapped(numbers) => numbers.get(&text).copied().unwrap_or(f64::NAN),
                 Usage::Gauge | Usage::Counter => {
                     number(&text).ok_or_else(|| format!("column \"{}\": \"{text}\" is no number", column.name))?
                 }
             };
-            series.push((labels(row), value));
+            series.push(("", labels(row), value));
         }
         if !matches!(column.usage, Usage::Label | Usage::Discard) {
             let (name, help) = (format!("{}_{}", query.name, column.name), column.description.clone());
-            families.push(Family { name, is_counter: column.usage == Usage::Counter, help, series });
+            let shape = match column.usage {
+                Usage::Counter => Shape::Counter,
+                Usage::Histogram => Shape::Histogram,
+                _ => Shape::Gauge,
+            };
+            families.push(Family { name, shape, help, series });
         }
     }
+    if families.iter().map(|family| family.series.len()).sum::<usize>() > SERIES_MAX * query.columns.len() {
+        return Err(format!("more buckets than the {SERIES_MAX} series that one query may give"));
+    }
     Ok(families)
+}
+
+/// Where the parts of a histogram stand in a row, as postgres_exporter has them.
+struct Histogram<'c> {
+    column: &'c str,
+    bounds: usize,
+    buckets: usize,
+    sum: usize,
+    count: usize,
+}
+
+impl<'c> Histogram<'c> {
+    fn of(column: &'c str, bounds: usize, place: &dyn Fn(&str) -> Option<usize>) -> Result<Self, String> {
+        let part = |end: &str| {
+            let name = format!("{column}{end}");
+            place(&name).ok_or_else(|| format!("the histogram \"{column}\" needs a column \"{name}\""))
+        };
+        let (buckets, sum, count) = (part("_bucket")?, part("_sum")?, part("_count")?);
+        Ok(Histogram { column, bounds, buckets, sum, count })
+    }
+
+    /// The series of a row; a row whose bounds are NULL has none.
+    fn read(
+        &self,
+        row: &[Option<String>],
+        labels: &str,
+        series: &mut Vec<(&'static str, String, f64)>,
+    ) -> Result<(), String> {
+        let text = |at: usize| row.get(at).and_then(Option::as_deref);
+        let wrong = |what: &str| format!("histogram \"{}\": {what}", self.column);
+        let Some(bounds) = text(self.bounds) else { return Ok(()) };
+        let bounds = numbers(bounds).ok_or_else(|| wrong("its bounds are no array of numbers"))?;
+        let buckets =
+            text(self.buckets).and_then(numbers).ok_or_else(|| wrong("its buckets are no array of numbers"))?;
+        let one =
+            |at: usize, what: &str| text(at).and_then(number).ok_or_else(|| wrong(&format!("its {what} is no number")));
+        let (sum, count) = (one(self.sum, "sum")?, one(self.count, "count")?);
+        if bounds.len() != buckets.len() {
+            return Err(wrong(&format!("{} bounds, and {} buckets", bounds.len(), buckets.len())));
+        }
+        if bounds.len() > BUCKETS_MAX || !bounds.is_sorted_by(|a, b| a < b) {
+            return Err(wrong(&format!("its bounds must rise, and be at most {BUCKETS_MAX}")));
+        }
+        // Each bucket has what is in those below it as well, and the last one has all.
+        if !buckets.is_sorted() || buckets.last().is_some_and(|last| *last > count) {
+            return Err(wrong("a bucket has fewer than the one below it, or more than the count"));
+        }
+        let with = |bound: &str| match labels {
+            "" => label("le", bound),
+            labels => format!("{labels},{}", label("le", bound)),
+        };
+        let finite = bounds.iter().zip(&buckets).filter(|(bound, _)| bound.is_finite());
+        series.extend(finite.map(|(bound, value)| ("_bucket", with(&bound.to_string()), *value)));
+        series.extend([
+            ("_bucket", with("+Inf"), count),
+            ("_sum", labels.to_owned(), sum),
+            ("_count", labels.to_owned(), count),
+        ]);
+        Ok(())
+    }
+}
+
+/// An array as PostgreSQL writes it, or a list with commas as MySQL's functions give it.
+fn numbers(text: &str) -> Option<Vec<f64>> {
+    let list = text.trim().trim_start_matches(['{', '[']).trim_end_matches(['}', ']']);
+    if list.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    list.split(',').map(|one| one.trim().parse::<f64>().ok().filter(|one| !one.is_nan())).collect()
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -290,12 +393,41 @@ mod tests {
     }
 
     #[test]
+    fn a_histogram_is_what_the_exporter_makes_of_it() {
+        let text = "h:\n  query: q\n  metrics:\n    - kind: {usage: LABEL}\n    - Age: {usage: HISTOGRAM}\n";
+        let query = parse("q.yaml", text).expect("read").remove(0);
+        let columns = ["kind", "age", "age_bucket", "age_sum", "age_count"].map(str::to_owned).to_vec();
+        let of = |fields: [&str; 5]| {
+            let rows = vec![fields.map(|field| Some(field.to_owned())).to_vec()];
+            let families = values(&Table { columns: columns.clone(), rows }, &query)?;
+            let mut out = Text { out: String::new(), open_metrics: true };
+            families.iter().for_each(|family| out.family(family));
+            Ok::<_, String>(out.out)
+        };
+        let told = of(["a", "{0.1,1,2.5}", "{1,4,4}", "9.5", "5"]).expect("a histogram");
+        let wanted = "# TYPE h_Age histogram\nh_Age_bucket{kind=\"a\",le=\"0.1\"} 1\nh_Age_bucket{kind=\"a\",le=\"1\"} 4\n\
+             h_Age_bucket{kind=\"a\",le=\"2.5\"} 4\nh_Age_bucket{kind=\"a\",le=\"+Inf\"} 5\nh_Age_sum{kind=\"a\"} 9.5\nh_Age_count{kind=\"a\"} 5\n";
+        assert!(told.ends_with(wanted), "{told}");
+        for (fields, why) in [
+            (["a", "{1}", "{1,2}", "1", "2"], "1 bounds, and 2 buckets"),
+            (["a", "{2,1}", "{1,2}", "1", "2"], "must rise"),
+            (["a", "{1,2}", "{2,1}", "1", "2"], "fewer than the one below"),
+            (["a", "{1,2}", "{1,3}", "1", "2"], "more than the count"),
+            (["a", "{1,x}", "{1,2}", "1", "2"], "no array of numbers"),
+            (["a", "{1}", "{1}", "", "2"], "its sum is no number"),
+        ] {
+            let said = of(fields).expect_err(why);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
     fn both_formats_spell_names_and_labels_as_they_must() {
         let family = |name: &str| Family {
             name: name.to_owned(),
-            is_counter: true,
+            shape: Shape::Counter,
             help: "a \"b\"\nc".to_owned(),
-            series: vec![(label("l", "x\"\\\ny"), 1.5), (String::new(), f64::INFINITY)],
+            series: plain([(label("l", "x\"\\\ny"), 1.5), (String::new(), f64::INFINITY)]),
         };
         let text = |name: &str, open_metrics: bool| {
             let mut out = Text { out: String::new(), open_metrics };

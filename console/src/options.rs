@@ -74,6 +74,9 @@ pub enum WatchError {
     /// A URL of MySQL's.
     #[error("the server's URL: expected mysql://USER@HOST:PORT/DATABASE")]
     MySqlUrl,
+    /// What the address asks of TLS.
+    #[error("{0}")]
+    Tls(String),
     /// The address can't be listened at.
     #[error("could not listen at {0}: {1}")]
     Listen(SocketAddr, std::io::Error),

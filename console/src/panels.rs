@@ -2,6 +2,7 @@
 
 use crate::link::Link;
 use crate::mysql::{status, tables as mysql};
+use crate::sample::{self, History};
 use crate::source::Kind;
 use serde_json::{Value, json};
 
@@ -17,15 +18,39 @@ pub(crate) struct Panel {
     mysql: Sql,
 }
 
+/// The findings of a MariaDB's page; MySQL's are fewer.
+const FINDINGS_PANEL: &str = "findings";
+
 /// What a table is read with.
 enum Sql {
     /// A statement; `{from}` and `{to}` stand for seconds since 1970.
     Query(&'static str),
+    /// The server does not record it; the console has sampled it.
+    Sampled(&'static str),
     /// The server does not record it.
     Missing(&'static str),
 }
 
-use Sql::{Missing, Query};
+use Sql::{Missing, Query, Sampled};
+
+/// What gives a table.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// The server.
+    Query(String),
+    /// The console's own samples, and what is to be known of them.
+    Sampled(Samples, &'static str),
+    /// Neither: why.
+    Missing(&'static str),
+}
+
+/// A table of what was sampled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Samples {
+    Deadlocks,
+    /// From one moment to another, in microseconds since 1970.
+    LockWaits(i64, i64),
+}
 
 /// All tables.
 pub(crate) static PANELS: &[Panel] = &[
@@ -42,7 +67,7 @@ pub(crate) static PANELS: &[Panel] = &[
         mysql: Query(mysql::TRANSACTIONS),
     },
     Panel {
-        name: "findings",
+        name: FINDINGS_PANEL,
         clearway: Query(FINDINGS),
         postgresql: Query(FINDINGS_POSTGRESQL),
         mysql: Query(mysql::FINDINGS),
@@ -50,18 +75,18 @@ pub(crate) static PANELS: &[Panel] = &[
     Panel {
         name: "deadlocks",
         clearway: Query(DEADLOCKS),
-        postgresql: Missing(
-            "PostgreSQL counts deadlocks (pg_stat_database) and writes them to its log; it has no table of them.",
+        postgresql: Sampled(
+            "PostgreSQL counts deadlocks (pg_stat_database) and writes them to its log; it has no table of them. These are the rings that the console has seen: sessions that waited for each other, each with its latest statement. Which one was the victim is not seen, nor a ring that lasts less than 0.4 s (deadlock_timeout is 1 s by default).",
         ),
         mysql: Query(mysql::DEADLOCKS),
     },
     Panel {
         name: "lock_waits",
         clearway: Query(LOCK_WAITS),
-        postgresql: Missing(
-            "PostgreSQL keeps no history of waits for locks; the chart above holds what was sampled since the console began.",
+        postgresql: Sampled(
+            "PostgreSQL keeps no history of waits for locks. These were sampled each second by the console; a wait between two samples is not seen. root_statement is the root's latest statement when the wait was first seen: PostgreSQL does not record which one took the lock.",
         ),
-        mysql: Missing(mysql::NO_LOCK_HISTORY),
+        mysql: Sampled(mysql::NO_LOCK_HISTORY),
     },
     Panel {
         name: "waits",
@@ -86,13 +111,13 @@ pub(crate) static PANELS: &[Panel] = &[
 ];
 
 const STATEMENTS: &str = "\
-SELECT calls, round(total_ms::numeric, 1) AS total_ms, round(mean_ms::numeric, 3) AS mean_ms, round(p99_ms::numeric, 3) AS p99_ms,
+SELECT queryid, calls, round(total_ms::numeric, 1) AS total_ms, round(mean_ms::numeric, 3) AS mean_ms, round(p99_ms::numeric, 3) AS p99_ms,
   round(max_ms::numeric, 3) AS max_ms, round(wait_ms::numeric, 1) AS wait_ms, waits, errors, application_name, left(query, 300) AS query
 FROM clearway_statements WHERE application_name IS DISTINCT FROM 'clearway watch'
 ORDER BY clearway_statements.total_ms DESC LIMIT 25";
 
 const STATEMENTS_POSTGRESQL: &str = "\
-SELECT calls, round(total_exec_time::numeric, 1) AS total_ms, round(mean_exec_time::numeric, 3) AS mean_ms,
+SELECT queryid, calls, round(total_exec_time::numeric, 1) AS total_ms, round(mean_exec_time::numeric, 3) AS mean_ms,
   round(max_exec_time::numeric, 3) AS max_ms, rows, left(query, 300) AS query
 FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 25";
 
@@ -149,11 +174,12 @@ FROM performance_schema.file_summary_by_event_name WHERE count_star > 0 ORDER BY
 macro_rules! schema_findings {
     () => {
         "SELECT 'Unused index' AS finding, s.schemaname || '.' || s.indexrelname AS object,
-  'no query has used it since the statistics began; each write to ' || s.relname || ' maintains it' AS evidence,
+  'no query has used it, and its table has been read 1,000 times and more since the statistics began; each write to ' || s.relname || ' maintains it' AS evidence,
   pg_relation_size(s.indexrelid) AS bytes_saved,
   'If that holds over a whole business cycle: DROP INDEX ' || quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname) AS what_to_do
-FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
-WHERE s.idx_scan = 0 AND NOT i.indisunique AND NOT i.indisprimary
+FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid JOIN pg_stat_user_tables t ON t.relid = s.relid
+WHERE s.idx_scan = 0 AND t.seq_scan + (SELECT coalesce(sum(r.idx_scan), 0) FROM pg_stat_user_indexes r WHERE r.relid = s.relid
+    AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.contype = 'f' AND c.conindid = r.indexrelid)) >= 1000 AND NOT i.indisunique AND NOT i.indisprimary
   AND NOT EXISTS (SELECT 1 FROM pg_constraint c
     WHERE c.contype = 'f' AND c.conrelid = i.indrelid AND i.indkey::text || ' ' LIKE array_to_string(c.conkey, ' ') || ' %')
 UNION ALL
@@ -221,16 +247,12 @@ UNION ALL
 );
 
 /// The statement of a table, or why there is none; `None`: no such table.
-pub(crate) fn statement(
-    name: &str,
-    kind: Kind,
-    at_us: Option<i64>,
-    now_us: i64,
-) -> Option<Result<String, &'static str>> {
+pub(crate) fn statement(name: &str, kind: Kind, at_us: Option<i64>, now_us: i64) -> Option<Asked> {
     let panel = PANELS.iter().find(|panel| panel.name == name)?;
     let sql = match kind {
         Kind::Clearway => &panel.clearway,
         Kind::PostgreSql => &panel.postgresql,
+        Kind::MariaDb if name == FINDINGS_PANEL => &Query(mysql::FINDINGS_MARIADB),
         Kind::MariaDb | Kind::MySql => &panel.mysql,
     };
     // A moment's surroundings, or the last hour.
@@ -239,11 +261,23 @@ pub(crate) fn statement(
         None => (now_us.saturating_sub(3_600_000_000), now_us.saturating_add(60_000_000)),
     };
     Some(match sql {
-        Missing(why) => Err(*why),
-        Query(sql) => Ok(sql
-            .replace("{from}", &(from_us / 1_000_000).to_string())
-            .replace("{to}", &(to_us / 1_000_000 + 1).to_string())),
+        Missing(why) => Asked::Missing(why),
+        Sampled(note) if panel.name == "deadlocks" => Asked::Sampled(Samples::Deadlocks, note),
+        Sampled(note) => Asked::Sampled(Samples::LockWaits(from_us, to_us), note),
+        Query(sql) => Asked::Query(
+            sql.replace("{from}", &(from_us / 1_000_000).to_string())
+                .replace("{to}", &(to_us / 1_000_000 + 1).to_string()),
+        ),
     })
+}
+
+/// A table of what was sampled, with the statement that the samples come from.
+pub(crate) fn of_samples(history: &History, kind: Kind, what: Samples, note: &str) -> Value {
+    let table = match what {
+        Samples::Deadlocks => history.deadlocks(),
+        Samples::LockWaits(from_us, to_us) => history.lock_waits(from_us, to_us),
+    };
+    json!({"columns": table.columns, "rows": table.rows, "note": note, "sql": sample::of_sessions(kind)})
 }
 
 /// A table for the page: the columns' names and the rows as texts.
@@ -261,10 +295,13 @@ mod tests {
 
     #[test]
     fn a_moment_stands_in_the_statement() {
-        let sql = statement("lock_waits", Kind::Clearway, Some(100_000_000), 0).expect("a table").expect("a query");
+        let Some(Asked::Query(sql)) = statement("lock_waits", Kind::Clearway, Some(100_000_000), 0) else { panic!() };
         assert!(sql.contains("to_timestamp(131)") && sql.contains("to_timestamp(70)"), "{sql}");
-        assert!(statement("lock_waits", Kind::PostgreSql, None, 0).expect("a table").is_err());
-        assert!(statement("lock_waits", Kind::MariaDb, None, 0).expect("a table").is_err());
+        for kind in [Kind::PostgreSql, Kind::MariaDb] {
+            let asked = statement("lock_waits", kind, Some(100_000_000), 0);
+            assert!(matches!(asked, Some(Asked::Sampled(Samples::LockWaits(70_000_000, 130_000_000), _))), "{asked:?}");
+        }
+        assert!(matches!(statement("waits", Kind::PostgreSql, None, 0), Some(Asked::Missing(_))));
         assert!(statement("nothing", Kind::Clearway, None, 0).is_none());
     }
 }

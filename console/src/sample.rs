@@ -2,10 +2,12 @@
 //!
 //! # Structure
 //! Each second one query reads all sessions. Of each second the number of sessions by wait class is kept, and the first
-//! `SESSIONS_KEPT` sessions at work; the newest second is kept whole.
+//! `SESSIONS_KEPT` sessions at work; the newest second is kept whole. Where the server keeps no deadlocks, there are further looks between two
+//! seconds while sessions wait for each other.
 
-use crate::link::{Link, LinkError};
+use crate::link::{Link, LinkError, Table};
 use crate::mysql;
+use crate::sampled::{self, Rings};
 use crate::source::{Kind, Source};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::wall_us;
@@ -24,14 +26,27 @@ const TEXTS_KEPT: usize = 4096;
 const SESSIONS_READ: usize = 10_000;
 /// Bytes of a statement that are shown.
 const TEXT_BYTES: usize = 1000;
+/// Between two looks for deadlocks, and how many waiting sessions there may be for them: each of them costs the server a search.
+const LOOK: Duration = Duration::from_millis(400);
+const LOOK_WAITERS_MAX: u32 = 50;
 
 /// Sessions and the session that each waits for, as both kinds of server tell it.
-const SESSIONS: &str = "select pid, coalesce(usename, '')::text, coalesce(datname, '')::text, coalesce(application_name, ''), \
+macro_rules! sessions {
+    ($statement:literal) => {
+        concat!(
+            "select pid, coalesce(usename, '')::text, coalesce(datname, '')::text, coalesce(application_name, ''), \
      coalesce(state, ''), coalesce(wait_event_type, ''), coalesce(wait_event, ''), \
      extract(epoch from clock_timestamp() - xact_start)::float8, extract(epoch from clock_timestamp() - state_change)::float8, \
-     coalesce(left(query, 1000), ''), case when wait_event_type = 'Lock' then pg_blocking_pids(pid) end \
-     from pg_stat_activity where backend_type = 'client backend' and application_name is distinct from 'clearway watch' \
-     and (state <> 'idle' or state is null)";
+     coalesce(left(query, 1000), ''), case when wait_event_type = 'Lock' then pg_blocking_pids(pid) end, ",
+            $statement,
+            " from pg_stat_activity where backend_type = 'client backend' and application_name is distinct from 'clearway watch' \
+     and (state <> 'idle' or state is null)"
+        )
+    };
+}
+const SESSIONS: &str = sessions!("coalesce(query_id::text, '')");
+/// PostgreSQL 13 has no numbers of statements here.
+const SESSIONS_POSTGRESQL_13: &str = sessions!("''");
 
 /// What Clearway knows besides: the lock that a session waits for, and the statement by which it took the one that others wait for.
 const TREE: &str = "select pid, coalesce(object, ''), coalesce(key, ''), coalesce(mode, ''), coalesce(waited_ms, 0)::float8, \
@@ -51,6 +66,8 @@ pub(crate) struct Session {
     pub(crate) in_state_s: Option<f64>,
     pub(crate) query: Arc<str>,
     pub(crate) blocked_by: Vec<i32>,
+    /// The number of its statement, as the server has it in its statistics; empty: not known.
+    statement: Arc<str>,
     lock: Option<Arc<Lock>>,
 }
 
@@ -83,6 +100,7 @@ impl Session {
             in_state_s: Some(in_state_s),
             query: query.into(),
             blocked_by,
+            statement: "".into(),
             lock: None,
         }
     }
@@ -101,18 +119,19 @@ struct Lock {
 }
 
 /// A second.
-struct Sample {
-    at_us: i64,
+pub(crate) struct Sample {
+    pub(crate) at_us: i64,
     /// Sessions by wait class; `CPU` for those that wait for nothing.
-    classes: BTreeMap<Arc<str>, u32>,
-    blocked: u32,
-    sessions: Vec<Session>,
+    pub(crate) classes: BTreeMap<Arc<str>, u32>,
+    pub(crate) blocked: u32,
+    pub(crate) sessions: Vec<Session>,
 }
 
 #[derive(Default)]
 struct Kept {
     samples: VecDeque<Sample>,
     texts: HashSet<Arc<str>>,
+    rings: Rings,
 }
 
 impl Kept {
@@ -171,6 +190,36 @@ impl History {
         })
     }
 
+    /// The waits for locks that the samples show, from one moment to another.
+    pub(crate) fn lock_waits(&self, from_us: i64, to_us: i64) -> Table {
+        let kept = self.0.lock();
+        let newest_us = kept.samples.back().map_or(0, |sample| sample.at_us);
+        sampled::waits(kept.samples.iter(), from_us, to_us, newest_us)
+    }
+
+    /// The deadlocks that were seen, one row for each session.
+    pub(crate) fn deadlocks(&self) -> Table {
+        self.0.lock().rings.table()
+    }
+
+    /// In how many seconds of the last hour sessions ran a statement, by what they waited for.
+    pub(crate) fn of_statement(&self, id: &str) -> Table {
+        let kept = self.0.lock();
+        let mut seconds: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+        for session in kept.samples.iter().flat_map(|sample| &sample.sessions) {
+            if &*session.statement == id && is_at_work(session) {
+                *seconds.entry((&session.class, &session.event)).or_insert(0) += 1;
+            }
+        }
+        let mut rows: Vec<_> = seconds.into_iter().collect();
+        rows.sort_by_key(|(_, seconds)| std::cmp::Reverse(*seconds));
+        let rows = rows.into_iter().map(|((class, event), seconds)| {
+            [class.to_owned(), event.to_owned(), seconds.to_string()].map(Some).to_vec()
+        });
+        let columns = ["wait_event_type", "wait_event", "sampled_seconds"];
+        Table { columns: columns.map(str::to_owned).to_vec(), rows: rows.collect() }
+    }
+
     /// The newest second's sessions.
     pub(crate) fn sessions(&self) -> Vec<Session> {
         self.0.lock().samples.back().map_or_else(Vec::new, |sample| sample.sessions.clone())
@@ -202,17 +251,30 @@ fn shown(s: &Session) -> Value {
     });
     json!({"pid": s.pid, "user": &*s.user, "database": &*s.database, "application": &*s.application, "state": &*s.state,
         "class": &*s.class, "event": &*s.event, "transaction_s": s.transaction_s, "in_state_s": s.in_state_s,
-        "query": &*s.query, "blocked_by": s.blocked_by, "lock": lock})
+        "query": &*s.query, "statement": &*s.statement, "blocked_by": s.blocked_by, "lock": lock})
 }
 
 /// Samples until the process ends.
 pub(crate) async fn run(source: &Source, history: &History) {
     loop {
         let (mut link, kind) = source.attach().await;
+        let of_sessions = statements(kind, &source.seen().version).0;
+        // Only PostgreSQL leaves deadlocks standing for a while and keeps none of them.
+        let looks = kind == Kind::PostgreSql;
+        let mut blocked = 0;
         loop {
-            sleep(Duration::from_secs(1)).await;
-            match sample(&mut link, kind, history).await {
-                Ok(()) => source.answers(),
+            let between = if looks && (1..=LOOK_WAITERS_MAX).contains(&blocked) { 2 } else { 0 };
+            for _ in 0..between {
+                sleep(LOOK).await;
+                // What is wrong is said by the second's own sample.
+                drop(look(&mut link, of_sessions, history).await);
+            }
+            sleep(Duration::from_secs(1) - LOOK * between).await;
+            match sample(&mut link, kind, of_sessions, history).await {
+                Ok(waiting) => {
+                    blocked = waiting;
+                    source.answers();
+                }
                 Err(error) => {
                     source.lost(&error);
                     // Without a word of the server there is no connection any more; one of class 57 is its last.
@@ -226,17 +288,33 @@ pub(crate) async fn run(source: &Source, history: &History) {
 }
 
 /// The statements for a kind of server: sessions, and the locks that they wait for.
-fn statements(kind: Kind) -> (&'static str, Option<&'static str>) {
+fn statements(kind: Kind, version: &str) -> (&'static str, Option<&'static str>) {
     match kind {
         Kind::Clearway => (SESSIONS, Some(TREE)),
+        Kind::PostgreSql if version.starts_with("PostgreSQL 13") => (SESSIONS_POSTGRESQL_13, None),
         Kind::PostgreSql => (SESSIONS, None),
         Kind::MariaDb => (mysql::SESSIONS_MARIADB, Some(mysql::LOCKS_MARIADB)),
         Kind::MySql => (mysql::SESSIONS_MYSQL, Some(mysql::LOCKS_MYSQL)),
     }
 }
 
-async fn sample(link: &mut Link, kind: Kind, history: &History) -> Result<(), LinkError> {
-    let (of_sessions, of_locks) = statements(kind);
+/// The statement that a server's sessions are sampled with.
+pub(crate) fn of_sessions(kind: Kind) -> &'static str {
+    statements(kind, "").0
+}
+
+/// A look for deadlocks between two seconds.
+async fn look(link: &mut Link, of_sessions: &str, history: &History) -> Result<(), LinkError> {
+    let rows = link.table(of_sessions, SESSIONS_READ).await?.rows;
+    let mut kept = history.0.lock();
+    let sessions: Vec<Session> = rows.iter().map(|row| session_of(Fields(row), &mut kept)).collect();
+    kept.rings.look(wall_us(), &sessions);
+    Ok(())
+}
+
+/// Keeps a second; how many sessions wait for others.
+async fn sample(link: &mut Link, kind: Kind, of_sessions: &str, history: &History) -> Result<u32, LinkError> {
+    let of_locks = statements(kind, "").1;
     let rows = link.table(of_sessions, SESSIONS_READ).await?.rows;
     let blocked = rows.iter().any(|row| !Fields(row).pids(10).is_empty());
     // A role without the right to see it, or an older version: the tree stands without these.
@@ -258,8 +336,10 @@ async fn sample(link: &mut Link, kind: Kind, history: &History) -> Result<(), Li
         }
     }
     sessions.sort_by_key(|s| place(s, &holders));
-    kept.keep(Sample { at_us: wall_us(), classes, blocked, sessions });
-    Ok(())
+    let at_us = wall_us();
+    kept.rings.look(at_us, &sessions);
+    kept.keep(Sample { at_us, classes, blocked, sessions });
+    Ok(blocked)
 }
 
 /// Roots of trees first, then blockers that wait themselves, then other waiters: of an earlier second only the first sessions are kept.
@@ -356,6 +436,7 @@ fn session_of(row: Fields<'_>, kept: &mut Kept) -> Session {
         transaction_s: row.figure(7),
         in_state_s: row.figure(8),
         query: text(9),
+        statement: text(11),
         blocked_by: row.pids(10),
         lock: None,
     }

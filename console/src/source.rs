@@ -25,10 +25,10 @@ impl Kind {
     /// By what the server answers to `version()`.
     fn of(login: &Login, version: &str) -> Kind {
         match login {
-            Login::Postgres(_) if version.contains("Clearway") => Kind::Clearway,
-            Login::Postgres(_) => Kind::PostgreSql,
-            Login::MySql(_) if version.contains("MariaDB") => Kind::MariaDb,
-            Login::MySql(_) => Kind::MySql,
+            Login::Postgres(..) if version.contains("Clearway") => Kind::Clearway,
+            Login::Postgres(..) => Kind::PostgreSql,
+            Login::MySql(..) if version.contains("MariaDB") => Kind::MariaDb,
+            Login::MySql(..) => Kind::MySql,
         }
     }
 

@@ -4,7 +4,7 @@
 //! An error packet is the server's word and leaves the connection usable; anything else that is not expected ends it.
 //!
 //! # Not here
-//! TLS, compression, other ways to prove a password than MySQL's "native" one, typed results.
+//! TLS itself (the caller hands it in: [`Upgrade`]), compression, other ways to prove a password than MySQL's "native" one, typed results.
 
 #![forbid(unsafe_code)]
 
@@ -14,13 +14,31 @@ use mysql_common::constants::{CapabilityFlags, Command};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{
     AuthPlugin, AuthSwitchRequest, Column, ComStmtExecuteRequestBuilder, ErrPacket, HandshakePacket, HandshakeResponse,
-    StmtPacket,
+    SslRequest, StmtPacket,
 };
 use mysql_common::proto::MySerialize as _;
 use mysql_common::proto::codec::PacketCodec;
 use mysql_common::value::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use std::pin::Pin;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+
+/// The bytes of a connection.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A stream to come.
+pub type Upgraded = Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, MySqlError>> + Send>>;
+
+/// Does the handshake of TLS.
+pub trait Upgrade: Sync {
+    /// Whether a server without TLS is refused.
+    fn is_required(&self) -> bool;
+
+    /// The same bytes under TLS.
+    fn upgrade(&self, stream: Box<dyn Stream>, host: &str) -> Upgraded;
+}
 
 /// What went wrong with a statement or a connection.
 #[derive(Clone, Debug)]
@@ -64,7 +82,7 @@ pub struct MySqlAddress {
 }
 
 impl MySqlAddress {
-    /// From `mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE`.
+    /// From `mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE`. An address with options behind a `?` is none: what they ask for would be lost.
     pub fn parse(url: &str) -> Option<Self> {
         let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"))?;
         let (who, rest) = rest.rsplit_once('@')?;
@@ -75,7 +93,8 @@ impl MySqlAddress {
             None => (place, 3306),
         };
         let [host, user, password, database] = [host, user, password, database].map(str::to_owned);
-        Some(Self { host, port, user, password, database }).filter(|address| !address.database.is_empty())
+        Some(Self { host, port, user, password, database })
+            .filter(|address| !address.database.is_empty() && !address.database.contains('?'))
     }
 }
 
@@ -88,6 +107,8 @@ const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
 /// A row of texts; none: NULL.
 pub type TextRow = Vec<Option<String>>;
 
+/// MySQL's number of utf8mb4_general_ci.
+const UTF8: u8 = 45;
 /// First bytes of packets.
 const OK: u8 = 0x00;
 const EOF: u8 = 0xfe;
@@ -97,7 +118,7 @@ const NULL: u8 = 0xfb;
 
 /// A connection, ready for the next command.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     codec: PacketCodec,
     received: BytesMut,
     packet: Vec<u8>,
@@ -110,33 +131,65 @@ impl Connection {
     /// # Errors
     /// What the server says; a lost connection.
     pub async fn open(address: &MySqlAddress) -> Result<Self, MySqlError> {
+        Self::open_with(address, None).await
+    }
+
+    /// The same, under TLS if the server offers it or it is required.
+    ///
+    /// # Errors
+    /// What the server says; a lost connection; no TLS where it is required.
+    pub async fn open_with(address: &MySqlAddress, tls: Option<&dyn Upgrade>) -> Result<Self, MySqlError> {
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await.map_err(io)?;
         stream.set_nodelay(true).map_err(io)?;
         let mut connection = Self {
-            stream,
+            stream: Box::new(stream),
             codec: PacketCodec::default(),
             received: BytesMut::new(),
             packet: Vec::new(),
             sent: BytesMut::new(),
         };
-        connection.log_in(address).await?;
+        connection.log_in(address, tls).await?;
         Ok(connection)
     }
 
-    async fn log_in(&mut self, address: &MySqlAddress) -> Result<(), MySqlError> {
+    /// Asks for TLS and begins it.
+    async fn protect(&mut self, address: &MySqlAddress, tls: &dyn Upgrade) -> Result<(), MySqlError> {
+        let mut body = Vec::new();
+        SslRequest::new(CAPABILITIES | CapabilityFlags::CLIENT_SSL, 1 << 24, UTF8).serialize(&mut body);
+        self.send(&body).await?;
+        // What came before the handshake could be anybody's.
+        if !self.received.is_empty() {
+            return Err(MySqlError::lost("the server has sent more than its greeting before TLS"));
+        }
+        let plain = std::mem::replace(&mut self.stream, Box::new(tokio::io::empty()));
+        self.stream = tls.upgrade(plain, &address.host).await?;
+        Ok(())
+    }
+
+    async fn log_in(&mut self, address: &MySqlAddress, tls: Option<&dyn Upgrade>) -> Result<(), MySqlError> {
         self.receive().await?;
         if self.packet.first() == Some(&ERROR) {
             return Err(self.error());
         }
         let hello: HandshakePacket<'_> = ParseBuf(&self.packet).parse(()).map_err(io)?;
         let first = proof(&address.password, &hello.nonce());
+        let offers_tls = hello.capabilities().contains(CapabilityFlags::CLIENT_SSL);
+        let mut capabilities = CAPABILITIES;
+        match tls {
+            Some(tls) if offers_tls => {
+                self.protect(address, tls).await?;
+                capabilities |= CapabilityFlags::CLIENT_SSL;
+            }
+            Some(tls) if tls.is_required() => return Err(MySqlError::lost("server does not support TLS")),
+            _ => {}
+        }
         let response = HandshakeResponse::new(
             Some(first),
             (10, 0, 0),
             Some(address.user.as_bytes().to_vec()),
             Some(address.database.as_bytes().to_vec()),
             Some(AuthPlugin::MysqlNativePassword),
-            CAPABILITIES,
+            capabilities,
             None,
             1 << 24,
         );
@@ -357,7 +410,14 @@ mod tests {
         assert_eq!((found.password.as_str(), found.port), ("se@cret", 3306));
         let found = MySqlAddress::parse("mysql://me@h:3307/db").expect("a URL");
         assert_eq!((found.host.as_str(), found.port, found.password.as_str()), ("h", 3307, ""));
-        for bad in ["mysql://h/db", "mysql://me@h", "mysql://me@h/", "postgresql://me@h/db", "mysql://me@h:x/db"] {
+        for bad in [
+            "mysql://h/db",
+            "mysql://me@h",
+            "mysql://me@h/",
+            "postgresql://me@h/db",
+            "mysql://me@h:x/db",
+            "mysql://me@h/db?ssl-mode=REQUIRED",
+        ] {
             assert_eq!(MySqlAddress::parse(bad), None, "{bad}");
         }
     }

@@ -1,10 +1,11 @@
 //! The page's tables as MariaDB and MySQL tell them.
 
+/// Digests have no comments: what reads these schemas is the console, or another monitor.
 pub(crate) const STATEMENTS: &str = "\
-SELECT count_star AS calls, round(sum_timer_wait / 1e9, 1) AS total_ms, round(avg_timer_wait / 1e9, 3) AS mean_ms,
+SELECT digest AS queryid, count_star AS calls, round(sum_timer_wait / 1e9, 1) AS total_ms, round(avg_timer_wait / 1e9, 3) AS mean_ms,
   round(max_timer_wait / 1e9, 3) AS max_ms, round(sum_lock_time / 1e9, 1) AS table_lock_ms, sum_rows_examined AS rows_examined, sum_errors AS errors,
   sum_no_index_used AS without_index, schema_name, left(digest_text, 300) AS query
-FROM performance_schema.events_statements_summary_by_digest WHERE digest_text NOT LIKE '%clearway watch%'
+FROM performance_schema.events_statements_summary_by_digest WHERE digest_text NOT LIKE '%performance_schema%' AND digest_text NOT LIKE '%information_schema%'
 ORDER BY sum_timer_wait DESC LIMIT 25";
 
 pub(crate) const TRANSACTIONS: &str = "\
@@ -18,7 +19,7 @@ ORDER BY x.trx_started LIMIT 25";
 /// Its text is read by `status`.
 pub(crate) const DEADLOCKS: &str = "SHOW ENGINE INNODB STATUS";
 
-pub(crate) const NO_LOCK_HISTORY: &str = "This server keeps no history of waits for locks, and not the statement that took a lock; the chart above holds what was sampled since the console began.";
+pub(crate) const NO_LOCK_HISTORY: &str = "This server keeps no history of waits for locks. These were sampled each second by the console; a wait between two samples is not seen. root_statement is the root's latest statement when the wait was first seen, if the consumer events_statements_current is on: the server does not record which one took the lock.";
 
 pub(crate) const WAITS: &str = "\
 SELECT event_name AS wait_event, count_star AS waits, round(sum_timer_wait / 1e9, 1) AS total_ms, round(avg_timer_wait / 1e9, 3) AS mean_ms,
@@ -51,11 +52,31 @@ SELECT event_name AS file, count_read AS read_calls, sum_number_of_bytes_read AS
   round(sum_timer_misc / 1e9, 1) AS other_ms
 FROM performance_schema.file_summary_by_event_name WHERE count_star > 0 ORDER BY sum_timer_wait DESC LIMIT 25";
 
-pub(crate) const FINDINGS: &str = "\
+/// What both kinds of server tell.
+macro_rules! findings {
+    () => {
+        "\
 SELECT 'Transaction left open' AS finding, concat('session ', x.trx_mysql_thread_id) AS object,
   concat('idle in its transaction for ', p.time, ' s') AS evidence, NULL AS bytes_saved,
   concat('Commit or roll back in every path of the program. To end it now: KILL ', p.id) AS what_to_do
 FROM information_schema.innodb_trx x JOIN information_schema.processlist p ON p.id = x.trx_mysql_thread_id WHERE p.command = 'Sleep' AND p.time > 60
+UNION ALL
+SELECT 'Large transaction', concat('session ', trx_mysql_thread_id), concat(trx_rows_modified, ' rows changed in one transaction'), NULL,
+  'Change fewer rows in one transaction: its undo keeps old versions of rows for everybody, and its end by an error takes as long as it has run'
+FROM information_schema.innodb_trx WHERE trx_rows_modified > 10000
+UNION ALL
+SELECT 'Duplicate index', concat(a.table_schema, '.', a.table_name, '.', a.index_name),
+  concat('its columns are the first columns of ', b.index_name, ', which answers the same queries'), NULL,
+  concat('ALTER TABLE `', a.table_schema, '`.`', a.table_name, '` DROP INDEX `', a.index_name, '`')
+FROM (SELECT table_schema, table_name, index_name, min(non_unique) AS non_unique, max(coalesce(sub_part, 0)) AS part, max(index_type) AS kind,
+    group_concat(column_name ORDER BY seq_in_index) AS columns FROM information_schema.statistics GROUP BY 1, 2, 3) a
+  JOIN (SELECT table_schema, table_name, index_name, min(non_unique) AS non_unique, max(coalesce(sub_part, 0)) AS part, max(index_type) AS kind,
+    group_concat(column_name ORDER BY seq_in_index) AS columns FROM information_schema.statistics GROUP BY 1, 2, 3) b
+    ON b.table_schema = a.table_schema AND b.table_name = a.table_name AND b.index_name <> a.index_name
+WHERE a.non_unique = 1 AND a.part = 0 AND b.part = 0 AND a.kind = 'BTREE' AND b.kind = 'BTREE'
+  AND (left(b.columns, length(a.columns) + 1) = concat(a.columns, ',')
+    OR b.columns = a.columns AND (b.non_unique = 0 OR a.index_name > b.index_name))
+  AND a.table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')
 UNION ALL
 SELECT 'No primary key', concat(t.table_schema, '.', t.table_name), 'rows can be named by no key; InnoDB makes one that nobody can use', NULL,
   concat('ALTER TABLE `', t.table_schema, '`.`', t.table_name, '` ADD PRIMARY KEY (...)')
@@ -63,13 +84,32 @@ FROM information_schema.tables t LEFT JOIN information_schema.table_constraints 
   ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.constraint_type = 'PRIMARY KEY'
 WHERE t.table_type = 'BASE TABLE' AND c.constraint_name IS NULL AND t.table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')
 UNION ALL
-SELECT 'Unused index', concat(u.object_schema, '.', u.object_name, '.', u.index_name), 'no query has used it since the server started', NULL,
+SELECT 'Unused index', concat(u.object_schema, '.', u.object_name, '.', u.index_name), concat('none of ', w.count_fetch, ' rows read since the server started came by it'), NULL,
   concat('If that holds over a whole business cycle: ALTER TABLE `', u.object_schema, '`.`', u.object_name, '` DROP INDEX `', u.index_name, '`')
 FROM performance_schema.table_io_waits_summary_by_index_usage u JOIN information_schema.statistics s
   ON s.table_schema = u.object_schema AND s.table_name = u.object_name AND s.index_name = u.index_name AND s.seq_in_index = 1
-WHERE u.index_name <> 'PRIMARY' AND u.count_fetch = 0 AND s.non_unique = 1 AND u.object_schema NOT IN ('mysql', 'sys', 'performance_schema')
+  JOIN performance_schema.table_io_waits_summary_by_table w ON w.object_schema = u.object_schema AND w.object_name = u.object_name
+WHERE u.index_name <> 'PRIMARY' AND u.count_fetch = 0 AND w.count_fetch >= 1000 AND s.non_unique = 1 AND u.object_schema NOT IN ('mysql', 'sys', 'performance_schema')
 UNION ALL
 SELECT 'Full scans', coalesce(schema_name, ''), concat(sum_no_index_used, ' executions without an index looked at ', sum_rows_examined, ' rows: ', left(digest_text, 200)),
   NULL, 'Look at its plan with EXPLAIN: an index on the columns of its WHERE may be missing'
 FROM performance_schema.events_statements_summary_by_digest WHERE sum_no_index_used > 100 AND sum_rows_examined / count_star > 10000
-LIMIT 200";
+LIMIT 200"
+    };
+}
+
+/// MariaDB's; MySQL 8 has whom a session waits for elsewhere.
+pub(crate) const FINDINGS_MARIADB: &str = concat!(
+    "SELECT DISTINCT 'Idle blocker' AS finding, concat('session ', p.id) AS object,
+  concat('does nothing in its transaction and blocks others; it ran last: ', left(coalesce(s.sql_text, ''), 300)) AS evidence, NULL AS bytes_saved,
+  concat('Commit before the program waits for a user or another server. To end it now: KILL ', p.id) AS what_to_do
+FROM information_schema.innodb_lock_waits v JOIN information_schema.innodb_trx h ON h.trx_id = v.blocking_trx_id
+  JOIN information_schema.processlist p ON p.id = h.trx_mysql_thread_id AND p.command = 'Sleep'
+  LEFT JOIN performance_schema.threads t ON t.processlist_id = p.id
+  LEFT JOIN performance_schema.events_statements_current s ON s.thread_id = t.thread_id AND s.nesting_event_id IS NULL
+UNION ALL
+",
+    findings!()
+);
+
+pub(crate) const FINDINGS: &str = findings!();

@@ -1,15 +1,24 @@
 // The tables below the chart, the rings of deadlocks, and the login. A table is asked for only while it can be seen.
 "use strict";
 const SHOWN_ROWS = 200, RING_MAX = 16;
-const TEXTS = new Set(["query", "statements", "latest_statement", "taken_by", "root_taken_by", "evidence", "what_to_do", "waits", "description"]);
+const TEXTS = new Set(["query", "statements", "latest_statement", "taken_by", "root_taken_by", "root_statement", "evidence", "what_to_do", "waits", "description"]);
 const visible = new Set();
 const drawnAt = new Map();
 
+// A field: a link to a statement's page, a trend, a moment, a number or a text.
+function cell(column, value, numeric) {
+  if (value === null || value === undefined) return element("td", {});
+  if (column === "queryid") return element("td", {}, statementLink(value));
+  if (Array.isArray(value)) return element("td", {}, trendOf(value, 90, 18, "Trend of the last hour"));
+  if (column.endsWith("_us")) return element("td", {}, clock(Number(value)));
+  return element("td", { class: numeric(value) ? "number" : TEXTS.has(column) ? "sql" : "" }, `${value}`);
+}
+
 function rowsTable(columns, rows) {
   const numeric = (text) => text !== null && /^-?[0-9.]+$/.test(text);
-  const head = element("tr", {}, ...columns.map((c) => element("th", { scope: "col" }, c.replaceAll("_", " "))));
+  const head = element("tr", {}, ...columns.map((c) => element("th", { scope: "col" }, c === "queryid" ? "statement" : c.replace(/_us$/, "").replaceAll("_", " "))));
   const body = rows.slice(0, SHOWN_ROWS).map((row) => element("tr", {}, ...row.map((text, i) =>
-    element("td", { class: numeric(text) ? "number" : TEXTS.has(columns[i]) ? "sql" : "" }, text === null ? "" : `${text}`))));
+    cell(columns[i], text, numeric))));
   const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
   return rows.length > SHOWN_ROWS ? [table, element("p", { class: "help" }, `and ${rows.length - SHOWN_ROWS} more`)] : [table];
 }
@@ -42,8 +51,8 @@ function ring(of) {
   });
   const list = element("ol", {}, ...of.map((n) => element("li", {},
     element("strong", {}, n.pid), ` ${n.usename || ""}${n.application_name ? ` (${n.application_name})` : ""}${n.victim === "t" ? ", the victim" : ""}: `,
-    `wants ${n.wants_mode} on ${n.wants}, holds ${n.holds}`,
-    element("span", { class: "sql" }, `took what it holds by: ${n.held_by_statement || "a statement that is not known"}`),
+    n.wants_mode === undefined ? `waits for ${n.wants}` : `wants ${n.wants_mode} on ${n.wants}, holds ${n.holds}`,
+    ...(n.held_by_statement === undefined ? [] : [element("span", { class: "sql" }, `took what it holds by: ${n.held_by_statement || "a statement that is not known"}`)]),
     element("span", { class: "sql" }, n.statements || ""))));
   return element("div", { class: "ring", "data-deadlock": of[0].number }, svg, list);
 }
@@ -55,7 +64,15 @@ function rings(columns, rows) {
     if (!byNumber.has(participant.number)) byNumber.set(participant.number, []);
     byNumber.get(participant.number).push(participant);
   }
-  return [...byNumber.values()].flatMap((of) => [element("h3", {}, `Deadlock ${of[0].number}, ${of[0].happened}`), ring(of)]);
+  const when = (one) => one.happened_us ? clock(Number(one.happened_us)) : one.happened;
+  return [...byNumber.values()].flatMap((of) => [element("h3", {}, `Deadlock ${of[0].number}, ${when(of[0])}`), ring(of)]);
+}
+
+// The statements with a trend before their texts.
+function withTrends({ columns, rows, trends }) {
+  const id = columns.indexOf("queryid"), text = columns.indexOf("query");
+  const put = (list, value) => [...list.slice(0, text), value, ...list.slice(text)];
+  return rowsTable(put(columns, "trend"), rows.map((row) => put(row, trends[row[id]] || null)));
 }
 
 async function drawPanel(box) {
@@ -63,7 +80,9 @@ async function drawPanel(box) {
   const table = await get(`/api/table/${name}${shown ? `?at=${shown}` : ""}`);
   const parts = table.error ? [element("p", {}, table.error)]
     : !table.rows.length ? [element("p", {}, "Nothing.")]
-    : name === "deadlocks" ? rings(table.columns, table.rows) : rowsTable(table.columns, table.rows);
+    : name === "deadlocks" ? rings(table.columns, table.rows)
+    : table.trends ? withTrends(table) : rowsTable(table.columns, table.rows);
+  if (table.note) parts.unshift(element("p", { class: "help" }, table.note));
   if (table.sql) {
     const sql = element("details", {}, element("summary", {}, "The SQL behind it"), element("pre", {}, table.sql));
     const old = box.querySelector("details");

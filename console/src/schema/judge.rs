@@ -26,11 +26,17 @@ mod oid {
     pub(super) const VARCHAR: u32 = 1043;
 }
 
-/// A primary key of whole numbers gets a narrower type only where so much of its range is unused: it grows with the table.
+/// A column of a primary key, or one that counts by its name, gets a narrower type only where so much of its range is unused: it grows with the
+/// table.
 const KEY_ROOM: i64 = 16;
+const COUNTS: &[&str] = &["next", "cnt", "count", "total", "seq", "number_of"];
 /// A VARCHAR is too wide from this length on, if its longest value has less than a quarter of it.
 const WIDE: i64 = 64;
 const WIDE_FACTOR: i64 = 4;
+/// A longest value of more than so many times the mean length says little: the next one may be longer still (addresses, expressions, remarks).
+const TAIL_FACTOR: i64 = 2;
+/// Shorter ones are codes, and other codes may be longer.
+const WIDE_LONGEST: i64 = 5;
 /// A primary key is long from so many bytes on: twice a bigint.
 const LONG_KEY: f64 = 16.0;
 /// Digits that are no number: codes of one length, and columns of these names.
@@ -193,7 +199,13 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Want
         return None;
     }
     if let Some((low, high)) = seen.range {
-        let room = if table.key == [column.number] { KEY_ROOM } else { 1 };
+        // One value does not tell what others there may be: a flag, or a moment that has not come yet.
+        if low == high {
+            return None;
+        }
+        let name = column.name.to_lowercase();
+        let grows = table.key.contains(&column.number) || COUNTS.iter().any(|count| name.contains(count));
+        let room = if grows { KEY_ROOM } else { 1 };
         let ty = integer_for(low, high, room);
         let narrower = size_of(ty)? < i64::from(column.len);
         let evidence = format!("{} rows, values from {low} to {high}", seen.rows);
@@ -221,7 +233,13 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Want
         return Some(Wanted { finding, ty: (*ty).to_owned(), needs_cast: true, evidence });
     }
     let width = i64::from(column.modifier) - 4;
-    if column.ty == oid::VARCHAR && width >= WIDE && seen.longest > 0 && seen.longest * WIDE_FACTOR < width {
+    let is_even = seen.longest * seen.present <= seen.bytes * TAIL_FACTOR;
+    if column.ty == oid::VARCHAR
+        && width >= WIDE
+        && seen.longest >= WIDE_LONGEST
+        && seen.longest * WIDE_FACTOR < width
+        && is_even
+    {
         // Room for values twice as long.
         let enough = (seen.longest * 2 + 7) / 8 * 8;
         let evidence =
@@ -294,6 +312,15 @@ mod tests {
         let seen = |high| Seen { rows: 10, range: Some((1, high)), ..Seen::default() };
         let of_key = |high| super::judged(&keyed, &column, &seen(high)).map(|wanted| wanted.ty);
         assert_eq!((of_key(30_000).as_deref(), of_key(1 << 28)), (Some("integer"), None));
+        // TPC-C's orders are numbered within their district, and its warehouses.
+        let part = Table { key: vec![2, 3, 1], ..Table::default() };
+        let int4 = |name: &str| Column { number: 1, name: name.to_owned(), ty: oid::INT4, len: 4, ..Column::default() };
+        let of_part = |name: &str, high| super::judged(&part, &int4(name), &seen(high)).map(|wanted| wanted.ty);
+        assert_eq!((of_part("o_id", 3000), of_part("d_id", 10).as_deref()), (None, Some("smallint")));
+        assert_eq!(judged(&int4("d_next_o_id"), (3001, 3050)), None);
+        assert_eq!(judged(&int4("o_c_id"), (1, 3000)).as_deref(), Some("smallint"));
+        // Zabbix's items.lastcheck before anything has run.
+        assert_eq!(judged(&int4("lastcheck"), (0, 0)), None);
         assert_eq!(judged(&Column { is_linked: true, ..column.clone() }, (0, 1)), None);
         assert_eq!(judged(&Column { ty: oid::INT4, len: 4, ..column }, (0, 100_000)), None);
     }
@@ -311,6 +338,10 @@ mod tests {
         assert_eq!(of(&text("name", 259), &seen(None, 1, 60)).map(|w| w.1), Some("varchar(120)".to_owned()));
         assert_eq!(of(&text("name", 259), &seen(None, 1, 64)), None);
         assert_eq!(of(&text("name", 54), &seen(None, 1, 2)), None);
+        // Mostly empty, and some long ones: the next one may be longer.
+        let tail = Seen { bytes: 5000, ..seen(None, 0, 60) };
+        assert_eq!(of(&text("url", 2052), &tail), None);
+        assert_eq!(of(&text("keep_for", 259), &seen(None, 2, 4)), None);
     }
 
     #[test]

@@ -184,6 +184,19 @@ pub fn bucket_of(ns: u64) -> usize {
     (3 * power + part.min(2)).min(BUCKETS - 1)
 }
 
+/// Where a bucket begins, in nanoseconds; the first one begins at 0.
+fn begin_of(bucket: usize) -> u64 {
+    let base = 1u64 << (10 + bucket / 3);
+    if bucket == 0 { 0 } else { base + [0, base / 4, base / 2][bucket % 3] }
+}
+
+/// The durations of a bucket, in nanoseconds: from one up to below the other; the last bucket has no end.
+pub fn bounds_of(bucket: usize) -> (u64, Option<u64>) {
+    // Of the shortest durations, which are whole microseconds, some buckets stay empty.
+    let next = (bucket + 1..BUCKETS).find(|next| bucket_of(begin_of(*next)) == *next);
+    (begin_of(bucket), next.map(begin_of))
+}
+
 /// A duration in the middle of a bucket, in nanoseconds.
 fn middle_of(bucket: usize) -> u64 {
     let base = 1u64 << (10 + bucket / 3);
@@ -456,6 +469,8 @@ mod tests {
             let bucket = bucket_of(ns);
             assert!(bucket >= last && bucket < BUCKETS);
             last = bucket;
+            let (from, to) = bounds_of(bucket);
+            assert!(from <= ns && to.is_some_and(|to| ns < to), "{ns} in {from} to {to:?}");
             if ns > 1_100_000 {
                 let middle = middle_of(bucket) as f64;
                 assert!((middle / ns as f64 - 1.0).abs() < 0.18, "{ns} {middle}");

@@ -30,6 +30,7 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
         timing: true,
         summary: false,
         waits: false,
+        generic: false,
         format: Format::Text,
     };
     let (mut timing, mut summary, mut wal) = (None, None, false);
@@ -47,6 +48,7 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
             "timing" => timing = Some(boolean()?),
             "summary" => summary = Some(boolean()?),
             "waits" => out.waits = boolean()?,
+            "generic_plan" => out.generic = boolean()?,
             "format" => {
                 let name = o.as_str().unwrap_or("").to_ascii_lowercase();
                 out.format = match name.as_str() {
@@ -71,6 +73,10 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
             let message = format!("EXPLAIN option {name} requires ANALYZE");
             return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
         }
+    }
+    if out.generic && out.analyze {
+        let message = "EXPLAIN options ANALYZE and GENERIC_PLAN cannot be used together";
+        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
     }
     out.timing = out.analyze && timing.unwrap_or(true);
     out.summary = summary.unwrap_or(out.analyze);
@@ -143,7 +149,8 @@ pub async fn explain(
     }
     let core = session.core.clone();
     let began = now_ns();
-    let mut params = Params::default();
+    // A parameter has the type that its place asks for, and no value.
+    let mut params = Params { open: asked.generic, ..Params::default() };
     let cached = loop {
         let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
         run::may_run(&core, &cached)?;

@@ -36,6 +36,7 @@ mod rights;
 mod routines;
 mod server_statistics;
 mod statistics;
+mod statement_times;
 mod table_statistics;
 mod types;
 mod undo;
@@ -74,6 +75,7 @@ const ROWS: &[&[ViewOf]] = &[
     rights::ROWS,
     server_statistics::ROWS,
     statistics::ROWS,
+    statement_times::ROWS,
     table_statistics::ROWS,
 ];
 

@@ -16,6 +16,7 @@ mod locks;
 mod log;
 mod memory;
 pub mod mysql;
+mod statement_times;
 pub mod texts;
 mod undo;
 mod waits;
@@ -111,7 +112,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 /// The views that are declared in code.
 fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
-    let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS).chain(books::VIEWS);
+    let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS).chain(books::VIEWS).chain(statement_times::VIEWS);
     of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(of_waits)
 }
 

@@ -52,6 +52,8 @@ pub struct Asked {
     pub summary: bool,
     /// What the statement has waited for.
     pub waits: bool,
+    /// Parameters have no values.
+    pub generic: bool,
     /// The form.
     pub format: Format,
 }

@@ -170,10 +170,11 @@ SELECT 'Missing index', k.conrelid::regclass || ' (' || k.columns || ')',
  WHERE NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indpred IS NULL AND i.indkey::text || ' ' LIKE k.numbers || ' %')
 UNION ALL
 SELECT 'Unused index', quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname),
-  'no query has used it since the statistics began; each write to ' || s.relname || ' maintains it', pg_relation_size(s.indexrelid),
+  'no query has used it, and its table has been read 1,000 times and more since the statistics began; each write to ' || s.relname || ' maintains it', pg_relation_size(s.indexrelid),
   'If that holds over a whole business cycle: DROP INDEX ' || quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname)
- FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
- WHERE s.idx_scan = 0 AND NOT i.indisunique
+ FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid JOIN pg_stat_user_tables t ON t.relid = s.relid
+ WHERE s.idx_scan = 0 AND t.seq_scan + (SELECT coalesce(sum(r.idx_scan), 0) FROM pg_stat_user_indexes r WHERE r.relid = s.relid
+    AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.contype = 'f' AND c.conindid = r.indexrelid)) >= 1000 AND NOT i.indisunique
   AND NOT EXISTS (SELECT 1 FROM pg_constraint c
     WHERE c.contype = 'f' AND c.conrelid = i.indrelid AND i.indkey::text || ' ' LIKE array_to_string(c.conkey, ' ') || ' %')
 UNION ALL
