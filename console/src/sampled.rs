@@ -3,8 +3,7 @@
 //! A wait is the seconds in a row in which a session ran one statement and waited for others. What begins and ends between two looks is not
 //! seen. A deadlock is a ring in one look; PostgreSQL resolves it after `deadlock_timeout`, a second by default.
 //!
-//! # Invariants
-//! - CON-3: at most [`WAITS_MAX`] waits are told of, and [`RINGS_KEPT`] rings kept.
+//! Bounded (CON-3): at most [`WAITS_MAX`] waits are told of, and [`RINGS_KEPT`] rings kept.
 
 use crate::link::Table;
 use crate::sample::{Sample, Session};

@@ -2,7 +2,7 @@
 //! named.
 //!
 //! # Invariants
-//! - STA-1: the text that the server has recorded is run as one statement behind EXPLAIN, by a protocol that takes one statement only, in a session
+//! - STP-1: the text that the server has recorded is run as one statement behind EXPLAIN, by a protocol that takes one statement only, in a session
 //!   that changes nothing (CON-1). It is never executed.
 
 use crate::link::{Link, LinkError, Table};
@@ -130,7 +130,7 @@ fn told(text: impl Into<String>) -> LinkError {
 
 async fn of_clearway(link: &mut Link, text: &str) -> Result<Value, LinkError> {
     let sql = format!("EXPLAIN (GENERIC_PLAN) {text}");
-    // STA-1
+    // STP-1
     let lines = link.one_statement(&sql).await?;
     Ok(json!({"lines": lines, "sql": sql}))
 }
@@ -144,7 +144,7 @@ async fn of_postgresql(link: &mut Link, text: &str, database: Option<&str>) -> R
     }
     link.table("SET plan_cache_mode = force_generic_plan", 0).await?;
     let prepare = format!("PREPARE clearway_plan AS {text}");
-    // STA-1
+    // STP-1
     link.one_statement(&prepare).await?;
     let count = "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = 'clearway_plan'";
     let count = link.field(count).await?.and_then(|count| count.parse().ok()).unwrap_or(0_usize);
@@ -193,7 +193,7 @@ async fn of_mysql(link: &mut Link, id: &str) -> Result<Value, LinkError> {
         link.table(&format!("USE `{}`", schema.replace('`', "``")), 0).await?;
     }
     let sql = format!("EXPLAIN {text}");
-    // STA-1: this client never asks for several statements in one message.
+    // STP-1: this client never asks for several statements in one message.
     let table = link.table(&sql, ROWS_MAX).await?;
     Ok(json!({"columns": table.columns, "rows": table.rows, "sql": sql}))
 }

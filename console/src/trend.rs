@@ -1,7 +1,6 @@
 //! How often each statement ran and how long it took, every ten seconds of the last hour.
 //!
-//! # Invariants
-//! - CON-3: the [`STATEMENTS_MAX`] statements with the most time, [`POINTS_KEPT`] points each.
+//! Bounded (CON-3): the [`STATEMENTS_MAX`] statements with the most time, [`POINTS_KEPT`] points each.
 
 use crate::link::LinkError;
 use crate::source::{Kind, Source};

@@ -98,7 +98,7 @@ LIMIT 200"
     };
 }
 
-/// MariaDB's; MySQL 8 has whom a session waits for elsewhere.
+/// MariaDB's; MySQL 8 has the blocker of a session elsewhere.
 pub(crate) const FINDINGS_MARIADB: &str = concat!(
     "SELECT DISTINCT 'Idle blocker' AS finding, concat('session ', p.id) AS object,
   concat('does nothing in its transaction and blocks others; it ran last: ', left(coalesce(s.sql_text, ''), 300)) AS evidence, NULL AS bytes_saved,
