@@ -23,11 +23,11 @@ pub fn ask_for_slice(slice_ns: u64) -> bool {
         period_ns: u64,
     }
     const SIZE: u32 = size_of::<Attributes>() as u32;
-    /// SCHED_OTHER: the policy of threads that no task has given another one.
+    /// SCHED_OTHER: the policy of threads that were given no other.
     const OTHER: u32 = 0;
     let mut attributes = Attributes::default();
     let of_this_thread = 0;
-    // SAFETY: the system writes at most SIZE bytes to a structure of that size, which no task else has.
+    // SAFETY: the system writes at most SIZE bytes to a structure of that size, which no other thread has.
     let told = unsafe { libc::syscall(libc::SYS_sched_getattr, of_this_thread, &raw mut attributes, SIZE, 0) };
     if told != 0 || attributes.policy != OTHER {
         return false;
