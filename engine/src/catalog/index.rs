@@ -93,6 +93,9 @@ pub struct Index {
     /// The text of a partial index's condition: only rows that meet it have an entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
+    /// For its expressions and its condition, as of a column; none: `public`, then the other schemas by name, as in older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<Oid>>,
     /// The columns that its expressions and its condition name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<usize>,

@@ -123,7 +123,8 @@ pub struct Column {
     /// GENERATED ALWAYS AS (...) STORED: `default` is the expression.
     #[serde(default)]
     pub generated: bool,
-    /// The schemas in which names of `default` without one are looked for; none: those of the session that evaluates it, as in older versions.
+    /// The schemas in which names of `default` without one are looked for, 0, and the routines that had a name that it calls when it was written;
+    /// without the 0 the text may call any. None: the schemas are those of the session that evaluates it, as in older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<Oid>>,
     /// SET STATISTICS: how many common values and parts of a histogram ANALYZE keeps of it; none: as many as of any other.
@@ -308,7 +309,8 @@ pub struct ViewMeaning {
     /// The columns of those relations when the text was written: place and name. None for a relation whose text is older than this field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<(Oid, Vec<(u32, String)>)>,
-    /// The schemas in which names of types, and of relations that are written as values, are looked for; none: as of a column.
+    /// The schemas in which names of types, of routines, and of relations that are written as values, are looked for, and the routines; as of a
+    /// column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<Oid>>,
 }

@@ -62,7 +62,7 @@ pub struct Routine {
     /// What each statement of such a body means: the relations and stars that it names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanings: Vec<ViewMeaning>,
-    /// The schemas in which names of such a body, and of the defaults, are looked for.
+    /// The schemas in which names of such a body, and of the defaults, are looked for, and the routines; as of a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<Oid>>,
 }

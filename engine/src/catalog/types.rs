@@ -99,6 +99,9 @@ pub struct Domain {
     pub not_null: bool,
     /// The text of its default.
     pub default: Option<String>,
+    /// As of a column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_path: Option<Vec<Oid>>,
     /// Conditions, in which the value is called `value`.
     pub checks: Vec<Check>,
 }

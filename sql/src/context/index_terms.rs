@@ -6,6 +6,7 @@
 
 use super::convert::{storage_of, to_datum, to_value};
 use super::immutable::is_immutable;
+use super::routines::definition_path;
 use super::types::{Nowhere, bare_binder, refresh};
 use crate::error::{Result, SqlError};
 use crate::expr::bind_routines::without_inlining;
@@ -13,7 +14,7 @@ use crate::expr::{Bound, BoundKind, Env, Params, Scope, ScopeColumn, eval};
 use crate::syntax::ast::Expr;
 use crate::types::text::Conversion;
 use crate::types::user::{self, Slot};
-use crate::types::{Datum, SqlType, oid};
+use crate::types::{Datum, Oid, SqlType, oid};
 use clearway_engine::catalog::{Catalog, Index, IndexExpression, Object, Relation};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::IndexShape;
@@ -110,6 +111,7 @@ impl Compiler for SqlCompiler {
 fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn Terms>> {
     let types = types_for(catalog, table);
     let _types = types.clone().map(user::enter);
+    let bound = |text: &str, place| on_path(catalog, index.path.as_deref(), || bind(table, text, place));
     let (mut keys, mut reads) = (Vec::new(), Vec::new());
     for c in &index.columns {
         match &c.expression {
@@ -118,13 +120,13 @@ fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn
                 keys.push(Key::Column(c.column));
             }
             Some(expression) => {
-                let bound = bind(table, &expression.text, Place::Key)?;
+                let bound = bound(&expression.text, Place::Key)?;
                 reads.extend(columns_of(&bound));
                 keys.push(Key::Expression(bound));
             }
         }
     }
-    let condition = index.condition.as_ref().map(|text| bind(table, text, Place::Condition)).transpose()?;
+    let condition = index.condition.as_ref().map(|text| bound(text, Place::Condition)).transpose()?;
     reads.extend(condition.iter().flat_map(columns_of));
     reads.sort_unstable();
     reads.dedup();
@@ -132,8 +134,16 @@ fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn
     Ok(Arc::new(IndexTerms { keys, condition, reads, columns, types }))
 }
 
+/// With the names of a text where its stored path leads them (USR-3, USR-4).
+fn on_path<R>(catalog: &Catalog, path: Option<&[Oid]>, f: impl FnOnce() -> R) -> R {
+    match path {
+        Some(path) => user::on_path(definition_path(catalog, path), f),
+        None => f(),
+    }
+}
+
 /// All types of the table's database, if one of its columns has such a type. The path is the same in every session: `public`, then the
-/// others by name.
+/// others by name. It is that of indexes which are older than their path.
 fn types_for(catalog: &Catalog, table: &Relation) -> Option<Slot> {
     if table.columns.iter().all(|c| c.type_oid < user::FIRST_OID) && !catalog.has_routines() {
         return None;
@@ -249,10 +259,16 @@ fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -
 ///
 /// # Errors
 /// As [`bind`].
-pub fn bind_shown(catalog: &Catalog, table: &Relation, text: &str, place: Place) -> Result<Bound> {
+pub fn bind_shown(
+    catalog: &Catalog,
+    table: &Relation,
+    path: Option<&[Oid]>,
+    text: &str,
+    place: Place,
+) -> Result<Bound> {
     let _types = types_for(catalog, table).map(user::enter);
     let expr = crate::syntax::parse_expression(text)?;
-    without_inlining(|| bind_any(table, None, &expr, place))
+    on_path(catalog, path, || without_inlining(|| bind_any(table, None, &expr, place)))
 }
 
 /// How the constants of definitions are shown.
@@ -280,10 +296,11 @@ pub fn shown_values(terms: &IndexTerms, row: &[Datum]) -> Result<Vec<(Datum, Sql
 pub fn expression(
     catalog: &Catalog,
     table: &Relation,
+    path: Option<&[Oid]>,
     (expr, text): (&Expr, &str),
 ) -> Result<(IndexExpression, Vec<usize>)> {
     let _types = types_for(catalog, table).map(user::enter);
-    let bound = bind_new(table, expr, Place::Key)?;
+    let bound = on_path(catalog, path, || bind_new(table, expr, Place::Key))?;
     let SqlType { oid: type_oid, modifier: type_mod } = bound.ty;
     if type_oid == oid::RECORD {
         return Err(SqlError::new("42P16", "column \"row\" has pseudo-type record"));
@@ -297,7 +314,8 @@ pub fn expression(
 ///
 /// # Errors
 /// As [`bind`].
-pub fn condition(catalog: &Catalog, table: &Relation, expr: &Expr) -> Result<Vec<usize>> {
+pub fn condition(catalog: &Catalog, table: &Relation, path: Option<&[Oid]>, expr: &Expr) -> Result<Vec<usize>> {
     let _types = types_for(catalog, table).map(user::enter);
-    bind_new(table, expr, Place::Condition).map(|bound| columns_of(&bound))
+    let bound = on_path(catalog, path, || bind_new(table, expr, Place::Condition));
+    bound.map(|bound| columns_of(&bound))
 }

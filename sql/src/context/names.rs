@@ -54,7 +54,8 @@ impl CatalogNames {
     /// The relation, index or sequence that a name means.
     pub fn find(&self, schema: Option<&str>, name: &str) -> Option<Found<'_>> {
         let path = user::definition_path();
-        find(&self.catalog, self.database, path.as_deref().unwrap_or(&self.path), schema, name)
+        let path: &[String] = path.as_ref().map_or(&self.path, |path| &path.schemas);
+        find(&self.catalog, self.database, path, schema, name)
     }
 
     /// Whether the session's role may look into a schema. A definition's names were resolved when it was written (USR-3).

@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::lexer::{Tok, tokens};
 use crate::types::datum::RowShape;
 use crate::types::routine::{Input, Routines, Signature};
+use crate::types::user::DefinitionPath;
 use crate::types::{Datum, Oid, SqlType, oid};
 use clearway_engine::catalog::{ArgumentMode, Catalog, Object, Routine, RoutineKind, Volatility};
 use clearway_txn::mvcc::book::View;
@@ -66,9 +67,44 @@ pub fn outputs(r: &Routine) -> Option<RowShape> {
     })
 }
 
-/// The names of the schemas of a path.
-pub fn path_names(catalog: &Catalog, path: &[Oid]) -> Arc<[String]> {
-    path.iter().filter_map(|oid| schema_name(catalog, *oid)).map(|name| name.to_string()).collect()
+/// Stands in a stored path between the schemas and the routines.
+const ROUTINES: Oid = 0;
+
+/// Whether a stored path says which routines its text calls (USR-4).
+pub fn is_settled(path: Option<&[Oid]>) -> bool {
+    path.is_some_and(|path| path.contains(&ROUTINES))
+}
+
+/// Adds the routines of all names that texts call, unless the path has them already (USR-4).
+pub fn settle<'t>(
+    catalog: &Catalog,
+    database: Oid,
+    path: &mut Option<Vec<Oid>>,
+    texts: impl IntoIterator<Item = &'t str>,
+) {
+    let Some(path) = path.as_mut().filter(|path| !path.contains(&ROUTINES)) else { return };
+    path.push(ROUTINES);
+    if !catalog.has_routines() {
+        return;
+    }
+    let mut called: Vec<String> = Vec::new();
+    for text in texts {
+        let list = tokens(text).unwrap_or_default();
+        called.extend(list.windows(2).filter_map(|pair| match &pair[0].kind {
+            Tok::Word(name) | Tok::Quoted(name) if pair[1].kind == Tok::Punct(b'(') => Some(name.to_string()),
+            _ => None,
+        }));
+    }
+    let known = catalog.routines().filter(|r| r.database == database && called.contains(&r.name));
+    path.extend(known.map(|r| r.oid));
+}
+
+/// Where the names of a text with a stored path lead.
+pub fn definition_path(catalog: &Catalog, path: &[Oid]) -> Arc<DefinitionPath> {
+    let mut parts = path.split(|oid| *oid == ROUTINES);
+    let schemas = parts.next().unwrap_or_default();
+    let schemas = schemas.iter().filter_map(|oid| schema_name(catalog, *oid)).map(|name| name.to_string()).collect();
+    Arc::new(DefinitionPath { schemas, routines: parts.next().map(<[Oid]>::to_vec) })
 }
 
 /// A routine as the binder knows it.
@@ -94,7 +130,7 @@ pub fn signature(catalog: &Catalog, r: &Routine) -> Signature {
         apart: r.definer || !r.settings.is_empty(),
         body: r.body.clone(),
         atomic: r.atomic,
-        path: r.path.as_ref().map(|path| path_names(catalog, path)),
+        path: r.path.as_ref().map(|path| definition_path(catalog, path)),
     }
 }
 

@@ -2,17 +2,18 @@
 
 use super::names::quote;
 use super::privileges::Judge;
-use super::routines::CatalogRoutines;
+use super::routines::{CatalogRoutines, definition_path};
 use crate::error::{Result, SqlError};
 use crate::expr::{Binder, Bound, Env, Params, Scope, ScopeColumn, Session, eval};
 use crate::types::datetime::Format;
 use crate::types::datum::{EnumLabel, RowShape};
 use crate::types::text::{Conversion, Names, NoNames};
-use crate::types::user::{self, DomainCheck, Kind, RowTypes, Slot, UserType, UserTypes};
+use crate::types::user::{self, DefinitionPath, DomainCheck, Kind, RowTypes, Slot, UserType, UserTypes};
 use crate::types::{Datum, Oid, SqlType, TypeFacts};
 use clearway_engine::catalog::types::{row_array, row_type, table_of_row_type};
 use clearway_engine::catalog::{Catalog, Domain, Object, Relation, TypeBody, TypeObject};
-use std::sync::{Arc, LazyLock};
+use std::cell::Cell;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Puts the types of a catalog into a session's slot.
 pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, (database, role): (Oid, Option<Oid>), path: &[String]) {
@@ -135,7 +136,7 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
         TypeBody::Domain(domain) => {
             let base = SqlType { oid: domain.base, modifier: domain.base_mod };
             let facts = crate::types::facts(base.oid);
-            let below = user::Domain { base, not_null: domain.not_null, checks: checks(domain, base) };
+            let below = user::Domain { base, not_null: domain.not_null, checks: checks(catalog, domain, base) };
             (facts.map_or(b'U', |f| f.category), facts.map_or(-1, |f| f.len), Kind::Domain(below))
         }
     };
@@ -148,9 +149,10 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
 }
 
 /// The conditions of a domain. One that can't be bound any more refuses every value.
-fn checks(domain: &Domain, base: SqlType) -> Vec<(String, Arc<dyn DomainCheck>)> {
+fn checks(catalog: &Catalog, domain: &Domain, base: SqlType) -> Vec<(String, Arc<dyn DomainCheck>)> {
     let check = |c: &clearway_engine::catalog::Check| -> (String, Arc<dyn DomainCheck>) {
-        (c.name.clone(), Arc::new(Condition(bind_condition(&c.condition, base))))
+        let path = c.path.as_ref().map(|path| definition_path(catalog, path));
+        (c.name.clone(), Arc::new(Condition { text: c.condition.clone(), path, base, bound: OnceLock::new() }))
     };
     domain.checks.iter().map(check).collect()
 }
@@ -193,12 +195,46 @@ pub(super) fn bare_conversion() -> Conversion<'static> {
 
 static FORMAT: LazyLock<Format> = LazyLock::new(Format::default);
 
+/// A condition of a domain. It is bound when it is first asked for: only then are the types and functions that it names in place.
 #[derive(Debug)]
-struct Condition(Result<Bound>);
+struct Condition {
+    text: String,
+    path: Option<Arc<DefinitionPath>>,
+    base: SqlType,
+    bound: OnceLock<Result<Bound>>,
+}
+
+thread_local! {
+    /// How many conditions are being bound: one may have a value of its own domain in it.
+    static BINDING: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Condition {
+    fn bound(&self) -> Result<&Bound> {
+        if self.bound.get().is_none() {
+            if BINDING.get() > 0 {
+                return Err(SqlError::unsupported("a constant of a domain in a condition of a domain"));
+            }
+            BINDING.set(1);
+            let bind = || bind_condition(&self.text, self.base);
+            let bound = match &self.path {
+                Some(path) => user::on_path(path.clone(), bind),
+                None => bind(),
+            };
+            BINDING.set(0);
+            // Another thread may have been first, with the same.
+            let _ = self.bound.set(bound);
+        }
+        match self.bound.get() {
+            Some(bound) => bound.as_ref().map_err(SqlError::clone),
+            None => Err(SqlError::internal("a condition that is not bound")),
+        }
+    }
+}
 
 impl DomainCheck for Condition {
     fn holds(&self, value: &Datum) -> Result<bool> {
-        let bound = self.0.as_ref().map_err(SqlError::clone)?;
+        let bound = self.bound()?;
         let row = std::slice::from_ref(value);
         let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
         Ok(eval(bound, &env)?.as_bool() != Some(false))

@@ -240,7 +240,8 @@ impl Cx<'_> {
     ) -> Result<()> {
         let target = &insert.target;
         match &insert.guard {
-            None => self.complete_row(target, &mut row)?,
+            None if !target.checks_wait => self.complete_row(target, &mut row)?,
+            None => Box::pin(self.complete_guarded(target, &[], &mut row)).await?,
             Some(guard) => Box::pin(self.complete_guarded(target, &guard.inserted, &mut row)).await?,
         }
         let mut values = engine_row(&row);
@@ -341,7 +342,7 @@ impl Cx<'_> {
         for (column, e) in &update.set {
             new[*column] = self.value(e, row).await?;
         }
-        match update.guard.is_empty() {
+        match update.guard.is_empty() && !update.target.checks_wait {
             true => self.complete_row(&update.target, &mut new)?,
             false => Box::pin(self.complete_guarded(&update.target, &update.guard, &mut new)).await?,
         }
@@ -515,7 +516,7 @@ impl Cx<'_> {
         self.run.core.lock_wait(pin!(write)).await.map_err(from_engine)
     }
 
-    /// NOT NULL and CHECK.
+    /// NOT NULL and CHECK; conditions that may wait are judged by `complete_guarded`.
     pub(super) fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
         let shape = &target.table.shape;
         if let Some((c, _)) = shape.columns.iter().zip(row).find(|(c, v)| c.not_null && v.is_null()) {
@@ -526,14 +527,20 @@ impl Cx<'_> {
             let error = detailed(SqlError::new("23502", message), self.failing(target, row));
             return Err(self.about(error, shape.oid).column(c.name.as_str()));
         }
-        for (name, check) in target.checks.iter() {
+        for (name, check) in target.checks.iter().filter(|_| !target.checks_wait) {
             if self.value_now(check, row)?.as_bool() == Some(false) {
-                let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", shape.name);
-                let error = detailed(SqlError::new("23514", message), self.failing(target, row));
-                return Err(self.about(error, shape.oid).constraint(name.as_str()));
+                return Err(self.check_failed(target, row, name));
             }
         }
         Ok(())
+    }
+
+    /// A row does not meet a condition.
+    pub(super) fn check_failed(self, target: &Target, row: &[Datum], name: &str) -> SqlError {
+        let shape = &target.table.shape;
+        let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", shape.name);
+        let error = detailed(SqlError::new("23514", message), self.failing(target, row));
+        self.about(error, shape.oid).constraint(name)
     }
 
     /// With the table that an error is about.

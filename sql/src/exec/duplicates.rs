@@ -51,7 +51,7 @@ impl Cx<'_> {
 
     fn expression_shown(self, index: &Index, table: &clearway_engine::catalog::Relation, at: usize) -> String {
         let Some(e) = index.columns.get(at).and_then(|c| c.expression.as_ref()) else { return String::new() };
-        let shown = definition(&self.run.names.catalog, table, &e.text, Place::Key, true);
+        let shown = definition(&self.run.names.catalog, (table, index), &e.text, Place::Key, true);
         if shown.is_call { shown.text } else { format!("({})", shown.text) }
     }
 }

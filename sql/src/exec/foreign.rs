@@ -499,7 +499,10 @@ impl<'a> Cx<'a> {
                     _ => Datum::Null,
                 };
             }
-            self.complete_row(target, &mut changed)?;
+            match target.checks_wait {
+                false => self.complete_row(target, &mut changed)?,
+                true => Box::pin(self.complete_guarded(target, &[], &mut changed)).await?,
+            }
             self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
             let own = self.updated_own(target);
             pending.updated(target, &row, &changed, own)?;

@@ -35,11 +35,19 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Completes a new row that policies judge before its constraints do.
+    /// Completes a new row that policies judge before its constraints do, or that has conditions which may wait.
     pub(super) async fn complete_guarded(self, target: &Target, checks: &[PolicyCheck], row: &mut Row) -> Result<()> {
         self.generate(target, row)?;
         self.meets_policies(target, checks, row, "").await?;
-        self.check_row(target, row)
+        self.check_row(target, row)?;
+        if target.checks_wait {
+            for (name, check) in target.checks.iter() {
+                if self.value(check, row).await?.as_bool() == Some(false) {
+                    return Err(self.check_failed(target, row, name));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether a row meets policies; what is not known is not permitted.

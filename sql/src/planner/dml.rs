@@ -125,6 +125,7 @@ impl Planner<'_> {
         }
         Ok(Target {
             table,
+            checks_wait: checks.iter().any(|(_, check)| check.may_wait()),
             checks: checks.into(),
             references: references.into(),
             referrers: referrers.into(),
@@ -140,16 +141,17 @@ impl Planner<'_> {
         // What a column has no default for, its domain may have; NULL is judged by the domain, too.
         let of_domain = match self.env.catalog.get(c.type_oid).map(|o| &**o) {
             Some(Object::Type(TypeObject { body: TypeBody::Domain(d), .. })) => {
-                Some(d.default.as_deref().unwrap_or("NULL"))
+                Some((d.default.as_deref().unwrap_or("NULL"), d.default_path.as_deref()))
             }
             _ => None,
         };
-        let text = c.default.as_deref().or(of_domain).filter(|_| !c.is_dropped() && !c.generated);
-        let Some(text) = text else { return Ok(None) };
+        let own = c.default.as_deref().map(|text| (text, c.path.as_deref()));
+        let Some((text, path)) = own.or(of_domain).filter(|_| !c.is_dropped() && !c.generated) else {
+            return Ok(None);
+        };
         let e = crate::syntax::parse_expression(text)?;
         let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
         let scope = Scope::default();
-        let path = c.path.as_deref().filter(|_| c.default.is_some());
         let bound = self.on_path(path, |p| {
             p.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))
         })?;

@@ -105,6 +105,8 @@ pub struct Planner<'a> {
     policies: policies::Expansion,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
     view_depth: u32,
+    /// Functions in FROM whose queries took the place of their calls.
+    inlined: u32,
 }
 
 /// What a statement does, and the columns of what it gives.
@@ -134,6 +136,7 @@ impl<'a> Planner<'a> {
             raw: None,
             raws: HashMap::new(),
             view_depth: 0,
+            inlined: 0,
             policies: policies::Expansion::default(),
             meaning: view::Meaning::default(),
         }
@@ -169,12 +172,12 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// Whatever is wrong with it.
-    pub fn plan_policy(self, r: &Relation, condition: &Expr) -> Result<ViewMeaning> {
+    pub fn plan_policy(self, r: &Relation, (condition, text): (&Expr, &str)) -> Result<ViewMeaning> {
         let mut planner = self.exempt();
         let scope = Scope::over(dml::table_columns(r, &r.name, 0), None);
         let (params, place) = (&mut Params::default(), "policy expressions");
         planner.bind(&scope, params, place, None, |b| b.bind_condition(condition, "POLICY"))?;
-        planner.meaning.text.path = Some(planner.path_of_definition());
+        planner.meaning.text.path = planner.path_of_definition(text);
         Ok(planner.meaning.text)
     }
 
@@ -182,14 +185,14 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// Whatever is wrong with it.
-    pub fn plan_view(mut self, query: &AstQuery) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
+    pub fn plan_view(mut self, query: &AstQuery, text: &str) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
         self.policies.off = true;
         let plan = self.query(query, None, &mut Params::default())?;
         if !self.changes.is_empty() {
             let message = "views must not contain data-modifying statements in WITH";
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
-        self.meaning.text.path = Some(self.path_of_definition());
+        self.meaning.text.path = self.path_of_definition(text);
         Ok((plan.columns.clone(), self.meaning.text))
     }
 

@@ -456,6 +456,8 @@ pub struct Target {
     pub table: TableSlot,
     /// Conditions of every row: name and expression over the table's columns from slot 0.
     pub checks: Arc<[(String, Bound)]>,
+    /// Whether one of them calls a function that may wait.
+    pub checks_wait: bool,
     /// Foreign keys that leave it.
     pub references: Arc<[Reference]>,
     /// Foreign keys of other tables that lead to it.

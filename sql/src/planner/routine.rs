@@ -15,6 +15,9 @@ use crate::types::{SqlType, oid, user};
 use clearway_engine::catalog::ViewMeaning;
 use std::sync::Arc;
 
+/// How many calls in FROM a statement has in place of which their queries stand.
+const INLINED_MAX: u32 = 200;
+
 fn copied(called: &Called) -> Called {
     Called {
         signature: called.signature.clone(),
@@ -60,6 +63,11 @@ impl<'a> Planner<'a> {
         if !fits || unknown_rows || self.view_depth >= super::VIEW_DEPTH_MAX || !called.args.iter().all(plain) {
             return None;
         }
+        // Each may call two others, and those two more.
+        self.inlined += 1;
+        if self.inlined > INLINED_MAX {
+            return None;
+        }
         if !self.env.conversion.names.may_execute(s.oid) {
             return None;
         }
@@ -85,7 +93,7 @@ impl<'a> Planner<'a> {
         let path = s.path.clone().filter(|_| s.atomic);
         let plan = match path {
             Some(path) => user::on_path(path, || self.query(query, None, &mut params)),
-            None => self.query(query, None, &mut params),
+            None => user::off_path(|| self.query(query, None, &mut params)),
         };
         self.view_depth -= 1;
         self.meaning = outer;

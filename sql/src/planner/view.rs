@@ -15,6 +15,7 @@ use super::leaf::derived_leaf;
 use super::plan::{Body, Query};
 use super::{Planner, VIEW_DEPTH_MAX};
 use crate::context::names::Found;
+use crate::context::routines;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, Locking, QualName, Query as AstQuery, QueryBody, TableRef};
@@ -248,20 +249,18 @@ impl Planner<'_> {
     }
 
     /// The schemas of a new definition: those of the session's path, without that of temporary objects.
-    pub(super) fn path_of_definition(&self) -> Vec<Oid> {
+    pub(super) fn path_of_definition(&self, text: &str) -> Option<Vec<Oid>> {
         let schemas = crate::context::names::own_path(self.env.path);
-        schemas.filter_map(|name| Some(self.env.catalog.schema(self.env.database, name)?.oid)).collect()
+        let (catalog, database) = (self.env.catalog, self.env.database);
+        let mut path = Some(schemas.filter_map(|name| Some(catalog.schema(database, name)?.oid)).collect());
+        routines::settle(catalog, database, &mut path, [text]);
+        path
     }
 
     /// Plans a stored text on the path on which it was written (USR-3).
     pub(crate) fn on_path<T>(&mut self, path: Option<&[Oid]>, f: impl FnOnce(&mut Self) -> T) -> T {
         let Some(path) = path else { return f(self) };
-        let name = |oid: &Oid| match self.env.catalog.get(*oid).map(|o| &**o) {
-            Some(Object::Schema(schema)) => Some(schema.name.clone()),
-            _ => None,
-        };
-        let names = path.iter().filter_map(name).collect();
-        crate::types::user::on_path(names, || f(self))
+        crate::types::user::on_path(routines::definition_path(self.env.catalog, path), || f(self))
     }
 
     /// Plans a query whose rows a locking clause around it locks, too, as PostgreSQL does: as if the clause stood in the query itself.

@@ -19,9 +19,9 @@ use clearway_engine::catalog::{ArgumentMode, Catalog};
 use std::sync::Arc;
 
 /// The call without what stands in the places of OUT arguments: nothing is taken from there.
-fn inputs_only(call: &Call, catalog: &Catalog) -> Call {
+fn inputs_only(call: &Call, catalog: &Catalog) -> Result<Call> {
     let mut call = call.clone();
-    let named = routine::named(call.name.schema(), call.name.name());
+    let named = routine::named(call.name.schema(), call.name.name())?;
     let mut procedures = named.iter().filter(|s| s.procedure).filter_map(|s| catalog.routine(s.oid));
     let fitting = procedures.find(|r| r.arguments.len() == call.args.len());
     if let Some(r) = fitting
@@ -30,7 +30,7 @@ fn inputs_only(call: &Call, catalog: &Catalog) -> Call {
         let mut modes = r.arguments.iter().map(|a| a.mode);
         call.args.retain(|_| modes.next() != Some(ArgumentMode::Out));
     }
-    call
+    Ok(call)
 }
 
 fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalog>, Called)> {
@@ -47,7 +47,7 @@ fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalo
             place: "CALL argument",
             in_aggregate: false,
         };
-        let reduced = inputs_only(call, &catalog);
+        let reduced = inputs_only(call, &catalog)?;
         let called = binder.user_function(&reduced, pos)?;
         let shown = |binder: &mut Binder<'_>| -> Result<String> {
             let mut types = Vec::new();

@@ -10,7 +10,7 @@
 use super::run::{self, BodyContext, Cached, Execution, Request};
 use crate::context::core::Core;
 use crate::context::privileges::{Judge, denied};
-use crate::context::routines::{CallFuture, RoutineCall, RoutineRunner, path_names, signature};
+use crate::context::routines::{CallFuture, RoutineCall, RoutineRunner, definition_path, signature};
 use crate::error::{Result, SqlError, code};
 use crate::exec::Row;
 use crate::expr::Params;
@@ -22,6 +22,7 @@ use crate::syntax::stmt::{Statement, Transaction};
 use crate::types::cast::{self, Context};
 use crate::types::datum::{Record, RowShape};
 use crate::types::text::Conversion;
+use crate::types::user::DefinitionPath;
 use crate::types::{Datum, Oid, SqlType, format_type, oid, user};
 use clearway_base::breath;
 use clearway_base::sync::Mutex;
@@ -48,7 +49,7 @@ struct Body {
     /// The routine, as the catalog had it.
     object: Arc<Object>,
     names: Arc<ParamNames>,
-    path: Option<Arc<[String]>>,
+    path: Option<Arc<DefinitionPath>>,
     /// The types of the arguments, and of the result.
     types: Vec<Oid>,
     result: Oid,
@@ -192,7 +193,7 @@ fn read_body(catalog: &Catalog, object: &Arc<Object>, r: &Routine, given: Option
         let text = r.body.get(p.range.clone()).filter(|_| !r.atomic).unwrap_or(&r.body);
         parts.push(Part { statement: p.statement, text: Arc::from(text), plan: Mutex::new("sql/body/plan", None) });
     }
-    let path = r.path.as_ref().filter(|_| r.atomic).map(|path| path_names(catalog, path));
+    let path = r.path.as_ref().filter(|_| r.atomic).map(|path| definition_path(catalog, path));
     let names = ParamNames::of(&known);
     Ok(Body { object: object.clone(), names, path, types, result, outputs: known.outputs, parts })
 }

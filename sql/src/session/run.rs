@@ -19,7 +19,7 @@ use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
 use crate::types::text::Conversion;
-use crate::types::user;
+use crate::types::user::{self, DefinitionPath};
 use crate::types::{Datum, Oid};
 use crate::views::SystemViews;
 use clearway_base::breath;
@@ -164,7 +164,7 @@ pub struct BodyContext {
     /// The names of its parameters.
     pub names: Arc<ParamNames>,
     /// The schemas in which its names are looked for; none: the session's.
-    pub path: Option<Arc<[String]>>,
+    pub path: Option<Arc<DefinitionPath>>,
     /// What its names mean, where that is settled.
     pub meaning: Option<ViewMeaning>,
     /// What it sees; none: what has happened so far.
@@ -202,7 +202,7 @@ fn plan_or_locks(
     let own_path = names.path.clone();
     let path_of_body = body.and_then(|body| body.path.clone());
     if let Some(path) = &path_of_body {
-        names.path = path.clone();
+        names.path = path.schemas.clone();
     }
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, &catalog);
@@ -219,6 +219,7 @@ fn plan_or_locks(
     };
     let plan = match path_of_body {
         Some(path) => user::on_path(path, || planner.plan_or_locks(statement, params)),
+        None if body.is_some() => user::off_path(|| planner.plan_or_locks(statement, params)),
         None => planner.plan_or_locks(statement, params),
     };
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;

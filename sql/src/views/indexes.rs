@@ -49,7 +49,7 @@ pub fn columns(table: &Relation, i: &Index) -> Vec<(String, SqlType)> {
 /// The expressions of an index, as the node tree of PostgreSQL that pg_get_expr turns into text.
 fn expressions(run: &Run<'_>, table: &Relation, i: &Index) -> Datum {
     let texts = i.columns.iter().filter_map(|c| c.expression.as_ref());
-    let shown = texts.map(|e| definition(&run.names.catalog, table, &e.text, Place::Key, false).text);
+    let shown = texts.map(|e| definition(&run.names.catalog, (table, i), &e.text, Place::Key, false).text);
     let list: Vec<String> = shown.collect();
     if list.is_empty() { Datum::Null } else { Datum::text(list.join(", ").replace(" \n", "\n")) }
 }
@@ -106,7 +106,7 @@ fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Ve
             vector(INT2, options),
             expressions(run, table, i),
             i.condition.as_ref().map_or(Datum::Null, |text| {
-                Datum::text(definition(&run.names.catalog, table, text, Place::Condition, false).text)
+                Datum::text(definition(&run.names.catalog, (table, i), text, Place::Condition, false).text)
             }),
         ]);
     }
@@ -116,9 +116,12 @@ fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Ve
 /// The condition of a partial index of a table with few parentheses, if `text` is what pg_index has of it.
 pub fn pretty_condition(run: &Run<'_>, text: &str, table: Oid) -> Option<String> {
     let table = run.names.catalog.relation(table)?;
-    let shown = |text: &str, pretty| definition(&run.names.catalog, table, text, Place::Condition, pretty).text;
-    let conditions = run.names.catalog.indexes(table.oid).filter_map(|i| i.condition.as_ref());
-    conditions.map(String::as_str).find(|own| shown(own, false) == text).map(|own| shown(own, true))
+    let shown = |i: &Index, pretty| {
+        let condition = i.condition.as_deref()?;
+        Some(definition(&run.names.catalog, (table, i), condition, Place::Condition, pretty).text)
+    };
+    let found = run.names.catalog.indexes(table.oid).find(|i| shown(i, false).as_deref() == Some(text));
+    found.and_then(|i| shown(i, true))
 }
 
 /// One column of an index, from 0, without its direction.
@@ -127,7 +130,7 @@ pub fn index_column(run: &Run<'_>, i: &Index, at: usize, pretty: bool) -> Option
     let name = |c: usize| table.columns.get(c).map(|column| quote(&column.name));
     let Some(column) = i.columns.get(at) else { return name(*i.include.get(at - i.columns.len())?) };
     let Some(e) = &column.expression else { return name(column.column) };
-    let shown = definition(&run.names.catalog, table, &e.text, Place::Key, pretty);
+    let shown = definition(&run.names.catalog, (table, i), &e.text, Place::Key, pretty);
     Some(if shown.is_call { shown.text } else { format!("({})", shown.text) })
 }
 
@@ -149,7 +152,7 @@ pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
     let name = run.names.relation_name(table.oid).filter(|_| pretty).unwrap_or_else(full);
     let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
     let condition = i.condition.as_ref().map_or_else(String::new, |text| {
-        format!(" WHERE {}", definition(&run.names.catalog, table, text, Place::Condition, pretty).text)
+        format!(" WHERE {}", definition(&run.names.catalog, (table, i), text, Place::Condition, pretty).text)
     });
     format!(
         "CREATE {}INDEX {} ON {} USING btree ({}){}{condition}",

@@ -3,7 +3,7 @@
 use super::words::{Names, Style, Words};
 use crate::context::index_terms::{Place, bare_conversion, bind_shown};
 use crate::expr::{Bound, BoundKind};
-use clearway_engine::catalog::{Catalog, Relation};
+use clearway_engine::catalog::{Catalog, Index, Relation};
 
 /// Functions whose calls SQL writes in a form of their own: a definition with one is shown as it was written.
 const OF_GRAMMAR: &[&str] = &["extract", "position", "overlay", "normalize", "substring"];
@@ -17,8 +17,14 @@ pub struct Definition {
 }
 
 /// The definition of a text over the columns of a table.
-pub fn definition(catalog: &Catalog, table: &Relation, text: &str, place: Place, pretty: bool) -> Definition {
-    match bind_shown(catalog, table, text, place) {
+pub fn definition(
+    catalog: &Catalog,
+    (table, index): (&Relation, &Index),
+    text: &str,
+    place: Place,
+    pretty: bool,
+) -> Definition {
+    match bind_shown(catalog, table, index.path.as_deref(), text, place) {
         Ok(bound) => of_bound(table, text, &bound, pretty),
         Err(_) => Definition { text: text.to_owned(), is_call: false },
     }

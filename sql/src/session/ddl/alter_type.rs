@@ -89,12 +89,18 @@ impl Ddl<'_> {
         for index in catalog.indexes(fresh.oid).filter(|i| i.reads.contains(&at)) {
             let mut index = index.clone();
             if let Some(text) = &index.condition {
-                index_terms::condition(&catalog, fresh, &crate::syntax::parse_expression(text)?)?;
+                index_terms::condition(
+                    &catalog,
+                    fresh,
+                    index.path.as_deref(),
+                    &crate::syntax::parse_expression(text)?,
+                )?;
             }
+            let path = index.path.clone();
             for expression in index.columns.iter_mut().filter_map(|c| c.expression.as_mut()) {
                 let text = std::mem::take(&mut expression.text);
                 let parsed = crate::syntax::parse_expression(&text)?;
-                *expression = index_terms::expression(&catalog, fresh, (&parsed, &text))?.0;
+                *expression = index_terms::expression(&catalog, fresh, path.as_deref(), (&parsed, &text))?.0;
                 if !can_be_key(expression.type_oid) {
                     let ty = crate::types::format_type(expression.type_oid.into());
                     return Err(SqlError::unsupported(format!("a key of type {ty}")));
@@ -207,6 +213,10 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let relation = catalog.relation(table).ok_or_else(|| SqlError::internal("a table has gone"))?;
         let target = with_env(self.core, &catalog, |env| Planner::new(env).target(relation))?;
+        if target.checks_wait {
+            let what = "another type for a column of a table with a check constraint over a function whose body is more than one expression";
+            return Err(SqlError::unsupported(what));
+        }
         let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
         let mut from = Vec::new();
         loop {

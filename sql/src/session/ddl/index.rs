@@ -1,7 +1,7 @@
 //! CREATE INDEX.
 
 use super::table::key_type;
-use super::{Ddl, exists, free_name};
+use super::{Ddl, exists, free_name, paths};
 use crate::context::errors::from_engine;
 use crate::context::index_terms;
 use crate::context::privileges::denied;
@@ -10,7 +10,7 @@ use crate::planner::dml::{can_be_key, column_of};
 use crate::planner::indexes::column_names;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
-use clearway_engine::catalog::{Catalog, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Catalog, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
 use clearway_engine::error::EngineError;
 use clearway_engine::progress::{Now, Work, Working};
 use clearway_engine::table::shape::TableShape;
@@ -51,12 +51,8 @@ impl Ddl<'_> {
         self.own(relation)?;
         can_be_indexed(relation)?;
         self.may_make_index(relation)?;
-        let (columns, mut reads) = index_columns(s, &catalog, relation)?;
-        if let Some((condition, _)) = &s.filter {
-            reads.extend(index_terms::condition(&catalog, relation, condition)?);
-        }
-        reads.sort_unstable();
-        reads.dedup();
+        let path = paths::of_index(self.core, &catalog, relation, s);
+        let (columns, reads) = index_columns(s, &catalog, relation, path.as_deref())?;
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
         let name = match &s.name {
             Some(name) => name.clone(),
@@ -92,6 +88,8 @@ impl Ddl<'_> {
             valid_from_lsn: 0,
             clustered: false,
             condition: s.filter.as_ref().map(|(_, text)| text.clone()),
+            path: path
+                .filter(|_| s.filter.is_some() || s.keys.iter().any(|k| !matches!(&*k.expr.kind, ExprKind::Column(_)))),
             reads,
             ..Index::default()
         };
@@ -158,7 +156,12 @@ fn command_of(concurrently: bool) -> &'static str {
 }
 
 /// The columns of an index's key, and the columns that its expressions name.
-fn index_columns(s: &CreateIndex, catalog: &Catalog, relation: &Relation) -> Result<(Vec<IndexColumn>, Vec<usize>)> {
+fn index_columns(
+    s: &CreateIndex,
+    catalog: &Catalog,
+    relation: &Relation,
+    path: Option<&[Oid]>,
+) -> Result<(Vec<IndexColumn>, Vec<usize>)> {
     let (mut columns, mut reads) = (Vec::new(), Vec::new());
     for k in &s.keys {
         if k.collation.as_ref().is_some_and(|c| !matches!(c.name(), "C" | "POSIX" | "C.UTF-8" | "default")) {
@@ -177,7 +180,7 @@ fn index_columns(s: &CreateIndex, catalog: &Catalog, relation: &Relation) -> Res
             columns.push(IndexColumn { column, ..place });
             continue;
         }
-        let (expression, named) = index_terms::expression(catalog, relation, (&k.expr, &k.text))?;
+        let (expression, named) = index_terms::expression(catalog, relation, path, (&k.expr, &k.text))?;
         if !can_be_key(expression.type_oid) {
             let ty = crate::types::format_type(expression.type_oid.into());
             return Err(SqlError::unsupported(format!("a key of type {ty}")).at(k.expr.pos));
@@ -185,6 +188,11 @@ fn index_columns(s: &CreateIndex, catalog: &Catalog, relation: &Relation) -> Res
         reads.extend(named);
         columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), ..place });
     }
+    if let Some((condition, _)) = &s.filter {
+        reads.extend(index_terms::condition(catalog, relation, path, condition)?);
+    }
+    reads.sort_unstable();
+    reads.dedup();
     Ok((columns, reads))
 }
 

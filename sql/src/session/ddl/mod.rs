@@ -224,6 +224,7 @@ impl Ddl<'_> {
         if let Object::Relation(relation) = &mut object {
             paths::keep(self.core, &self.catalog(), relation);
         }
+        paths::keep_other(self.core, &self.catalog(), &mut object);
         let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());
         let new = self.catalog().get(oid).is_none();
         if let Object::Relation(relation) = &object

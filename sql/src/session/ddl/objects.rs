@@ -2,6 +2,7 @@
 
 use super::{Ddl, Session, missing};
 use crate::context::privileges;
+use crate::context::routines::definition_path;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Planner;
 use crate::session::session::Prepared;
@@ -9,7 +10,7 @@ use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
 use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
-use crate::types::{oid, resolve};
+use crate::types::{oid, resolve, user};
 use clearway_engine::catalog::predefined::DATABASE_OWNER;
 use clearway_engine::catalog::{
     Acl, Catalog, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
@@ -45,7 +46,7 @@ impl Ddl<'_> {
         text: &str,
     ) -> Result<&'static str> {
         let options = super::view::options(options)?;
-        let (outputs, meaning) = self.lock_read(query).await?;
+        let (outputs, meaning) = self.lock_read(query, text).await?;
         let catalog = self.catalog();
         let reads_temporary =
             meaning.names.iter().any(|(_, oid)| catalog.get(*oid).is_some_and(|o| catalog.is_temporary(o)));
@@ -130,8 +131,14 @@ impl Ddl<'_> {
         if with_data {
             // Whatever the query does, it does with the owner's rights.
             let _acting = self.core.act_for(&catalog, relation.owner);
-            let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
-            execution = Some(session.start(&inner, &query, Arc::from([])).await?);
+            // USR-4
+            let path = relation.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
+            let path = path.map(|path| definition_path(&catalog, path));
+            let begin = async {
+                let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
+                session.start(&inner, &query, Arc::from([])).await
+            };
+            execution = Some(user::run_on_path(path, begin).await?);
         }
         self.fresh_trees(&fresh).await?;
         if let Some(mut execution) = execution {

@@ -1,8 +1,12 @@
-//! The search path on which the texts of a table's definition were written (USR-3): defaults, generated columns, conditions.
+//! The search path on which the texts of a definition were written (USR-3), and the routines that they call (USR-4): defaults, generated columns,
+//! conditions of tables, indexes and domains.
 
 use crate::context::core::Core;
 use crate::context::names::own_path;
-use clearway_engine::catalog::{Catalog, Column, Oid, Relation};
+use crate::context::routines::settle;
+use crate::syntax::ast::ExprKind;
+use crate::syntax::ddl::CreateIndex;
+use clearway_engine::catalog::{Catalog, Check, Column, Domain, Object, Oid, Relation, TypeBody, TypeObject};
 
 /// Keeps the session's path with each text that is new.
 pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) {
@@ -25,6 +29,62 @@ pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) {
             None => c.path = here(),
         }
     }
+    let database = relation.database;
+    for c in &mut relation.columns {
+        settle(catalog, database, &mut c.path, c.default.as_deref());
+    }
+    for c in &mut relation.checks {
+        settle(catalog, database, &mut c.path, [c.condition.as_str()]);
+    }
+}
+
+/// The same for a domain's texts; for a routine's body and defaults, whose path is known already, the routines.
+pub(super) fn keep_other(core: &Core, catalog: &Catalog, object: &mut Object) {
+    match object {
+        Object::Type(TypeObject { oid, schema, database, body: TypeBody::Domain(domain), .. }) => {
+            let old = match catalog.get(*oid).map(|o| &**o) {
+                Some(Object::Type(TypeObject { body: TypeBody::Domain(old), .. })) => Some(old),
+                _ => None,
+            };
+            keep_domain(domain, old, || schemas(core, catalog, *schema));
+            settle(catalog, *database, &mut domain.default_path, domain.default.as_deref());
+            for c in &mut domain.checks {
+                settle(catalog, *database, &mut c.path, [c.condition.as_str()]);
+            }
+        }
+        Object::Routine(r) => {
+            let body = r.atomic.then_some(r.body.as_str());
+            let defaults = r.arguments.iter().filter_map(|a| a.default.as_deref());
+            settle(catalog, r.database, &mut r.path, body.into_iter().chain(defaults));
+        }
+        _ => {}
+    }
+}
+
+fn keep_domain(domain: &mut Domain, old: Option<&Domain>, here: impl Fn() -> Vec<Oid>) {
+    match old.filter(|old| old.default == domain.default) {
+        Some(old) => domain.default_path.clone_from(&old.default_path),
+        None if old.is_none() && domain.default_path.is_some() => {}
+        None => domain.default_path = Some(here()),
+    }
+    let known = |c: &Check| old.and_then(|old| old.checks.iter().find(|o| o.name == c.name));
+    for c in &mut domain.checks {
+        match known(c) {
+            Some(o) => c.path.clone_from(&o.path),
+            None if c.path.is_some() => {}
+            None => c.path = Some(here()),
+        }
+    }
+}
+
+/// The same for the texts of a new index, if it has any.
+pub(super) fn of_index(core: &Core, catalog: &Catalog, table: &Relation, s: &CreateIndex) -> Option<Vec<Oid>> {
+    let expressions = s.keys.iter().filter(|k| !matches!(&*k.expr.kind, ExprKind::Column(_))).map(|k| &k.text);
+    let mut texts = expressions.chain(s.filter.iter().map(|(_, text)| text)).map(String::as_str).peekable();
+    texts.peek()?;
+    let mut path = Some(schemas(core, catalog, table.schema));
+    settle(catalog, table.database, &mut path, texts);
+    path
 }
 
 /// The schemas of the session's path; those of temporary objects only for a table that is one.

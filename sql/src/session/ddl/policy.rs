@@ -121,7 +121,7 @@ impl Ddl<'_> {
     /// A condition with what its names stand for.
     fn policy_condition(&self, r: &Relation, (e, text): &Condition) -> Result<PolicyCondition> {
         let catalog = self.catalog();
-        let meaning = with_env(self.core, &catalog, |env| Planner::new(env).plan_policy(r, e))?;
+        let meaning = with_env(self.core, &catalog, |env| Planner::new(env).plan_policy(r, (e, text)))?;
         Ok(PolicyCondition { text: text.clone(), table: r.name.clone(), meaning })
     }
 

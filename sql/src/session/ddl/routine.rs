@@ -2,6 +2,7 @@
 //!
 //! Source: PostgreSQL 15's src/backend/commands/functioncmds.c and src/backend/catalog/pg_proc.c, for the order of the checks and the errors.
 
+use super::routine_drop::{Dependent, dependents};
 use super::{Ddl, missing};
 use crate::context::names::own_path;
 use crate::context::privileges::denied;
@@ -97,7 +98,7 @@ impl Ddl<'_> {
                 self.owns(&Object::Routine(old.clone()))?;
                 may_replace(&old, &r)?;
                 if (&old.body, old.strict) != (&r.body, r.strict) {
-                    self.refuse_computed(&catalog, &old, "another body for a function")?;
+                    self.refuse_computed(&catalog, &old, "another body for a function", |_| true)?;
                 }
                 (r.oid, r.owner, r.acl) = (old.oid, old.owner, old.acl);
             }
@@ -106,8 +107,8 @@ impl Ddl<'_> {
                 return Err(SqlError::new("42723", message));
             }
             None => {
-                // Stored texts name functions: a new one might be meant from now on.
-                self.refuse_computed(&catalog, &r, "a function with the name of one")?;
+                // A stored text of an older version says only the names of functions: a new one might be meant from now on.
+                self.refuse_computed(&catalog, &r, "a function with the name of one", |user| !user.settled)?;
                 r.oid = self.new_oid();
                 r.acl = self.first_acl('f', schema)?;
             }
@@ -176,8 +177,14 @@ impl Ddl<'_> {
     }
 
     /// What is stored was computed by the functions that a text named when it was written: those must stay what they are.
-    fn refuse_computed(&self, catalog: &Catalog, r: &Routine, what: &str) -> Result<()> {
-        match super::routine_drop::dependents(catalog, r).iter().find(|d| d.is_computed()) {
+    fn refuse_computed(
+        &self,
+        catalog: &Catalog,
+        r: &Routine,
+        what: &str,
+        concerned: impl Fn(&Dependent) -> bool,
+    ) -> Result<()> {
+        match dependents(catalog, r).iter().find(|d| d.is_computed() && concerned(d)) {
             Some(user) => Err(SqlError::unsupported(format!("{what} that {} calls", user.shown))),
             None => Ok(()),
         }
@@ -397,6 +404,17 @@ impl Ddl<'_> {
         with_env(self.core, &catalog, |_| ());
         let found = self.find_routine(&catalog, kind, name)??;
         self.owns(&found)?;
+        let found = match change {
+            RoutineChange::Options(_) => found,
+            // As in PostgreSQL, DROP waits for these; it may have gone to another owner during the wait.
+            _ => {
+                let locked = self.lock_to_drop(found.oid()).await?;
+                let locked = locked.ok_or_else(|| SqlError::internal("the function has gone meanwhile"))?;
+                self.owns(&locked)?;
+                locked
+            }
+        };
+        let catalog = self.catalog();
         let Object::Routine(old) = &*found else { return Err(SqlError::internal("a routine of another kind")) };
         let mut r = old.clone();
         match change {
@@ -445,7 +463,7 @@ impl Ddl<'_> {
             let message = format!("function {shown} already exists in schema \"{schema}\"");
             return Err(SqlError::new("42723", message));
         }
-        if let Some(user) = super::routine_drop::dependents(catalog, old).first() {
+        if let Some(user) = dependents(catalog, old).first() {
             let what = format!("another name or schema for a function that {} calls", user.shown);
             return Err(SqlError::unsupported(what));
         }

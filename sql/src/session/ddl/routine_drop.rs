@@ -6,6 +6,7 @@
 use super::Ddl;
 use super::cascade::needed_by;
 use super::routine::{shown_plainly, uses_type};
+use crate::context::routines::is_settled;
 use crate::error::{Result, SqlError};
 use crate::session::utility::with_env;
 use crate::syntax::lexer::{Tok, tokens};
@@ -20,6 +21,8 @@ pub(super) struct Dependent {
     /// As DROP shows it.
     pub shown: String,
     what: What,
+    /// Its text says which functions it calls (USR-4).
+    pub settled: bool,
 }
 
 enum What {
@@ -66,10 +69,13 @@ fn calls(text: &str, name: &str) -> bool {
 }
 
 fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
-    let mut add = |shown: String, what| out.push(Dependent { shown, what });
+    let mut add = |shown: String, what, path: Option<&Vec<u32>>| {
+        out.push(Dependent { shown, what, settled: is_settled(path.map(Vec::as_slice)) });
+    };
     if r.kind != RelationKind::Table {
         if r.query.as_ref().is_some_and(|query| calls(query, name)) {
-            add(format!("{} {}", r.kind.name(), r.name), What::View(r.oid));
+            let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
+            add(format!("{} {}", r.kind.name(), r.name), What::View(r.oid), path);
         }
         return;
     }
@@ -81,17 +87,22 @@ fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
             true => add(
                 format!("column {} of table {}", c.name, r.name),
                 What::Kept("DROP FUNCTION ... CASCADE while a generated column calls the function"),
+                c.path.as_ref(),
             ),
-            false => add(format!("default value for column {} of table {}", c.name, r.name), What::Default(r.oid, at)),
+            false => {
+                let shown = format!("default value for column {} of table {}", c.name, r.name);
+                add(shown, What::Default(r.oid, at), c.path.as_ref());
+            }
         }
     }
     for c in r.checks.iter().filter(|c| calls(&c.condition, name)) {
-        add(format!("constraint {} on table {}", c.name, r.name), What::Check(r.oid, c.name.clone()));
+        add(format!("constraint {} on table {}", c.name, r.name), What::Check(r.oid, c.name.clone()), c.path.as_ref());
     }
     for p in &r.security.policies {
         let mut conditions = p.using.iter().chain(&p.check);
         if conditions.any(|c| calls(&c.text, name)) {
-            add(format!("policy {} on table {}", p.name, r.name), What::Policy(r.oid, p.oid));
+            let path = p.using.iter().chain(&p.check).find_map(|c| c.meaning.path.as_ref());
+            add(format!("policy {} on table {}", p.name, r.name), What::Policy(r.oid, p.oid), path);
         }
     }
 }
@@ -106,7 +117,8 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
             Object::Index(i) if i.database == r.database => {
                 let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
                 if expressions.chain(&i.condition).any(|text| calls(text, name)) {
-                    out.push(Dependent { shown: format!("index {}", i.name), what: What::Index(i.oid) });
+                    let settled = is_settled(i.path.as_deref());
+                    out.push(Dependent { shown: format!("index {}", i.name), what: What::Index(i.oid), settled });
                 }
             }
             Object::Type(t) if t.database == r.database => {
@@ -114,14 +126,17 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
                     && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| calls(text, name))
                 {
                     let what = What::Kept("DROP FUNCTION ... CASCADE while a domain calls the function");
-                    out.push(Dependent { shown: format!("type {}", t.name), what });
+                    let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
+                    let settled = paths.all(|path| is_settled(path.as_deref()));
+                    out.push(Dependent { shown: format!("type {}", t.name), what, settled });
                 }
             }
             Object::Routine(o) if o.database == r.database && o.oid != r.oid => {
                 let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| calls(text, name));
                 if (o.atomic && calls(&o.body, name)) || by_default {
                     let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
-                    out.push(Dependent { shown, what: What::Routine(o.oid) });
+                    let settled = is_settled(o.path.as_deref());
+                    out.push(Dependent { shown, what: What::Routine(o.oid), settled });
                 }
             }
             _ => {}
@@ -144,6 +159,10 @@ impl Ddl<'_> {
             match self.find_routine(&catalog, kind, name)? {
                 Ok(found) => {
                     crate::context::privileges::may_drop(self.core, &catalog, &found)?;
+                    // It may have gone to another owner during the wait.
+                    if let Some(locked) = self.lock_to_drop(found.oid()).await? {
+                        crate::context::privileges::may_drop(self.core, &self.catalog(), &locked)?;
+                    }
                     self.drop_routine(found.oid(), cascade, &[]).await?;
                 }
                 Err(missing) => {

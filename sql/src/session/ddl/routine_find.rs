@@ -4,6 +4,7 @@
 
 use super::routine::{mode, shown, type_of};
 use super::{Ddl, missing};
+use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
 use crate::syntax::routine::{ArgumentDef, RoutineKind, RoutineName};
 use crate::types::Oid;
@@ -87,13 +88,14 @@ impl Ddl<'_> {
     /// The routine that a statement names.
     ///
     /// # Errors
-    /// 42725, 42809.
+    /// 42725, 42809, 42501 for a schema that the session's role may not look into.
     pub(super) fn find_routine(&self, catalog: &Catalog, kind: RoutineKind, name: &RoutineName) -> Result<Found> {
         let path = self.core.path();
         let schemas: Vec<u32> = match name.name.schema() {
             Some("pg_catalog") => Vec::new(),
             Some(schema) => match catalog.schema(self.core.database, schema) {
-                Some(schema) => vec![schema.oid],
+                Some(schema) if self.judge(catalog).may_with_schema(schema, 'U') => vec![schema.oid],
+                Some(schema) => return Err(denied("schema", &schema.name)),
                 None => return Ok(Err(missing("schema", schema))),
             },
             None => path.iter().filter_map(|s| Some(catalog.schema(self.core.database, s)?.oid)).collect(),

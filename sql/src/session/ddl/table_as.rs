@@ -47,7 +47,7 @@ impl Ddl<'_> {
             return Err(SqlError::new("0A000", "materialized views must not use temporary tables or views"));
         }
         let meaning = match &*s.query {
-            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query).await?.1),
+            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query, &s.text).await?.1),
             _ => None,
         };
         let columns = columns_of(&outputs, s)?;

@@ -98,7 +98,7 @@ impl Ddl<'_> {
     pub(super) fn reads_temporary(&self, query: &Statement) -> Result<bool> {
         let Statement::Query(query) = query else { return Ok(false) };
         let catalog = self.catalog();
-        let (_, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
+        let (_, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query, ""))?;
         Ok(meaning.names.iter().any(|(_, oid)| catalog.get(*oid).is_some_and(|o| catalog.is_temporary(o))))
     }
 

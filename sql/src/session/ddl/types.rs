@@ -103,6 +103,7 @@ impl Ddl<'_> {
             base_mod: below.modifier,
             not_null,
             default: default.cloned(),
+            default_path: None,
             checks: Vec::new(),
         };
         // A domain over a domain has the conditions of both.
@@ -111,7 +112,9 @@ impl Ddl<'_> {
         {
             domain.checks.clone_from(&under.checks);
             domain.not_null |= under.not_null;
-            domain.default = domain.default.or_else(|| under.default.clone());
+            if domain.default.is_none() {
+                (domain.default, domain.default_path) = (under.default.clone(), under.default_path.clone());
+            }
         }
         for (given, text) in checks {
             add_check(&mut domain, name.name(), given.as_ref(), text)?;

@@ -72,10 +72,10 @@ impl Ddl<'_> {
     }
 
     /// The result columns of a view's query, with the tables that it reads locked: transactions that were changing them have ended.
-    pub(super) async fn lock_read(&self, query: &Query) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
+    pub(super) async fn lock_read(&self, query: &Query, text: &str) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
         loop {
             let catalog = self.catalog();
-            let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
+            let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query, text))?;
             for (_, oid) in &meaning.names {
                 self.core.lock_relation(*oid, LockMode::AccessShare, IfTaken::Wait).await?;
             }

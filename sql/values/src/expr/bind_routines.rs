@@ -18,11 +18,15 @@ use crate::types::datum::Array;
 use crate::types::routine::{self, Signature};
 use crate::types::{Datum, Oid, SqlType, array_of, element_of, format_type, oid, user};
 use clearway_base::stack;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// How deep bodies may be put in place within each other.
+/// How deep bodies, and defaults of arguments, may be put in place within each other.
 const INLINED_MAX: usize = 50;
+/// How many of them one call may come to: each may call two others, and those two more.
+const EXPANDED_MAX: u32 = 500;
+/// The parts of an argument that a body may name more than once, so that nested calls don't double it with each level.
+const REPEATED_MAX: u32 = 10;
 
 /// The names of a function's arguments, by which its body may call them.
 #[derive(Clone, Debug)]
@@ -67,11 +71,16 @@ pub struct Called {
 thread_local! {
     /// The functions whose bodies are being put in place of calls.
     static INLINED: RefCell<Vec<Oid>> = const { RefCell::new(Vec::new()) };
+    /// How many have been since the outermost of them.
+    static EXPANDED: Cell<u32> = const { Cell::new(0) };
+    /// How many defaults of arguments stand around the one that is being put in place.
+    static DEFAULTS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// While `f` runs on this thread, calls stay calls: for definitions that are shown as they were written.
 pub fn without_inlining<R>(f: impl FnOnce() -> R) -> R {
     // As if as many bodies as may be were being put in place already.
+    EXPANDED.set(0);
     let depth = INLINED.with_borrow_mut(|list| {
         list.extend([0; INLINED_MAX]);
         list.len()
@@ -83,6 +92,45 @@ pub fn without_inlining<R>(f: impl FnOnce() -> R) -> R {
 
 /// Takes the last of them away.
 struct Inlining;
+
+impl Inlining {
+    /// The body or a default of a function is being put in place.
+    fn of(routine: Oid) -> Inlining {
+        let outermost = INLINED.with_borrow_mut(|list| {
+            list.push(routine);
+            list.len() == 1
+        });
+        EXPANDED.set(if outermost { 1 } else { EXPANDED.get() + 1 });
+        Inlining
+    }
+}
+
+/// Whether the call that is being put in place has come to as many others as it may.
+fn is_expanded() -> bool {
+    EXPANDED.get() >= EXPANDED_MAX && INLINED.with_borrow(|list| !list.is_empty())
+}
+
+/// A default of an argument is being put in place.
+struct DefaultOf;
+
+impl DefaultOf {
+    fn deeper() -> DefaultOf {
+        DEFAULTS.set(DEFAULTS.get() + 1);
+        DefaultOf
+    }
+}
+
+impl Drop for DefaultOf {
+    fn drop(&mut self) {
+        DEFAULTS.set(DEFAULTS.get() - 1);
+    }
+}
+
+/// Whether an expression has more parts than a number.
+fn is_larger(e: &Bound, max: u32) -> bool {
+    let left = Cell::new(max);
+    e.any(&|_| left.replace(left.get().saturating_sub(1)) == 0)
+}
 
 impl Drop for Inlining {
     fn drop(&mut self) {
@@ -163,7 +211,7 @@ impl Binder<'_> {
     /// # Errors
     /// 42725 where several fit; 42809 for what only aggregates have.
     pub fn user_function(&mut self, call: &Call, pos: Pos) -> Result<Option<Called>> {
-        let mut all = routine::named(call.name.schema(), call.name.name());
+        let mut all = routine::named(call.name.schema(), call.name.name())?;
         if all.is_empty() || call.star {
             return Ok(None);
         }
@@ -260,6 +308,13 @@ impl Binder<'_> {
 
     /// The default of an argument, on the path on which it was written.
     fn default_of(&mut self, signature: &Signature, text: &str, ty: Oid) -> Result<Bound> {
+        // A default may call the function whose argument it is for.
+        if DEFAULTS.get() >= INLINED_MAX || is_expanded() {
+            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+                .hint("The defaults of the function's arguments call too many functions."));
+        }
+        let _within = Inlining::of(signature.oid);
+        let _deeper = DefaultOf::deeper();
         let expr = crate::syntax::parse_expression(text)?;
         let (scope, conversion) = (Scope::default(), self.conversion);
         let bind = || {
@@ -300,6 +355,7 @@ impl Binder<'_> {
         let signature = &called.signature;
         let fits = !signature.apart && signature.result != oid::RECORD && signature.result != oid::VOID;
         let recursive = INLINED.with_borrow(|list| list.contains(&signature.oid) || list.len() >= INLINED_MAX);
+        let recursive = recursive || is_expanded();
         if !fits || recursive || user::is_domain(signature.result) || !self.conversion.names.may_execute(signature.oid)
         {
             return None;
@@ -308,10 +364,10 @@ impl Binder<'_> {
         let [only] = parsed.as_slice() else { return None };
         let Statement::Query(query) = &only.statement else { return None };
         let e = only_expression(query)?;
-        let mut bind = || self.body(called, e);
+        let bind = || self.body(called, e);
         let body = match &signature.path {
             Some(path) if signature.atomic => user::on_path(path.clone(), bind),
-            _ => bind(),
+            _ => user::off_path(bind),
         };
         let mut body = body.ok()?;
         let volatile = match signature.volatility {
@@ -324,7 +380,7 @@ impl Binder<'_> {
         let mut uses = vec![0usize; called.args.len()];
         count_params(&body, &mut uses);
         for (uses, arg) in uses.iter().zip(&called.args) {
-            if *uses > 1 && (arg.is_volatile() || arg.may_wait()) {
+            if *uses > 1 && (arg.is_volatile() || arg.may_wait() || is_larger(arg, REPEATED_MAX)) {
                 return None;
             }
         }
@@ -351,8 +407,7 @@ impl Binder<'_> {
     }
 
     fn body(&mut self, called: &Called, e: &Expr) -> Result<Bound> {
-        INLINED.with_borrow_mut(|list| list.push(called.signature.oid));
-        let _inlining = Inlining;
+        let _inlining = Inlining::of(called.signature.oid);
         let scope = Scope::default();
         let mut params = Params {
             types: called.args.iter().map(|a| Some(a.ty.oid)).collect(),

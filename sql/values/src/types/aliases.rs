@@ -55,7 +55,7 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             let (schema, name) = qualified(text);
             let known = builtin::procs_named(&name).iter().map(|p| p.oid);
             let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog"));
-            let own = routine::named(schema.as_deref(), &name);
+            let own = routine::named(schema.as_deref(), &name)?;
             one(known.chain(own.iter().map(|s| s.oid)), text, "function")
         }
         oid::REGPROCEDURE => procedure(text),
@@ -146,10 +146,8 @@ fn procedure(text: &str) -> Result<Oid> {
     let (schema, name) = qualified(name);
     let known = builtin::procs_named(&name).iter().find(|p| p.arguments == types);
     let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog")).map(|p| p.oid);
-    let own = || routine::named(schema.as_deref(), &name).iter().find(|s| s.types() == types).map(|s| s.oid);
-    known
-        .or_else(own)
-        .ok_or_else(|| SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
+    let own = routine::named(schema.as_deref(), &name)?.iter().find(|s| s.types() == types).map(|s| s.oid);
+    known.or(own).ok_or_else(|| SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
 }
 
 fn operator(text: &str) -> Result<Oid> {

@@ -2,7 +2,9 @@
 //! are: by the session's search path, or by that of the definition whose text is being planned.
 
 use super::datum::RowShape;
+use super::user::DefinitionPath;
 use super::{Oid, user};
+use crate::error::Result;
 use std::sync::Arc;
 
 /// An argument that a call gives.
@@ -50,7 +52,7 @@ pub struct Signature {
     /// The text is a body of the standard.
     pub atomic: bool,
     /// The schemas in which the names of such a body and of the defaults are looked for.
-    pub path: Option<Arc<[String]>>,
+    pub path: Option<Arc<DefinitionPath>>,
 }
 
 impl Signature {
@@ -68,24 +70,37 @@ pub trait Routines: Send + Sync + std::fmt::Debug {
     fn of_oid(&self, oid: Oid) -> Option<Arc<Signature>>;
 }
 
+/// Schemas of temporary objects. No function is looked for there, as in PostgreSQL: the caller would put one in front of another role's.
+const TEMPORARY: &str = "pg_temp_";
+
 /// Those that a name may mean, in the order of the search path; of several with the same arguments the first.
-pub fn named(schema: Option<&str>, name: &str) -> Vec<Arc<Signature>> {
-    let Some(types) = user::current() else { return Vec::new() };
-    let Some(routines) = types.routines() else { return Vec::new() };
+///
+/// # Errors
+/// 42501 for a schema that the session's role may not look into.
+pub fn named(schema: Option<&str>, name: &str) -> Result<Vec<Arc<Signature>>> {
+    let Some(types) = user::current() else { return Ok(Vec::new()) };
     if let Some(schema) = schema {
-        return routines.named(schema, name);
+        types.may_look_into(schema)?;
     }
+    let Some(routines) = types.routines() else { return Ok(Vec::new()) };
     let definition = user::definition_path();
-    let path: &[String] = definition.as_deref().unwrap_or(types.path());
+    let known = |s: &Arc<Signature>| match definition.as_ref().and_then(|path| path.routines.as_ref()) {
+        Some(list) => list.contains(&s.oid), // USR-4
+        None => true,
+    };
+    if let Some(schema) = schema {
+        return Ok(routines.named(schema, name).into_iter().filter(known).collect());
+    }
+    let path: &[String] = definition.as_ref().map_or(types.path(), |path| &path.schemas);
     let mut out: Vec<Arc<Signature>> = Vec::new();
-    for schema in path {
-        for found in routines.named(schema, name) {
+    for schema in path.iter().filter(|schema| !schema.starts_with(TEMPORARY)) {
+        for found in routines.named(schema, name).into_iter().filter(known) {
             if !out.iter().any(|known| known.types() == found.types()) {
                 out.push(found);
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// That of a number.
@@ -98,5 +113,5 @@ pub fn of_oid(oid: Oid) -> Option<Arc<Signature>> {
 
 /// Whether the name alone leads to a function.
 pub fn is_visible(signature: &Signature) -> bool {
-    named(None, &signature.name).iter().any(|found| found.oid == signature.oid)
+    named(None, &signature.name).is_ok_and(|found| found.iter().any(|found| found.oid == signature.oid))
 }

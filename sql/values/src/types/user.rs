@@ -9,6 +9,8 @@
 //!   the process once, and the same again if it is renamed.
 //! - USR-3 What a name in a stored text (default, CHECK, policy, view) stands for does not depend on the search path of the session that
 //!   evaluates it: the text is planned on the path on which it was written.
+//! - USR-4 A stored text calls the functions that existed when it was written. One of the same name that comes later, in a schema of the path or
+//!   with arguments that fit better, is not meant: else a role that may create functions has the text run its own.
 
 use super::datum::{Datum, EnumLabel, RowShape};
 use super::routine::Routines;
@@ -129,6 +131,19 @@ impl UserTypes {
         &self.path
     }
 
+    /// Whether the session's role may look for names in a schema.
+    ///
+    /// # Errors
+    /// 42501; a definition's names were found when it was written (USR-3).
+    pub fn may_look_into(&self, schema: &str) -> Result<()> {
+        match &self.rows {
+            Some((rows, _)) if definition_path().is_none() && !rows.may_look_into(schema) => {
+                Err(SqlError::new("42501", format!("permission denied for schema {schema}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What `f` says of the type of a number.
     pub fn get<R>(&self, oid: Oid, f: impl FnOnce(&UserType) -> R) -> Option<R> {
         if let Some(found) = self.by_oid.get(&oid) {
@@ -152,7 +167,7 @@ impl UserTypes {
         match schema {
             Some(schema) => at(schema),
             None => match definition_path() {
-                Some(path) => path.iter().find_map(|schema| at(schema)),
+                Some(path) => path.schemas.iter().find_map(|schema| at(schema)),
                 None => self.path.iter().find_map(|schema| at(schema)),
             },
         }
@@ -185,12 +200,22 @@ thread_local! {
     static HERE: RefCell<Option<Slot>> = const { RefCell::new(None) };
 }
 
+/// Where the names of a stored text lead.
+#[derive(Debug)]
+pub struct DefinitionPath {
+    /// The schemas in which names without one are looked for.
+    pub schemas: Arc<[String]>,
+    /// The functions that users had defined by the names that the text calls when it was written: it means no other (USR-4). None: the text is
+    /// older than this list.
+    pub routines: Option<Vec<Oid>>,
+}
+
 thread_local! {
-    static PATH: RefCell<Option<Arc<[String]>>> = const { RefCell::new(None) };
+    static PATH: RefCell<Option<Arc<DefinitionPath>>> = const { RefCell::new(None) };
 }
 
 /// Puts the path back that held before.
-struct PathBefore(Option<Arc<[String]>>);
+struct PathBefore(Option<Arc<DefinitionPath>>);
 
 impl Drop for PathBefore {
     fn drop(&mut self) {
@@ -199,13 +224,29 @@ impl Drop for PathBefore {
 }
 
 /// While `f` runs, names without a schema, of types and in values of reg* types, are looked for in these schemas (USR-3).
-pub fn on_path<R>(path: Arc<[String]>, f: impl FnOnce() -> R) -> R {
+pub fn on_path<R>(path: Arc<DefinitionPath>, f: impl FnOnce() -> R) -> R {
     let _before = PathBefore(PATH.replace(Some(path)));
     f()
 }
 
+/// While `f` runs, names are looked for as in a statement of the session: the body of a function, wherever its call stands.
+pub fn off_path<R>(f: impl FnOnce() -> R) -> R {
+    let _before = PathBefore(PATH.replace(None));
+    f()
+}
+
+/// The same of a future: whenever it runs.
+pub async fn run_on_path<F: Future>(path: Option<Arc<DefinitionPath>>, future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|cx| match &path {
+        Some(path) => on_path(path.clone(), || future.as_mut().poll(cx)),
+        None => future.as_mut().poll(cx),
+    })
+    .await
+}
+
 /// The path of the definition whose text is being planned on this thread; none: the session's holds.
-pub fn definition_path() -> Option<Arc<[String]>> {
+pub fn definition_path() -> Option<Arc<DefinitionPath>> {
     PATH.with_borrow(Clone::clone)
 }
 
@@ -243,12 +284,7 @@ pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
 /// 42501 for a schema that the session's role may not look into; a definition's names were found when it was written (USR-3).
 pub fn find(schema: Option<&str>, name: &str) -> Result<Option<&'static TypeFacts>> {
     let Some(types) = current() else { return Ok(None) };
-    if let (Some(schema), Some((rows, _))) = (schema, &types.rows)
-        && definition_path().is_none()
-        && !rows.may_look_into(schema)
-    {
-        return Err(SqlError::new("42501", format!("permission denied for schema {schema}")));
-    }
+    schema.map_or(Ok(()), |schema| types.may_look_into(schema))?;
     Ok(types.find(schema, name))
 }
 
