@@ -121,6 +121,7 @@ const SESSION_CHAPTERS: &[Chapter] = &[
             "extra_float_digits",
         ],
     ),
+    ("How statements are planned", &["default_statistics_target"]),
     ("What of a session is logged", &["log_min_duration_statement", "log_statement"]),
 ];
 

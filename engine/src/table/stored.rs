@@ -30,7 +30,7 @@ use crate::value::{Storage, Value};
 /// Behind the oid in the key: what the entry is about. The state of a sequence has nothing there.
 const KIND: u8 = b's';
 /// The version of the entry's form.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 /// STT-2.
 pub const BYTES_MAX: usize = 1 << 20;
 
@@ -134,7 +134,8 @@ pub(crate) fn encode(stored: &Stored) -> Vec<u8> {
     let mut out = vec![FORM];
     let numbers = [tree.0, statistics.rows, statistics.leaves, statistics.at_us as u64];
     let times = [analyzed.asked.0, analyzed.asked.1 as u64, analyzed.unasked.0, analyzed.unasked.1 as u64];
-    numbers.iter().chain(&times).for_each(|n| out.extend_from_slice(&n.to_le_bytes()));
+    let used = [analyzed.live as u64, analyzed.changed];
+    numbers.iter().chain(&times).chain(&used).for_each(|n| out.extend_from_slice(&n.to_le_bytes()));
     put_len(spread.columns.len(), &mut out);
     for column in &spread.columns {
         out.push(u8::from(column.is_some()));
@@ -210,7 +211,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Stored> {
     let statistics = TableStatistics { rows, leaves, at_us: at_us as i64 };
     let asked = (from.number()?, from.number()? as i64);
     let unasked = (from.number()?, from.number()? as i64);
-    let analyzed = Analyzed { asked, unasked, ..Analyzed::default() };
+    let (live, changed) = (from.number()? as i64, from.number()?);
+    let analyzed = Analyzed { asked, unasked, live, changed };
     let mut spread = Spread::default();
     for _ in 0..from.len()? {
         let known = if from.byte()? == 0 { None } else { Some(from.column()?) };
@@ -311,7 +313,7 @@ mod tests {
         Stored {
             tree: TreeId(77),
             statistics: TableStatistics { rows: 10, leaves: 2, at_us: -5 },
-            analyzed: Analyzed { asked: (1, 2), unasked: (3, 4), ..Analyzed::default() },
+            analyzed: Analyzed { asked: (1, 2), unasked: (3, 4), live: -5, changed: 6 },
             spread: Spread { columns, expressions },
         }
     }

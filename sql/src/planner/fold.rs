@@ -3,6 +3,8 @@
 //! Invariants:
 //! - FLD-1 Only immutable expressions are evaluated: the plan is kept for other sessions and other times.
 //! - FLD-2 An expression that fails stays as it is: it fails when a row is judged by it, or never.
+//! - FLD-3 Planning can't pause. So no function is called, and no operand has more than [`OPERAND_MAX`] bytes: what may take long is evaluated
+//!   where the statement can be cancelled and lets others run.
 
 use crate::context::immutable::is_fixed;
 use crate::context::types::Nowhere;
@@ -10,6 +12,9 @@ use crate::error::Pos;
 use crate::expr::{Bound, BoundKind, Env, eval};
 use crate::types::{Datum, facts, oid};
 use clearway_base::stack;
+
+/// The most bytes on the heap of a value with which planning computes (FLD-3).
+const OPERAND_MAX: usize = 1000;
 
 /// Puts the values of the parts that are known in their places.
 pub(super) fn fold(e: &mut Bound) {
@@ -68,14 +73,18 @@ fn may_be_known(e: &Bound) -> bool {
             | K::Coalesce(_)
             | K::MinMax { .. }
             | K::Cast { .. }
-            | K::Call { .. }
     );
     let children = e.children();
     folds
         && !children.is_empty()
         && is_fixed(e)
         && facts(e.ty.oid).is_some()
-        && children.iter().all(|c| matches!(c.kind, K::Const(_)) && facts(c.ty.oid).is_some())
+        && children.iter().all(|c| matches!(&c.kind, K::Const(value) if is_small(value)) && facts(c.ty.oid).is_some())
+}
+
+/// FLD-3.
+fn is_small(value: &Datum) -> bool {
+    value.heap_bytes() <= OPERAND_MAX
 }
 
 /// A condition that no row meets.

@@ -81,11 +81,17 @@ fn tables(run: &Run<'_>) -> Vec<Row> {
     let rows = relations(run).map(|relation| {
         let used = uses.get(&relation.oid).copied().unwrap_or_default();
         let analyzed = db.statistics().analyzed(relation.oid);
-        let counted = db.statistics().of(relation.oid).map_or(0, |counted| counted.rows as i64 - analyzed.live);
+        let rows = db.statistics().of(relation.oid).map(|counted| counted.rows as i64);
+        // A crash, or a reset, may have left less of the uses than was known at the count: then the count itself is the best that is known.
+        let live = match rows {
+            Some(rows) if used.changed() < analyzed.changed => rows,
+            Some(rows) => rows - analyzed.live + used.live,
+            None => used.live,
+        };
         let mut row = named(run, relation);
         row.extend(scans(run, relation, &uses));
         row.extend([
-            Datum::Int8((counted + used.live).max(0)),
+            Datum::Int8(live.max(0)),
             // Old versions stand in the undo memory: see clearway_undo.
             Datum::Int8(0),
             int(used.changed().saturating_sub(analyzed.changed)),
