@@ -100,7 +100,7 @@ fn clients_that_do_not_read_a_huge_result() {
         until(&mut watcher, stuck, &CLIENTS.to_string());
         let grown = resident_kib(running).saturating_sub(before);
         // A session of an unoptimized program, its batch of rows and its buffer.
-        assert!(grown < CLIENTS * 768, "{grown} KiB for {CLIENTS} clients that do not read");
+        assert!(grown < CLIENTS * 1024, "{grown} KiB for {CLIENTS} clients that do not read");
         // They delay no session, and end when they are told to.
         query(&mut watcher, "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'ClientWrite'");
         until(&mut watcher, "select count(*) from pg_stat_activity where wait_event = 'ClientWrite'", "0");
