@@ -4,7 +4,7 @@
 //!
 //! # Structure
 //! [`Tls`] says what is wanted and does the handshake for either protocol's client; `verifier` judges the server's certificate; `url` takes
-//! the options out of a server's address; `end_point` is what SCRAM's channel binding ties a login to.
+//! the options out of a server's address.
 //!
 //! # Invariants
 //! - CON-4: a connection is never protected less than its address asks. A mode that is not known is refused, a file of authorities that can't be
@@ -13,11 +13,11 @@
 //! # Not here
 //! Certificates of clients, lists of revoked certificates, names in a certificate's subject (only its alternative names count).
 
-mod end_point;
 mod url;
 mod verifier;
 
 use crate::options::WatchError;
+use clearway_base::certificate;
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs as _};
 use clearway_mysql::{MySqlError, Stream as MySqlStream, Upgrade};
@@ -177,7 +177,7 @@ pub(crate) struct Protected<S>(tokio_rustls::client::TlsStream<S>);
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Protected<S> {
     fn channel_binding(&self) -> ChannelBinding {
         let chain = self.0.get_ref().1.peer_certificates().unwrap_or_default();
-        let digest = chain.first().and_then(|own| end_point::of(own));
+        let digest = chain.first().and_then(|own| certificate::end_point(own));
         digest.map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }
 }

@@ -22,7 +22,6 @@
 pub mod access;
 pub mod archive;
 mod auth;
-mod certificate;
 pub mod config;
 pub mod configuration;
 pub mod connection;

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use crate::certificate;
+use clearway_base::certificate;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]

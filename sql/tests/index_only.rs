@@ -5,21 +5,10 @@ mod sim;
 
 use std::sync::Arc;
 
+use clearway_base::testkit::Rng;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_sql::session::Backends;
 use sim::{Connection, connect, open, simulate};
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % n
-    }
-}
 
 /// The values of an index-only read, after EXPLAIN has said that it is one, and those of the rows.
 async fn both(reader: &mut Connection, condition: &str) -> (Vec<String>, Vec<String>) {
@@ -36,7 +25,7 @@ async fn both(reader: &mut Connection, condition: &str) -> (Vec<String>, Vec<Str
     (entries, of_rows)
 }
 
-async fn change(writer: &mut Connection, random: &mut Random) {
+async fn change(writer: &mut Connection, random: &mut Rng) {
     let (id, a) = (random.below(300), random.below(60));
     let statement = match random.below(9) {
         0 | 1 => format!("UPDATE t SET a = {a} WHERE id = {id}"),
@@ -64,7 +53,7 @@ fn entries_and_rows_agree_in_every_snapshot() {
             writer.value(rows).await;
             writer.value("CREATE INDEX ON t (a, b)").await;
             writer.value("ANALYZE t").await;
-            let mut random = Random(seed);
+            let mut random = Rng::new(seed);
             for _ in 0..6 {
                 reader.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
                 let before = both(&mut reader, "a BETWEEN 5 AND 9").await;

@@ -69,15 +69,9 @@ pub fn measure(tree: &Tree) -> BTreeMap<String, BTreeMap<String, usize>> {
 mod tests {
     use super::*;
 
-    fn tree(files: &[(&str, &str)]) -> Tree {
-        let mut tree = Tree::default();
-        tree.files.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
-        tree
-    }
-
     #[test]
     fn a_pronoun_in_a_comment_is_found() {
-        let found = check(&tree(&[
+        let found = check(&Tree::of(&[
             ("a/src/lib.rs", "/// The holder.\nfn f() {\n    // Nobody waits.\n    let he = \"somebody\";\n}\n"),
             ("b/src/lib.rs", "//! Whoever holds it.\n// A role `nobody`, and `whoever` else.\n"),
             ("b/notes.md", "Nobody waits.\n"),
@@ -91,7 +85,7 @@ mod tests {
         let source = "/// Who may read.\n// The role for whom it is.\n";
         let problems = |allowed: &str| {
             let ratchet = format!("[{SECTION}]\n\"a\" = {allowed}\n");
-            check(&tree(&[("a/src/lib.rs", source), ("xtask/ratchet.toml", &ratchet)])).len()
+            check(&Tree::of(&[("a/src/lib.rs", source), ("xtask/ratchet.toml", &ratchet)])).len()
         };
         assert_eq!((problems("2"), problems("1")), (0, 1));
     }

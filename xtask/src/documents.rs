@@ -161,15 +161,9 @@ mod tests {
         assert!(!has_words("what the others want", "he") && !has_words("withstands in", "stands in"));
     }
 
-    fn tree(files: &[(&str, &str)]) -> Tree {
-        let mut tree = Tree::default();
-        tree.files.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
-        tree
-    }
-
     #[test]
     fn a_refused_word_in_a_header_is_found_and_none_elsewhere() {
-        let found = words(&tree(&[
+        let found = words(&Tree::of(&[
             ("a/src/lib.rs", "//! A latch.\n//! Whoever holds it goes on.\n// Somebody.\nfn f() {}\n"),
             ("docs/design/x.md", "It stands in the file.\n"),
             ("docs/x.md", "It stands in the file.\n"),
@@ -182,7 +176,7 @@ mod tests {
     fn a_field_of_the_catalog_that_is_not_described_is_found() {
         let source = "#[derive(Clone, Serialize)]\npub struct Thing {\n    pub oid: Oid,\n    #[serde(default, rename = \"grants\")]\n    pub acl: Acl,\n}\n\
                       #[derive(Clone)]\npub struct InMemory {\n    pub lsn: Lsn,\n}\n";
-        let problems = |page: &str| catalog(&tree(&[("engine/src/catalog/thing.rs", source), (CATALOG, page)]));
+        let problems = |page: &str| catalog(&Tree::of(&[("engine/src/catalog/thing.rs", source), (CATALOG, page)]));
         assert_eq!(problems("`Thing.oid` `Thing.grants`"), []);
         let found = problems("`Thing.oid`");
         assert_eq!(found.len(), 1);
@@ -197,7 +191,7 @@ mod tests {
         };
         let problems = |checked: &str| {
             let page = page(checked);
-            decisions(&tree(&[(DECISIONS, &page), ("a/tests/t.rs", "fn it_holds() {}\n"), ("a/t.py", "")])).len()
+            decisions(&Tree::of(&[(DECISIONS, &page), ("a/tests/t.rs", "fn it_holds() {}\n"), ("a/t.py", "")])).len()
         };
         assert_eq!(problems("`a/tests/t.rs` (`it_holds`)"), 0);
         assert_eq!(problems("`a/tests/t.rs` (`it_is_gone`)"), 1);

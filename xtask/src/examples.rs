@@ -55,9 +55,7 @@ mod tests {
                       impl Thing {\n    /// Fails.\n    ///\n    /// ```\n    /// ```\n    pub fn fails(\n        &self,\n    ) -> Result<()> {\n    }\n\n\
                       /// Takes a closure.\n    ///\n    /// ```\n    /// ```\n    pub async fn takes(f: impl Fn() -> Result<()>) -> u8 {\n    }\n\n\
                       #[doc(hidden)]\n    pub fn hidden() {}\n    pub(crate) fn inner() {}\n}\n";
-        let mut tree = Tree::default();
-        tree.files.insert("embedded/src/a.rs".to_owned(), source.to_owned());
-        tree.files.insert("sql/src/a.rs".to_owned(), "pub fn other() {}\n".to_owned());
+        let tree = Tree::of(&[("embedded/src/a.rs", source), ("sql/src/a.rs", "pub fn other() {}\n")]);
         let found: Vec<String> = check(&tree).into_iter().map(|problem| problem.what).collect();
         assert_eq!(found, ["Bare has no example", "fails does not say what its errors are"]);
     }

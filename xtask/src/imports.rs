@@ -274,10 +274,7 @@ mod tests {
     use super::*;
 
     fn imports_of(files: &[(&str, &str)], path: &str) -> Vec<String> {
-        let mut tree = Tree::default();
-        for (path, text) in files {
-            tree.files.insert((*path).to_owned(), (*text).to_owned());
-        }
+        let tree = Tree::of(files);
         imports(&tree)[path].keys().map(|path| (*path).to_owned()).collect()
     }
 

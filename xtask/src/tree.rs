@@ -19,6 +19,13 @@ pub struct Tree {
 const SKIPPED: [&str; 5] = ["target", ".git", "peers", "interleave", "node_modules"];
 
 impl Tree {
+    /// A tree of these files alone.
+    #[cfg(test)]
+    pub fn of(files: &[(&str, &str)]) -> Tree {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        Tree { files, ..Tree::default() }
+    }
+
     /// Reads all `.rs`, `.toml`, `.lock`, `.md` and `.txt` files under `root`.
     pub fn read(root: &Path) -> io::Result<Tree> {
         let mut tree = Tree::default();

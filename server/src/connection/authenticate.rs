@@ -12,12 +12,12 @@ use super::start::{Refusal, refuse};
 use super::{Peer, channel};
 use crate::access::{Asked, ClientCertificate, Method, Rule, Way};
 use crate::auth::Exchange;
-use crate::certificate;
 use crate::door::Door;
 use crate::server::Server;
 use crate::sessions::{Login, Sessions};
 use crate::wire::backend::{self, Authentication};
 use crate::wire::frontend::{self, Message};
+use clearway_base::certificate;
 
 /// Where the names of the system's users stand.
 const USERS: &str = "/etc/passwd";

@@ -1,5 +1,5 @@
-//! What the server must know of a certificate beside its validity, which rustls judges: the common name of its subject, and the digest that
-//! channel binding ties a login to.
+//! What the two ends of a TLS connection must know of a certificate beside its validity, which rustls judges: the common name of its subject, and
+//! the digest that channel binding ties a login to.
 //!
 //! X.509 is DER: a tag, a length, a content. Every step here is checked; what is not as expected gives none.
 
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(common_name(&whole[..end]), None);
             assert_eq!(end_point(&whole[..end]), None);
         }
-        let mut rng = clearway_base::testkit::Rng::new(1);
+        let mut rng = crate::testkit::Rng::new(1);
         for _ in 0..100_000 {
             let mut damaged = whole.clone();
             for _ in 0..=rng.below(3) {
@@ -163,8 +163,12 @@ mod tests {
         let length = |algorithm: &[u8]| end_point(&certificate(&[], algorithm)).map(|digest| digest.len());
         assert_eq!(length(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 5]), Some(32), "SHA-1 gives SHA-256");
         assert_eq!(length(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 11]), Some(32));
+        assert_eq!(length(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]), Some(32));
+        assert_eq!(length(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 12]), Some(48));
         assert_eq!(length(ECDSA_SHA384), Some(48));
         assert_eq!(length(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 13]), Some(64));
+        assert_eq!(length(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4]), Some(64));
+        assert_eq!(length(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 10]), None, "RSA-PSS");
         assert_eq!(length(&[0x2b, 0x65, 0x70]), None, "Ed25519");
     }
 }
