@@ -178,6 +178,8 @@ pub struct Session {
     last_commit: Lsn,
     /// See [`Session::set_relaxed`].
     relaxed: bool,
+    /// See [`Session::expect_two_rows`].
+    two_rows: bool,
     progress: Arc<Progress>,
 }
 
@@ -216,6 +218,7 @@ impl Session {
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
             relaxed: false,
+            two_rows: false,
             progress: Arc::default(),
         }
     }
@@ -225,6 +228,13 @@ impl Session {
     /// one flush later.
     pub fn set_relaxed(&mut self, relaxed: bool) {
         self.relaxed = relaxed;
+    }
+
+    /// From now on this session's transactions under repeatable read may insert a key whose row their snapshot shows and another transaction has
+    /// deleted since. Walks then give both rows ([`TableScan::next_shown`](crate::table::scan::TableScan::next_shown)), look-ups the new one
+    /// ([`Session::found_shown`]). Without it such an insert is a `ConcurrentDelete`.
+    pub fn expect_two_rows(&mut self) {
+        self.two_rows = true;
     }
 
     /// The opened database directory.

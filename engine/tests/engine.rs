@@ -21,4 +21,5 @@ mod it {
     pub mod statistics;
     pub mod support;
     pub mod temporary;
+    pub mod two_rows;
 }

@@ -38,7 +38,7 @@ from drive import Pair  # noqa: E402
 from schedule import parse  # noqa: E402
 from servers import Clearway, Postgres  # noqa: E402
 
-PLANTED = ("KeysLockNoTable", "InsertWaitsForLocker", "VersionNotFollowed")
+PLANTED = ("KeysLockNoTable", "InsertWaitsForLocker", "VersionNotFollowed", "RowOverDeleted")
 
 
 def arguments():

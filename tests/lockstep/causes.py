@@ -378,71 +378,6 @@ def snapshot_only(case):
     return bool(pids) and not any(mode in CHANGES for mode, in held)
 
 
-# What differs by design.
-KEYS = {"t": "a, b"}
-# Rows that the transaction has not made itself.
-OTHERS = " where xmin::text <> coalesce(txid_current_if_assigned()::text, '')"
-
-
-def snapshot_shows_deleted(case):
-    """The statement writes a key that the transaction's snapshot shows and that nobody can see any more."""
-    table = re.match(r"(?:insert into|update) (\w+)", case.sql)
-    if not table:
-        return False
-    name = "p" if table[1] == "vw" else table[1]
-    asked = f"select {KEYS.get(name, 'id')} from {name}"
-    return shown_without_it(case, asked) or shown_before_it(case, asked)
-
-
-@tried
-def shown_without_it(case, asked):
-    """The other sessions go on without the statement; then its transaction is asked what it sees."""
-    server = case.pair.postgres
-    since, _ = lead(case, server, began(case))
-    session = server.sessions[case.s]
-    if session.status == "I":
-        return False
-    session.ask("set local lock_timeout = '1s'; select 1")
-    # What the snapshot shows is asked for only then: somebody may have locked the table.
-    for step in case.steps[began(case) + 1:]:
-        if step.session - 1 != case.s:
-            send(server, step)
-            settle(server, since, cancelled=cancelled(step))
-    shown = session.ask(asked + OTHERS)
-    return not shown.error and writes_one_that_went(case, shown.results[-1][1], server.control.values(asked))
-
-
-@tried
-def shown_before_it(case, asked):
-    """Where the others do not go on without it: the transaction is asked before the statement, and everybody else in a second run with it."""
-    server = case.pair.postgres
-    lead(case, server, began(case))
-    session = server.sessions[case.s]
-    if session.status == "I":
-        return False
-    session.ask("set local lock_timeout = '1s'; select 1")
-    shown = session.ask(asked + OTHERS)
-    if shown.error:
-        return False
-    lead(case, server)
-    return writes_one_that_went(case, shown.results[-1][1], server.control.values(asked))
-
-
-def writes_one_that_went(case, shown, present):
-    """Whether the statement writes the key of a row that a snapshot shows and that is not there any more."""
-    gone = set(shown) - set(present)
-    return any(all(re.search(rf"\b{part}\b", written(case.sql)) for part in row) for row in gone) or bool(gone and computed(case.sql))
-
-
-def written(sql):
-    """The part of a statement that has the values which it writes."""
-    return sql.split(" values ")[-1].split(" where ")[0]
-
-
-def computed(sql):
-    return re.search(r"select id \+|set id = id", sql)
-
-
 # The order of the rows of a join.
 READS = [
     (r"^(select .*?) for (?:no key update|key share|update|share).*$", r"\1"),
@@ -488,29 +423,6 @@ def order_of_awaited_join(case):
     return False
 
 
-def another_shows_deleted(case):
-    """In this step Clearway stops another session with 40001, which PostgreSQL lets go on, for a key that its snapshot shows and that was deleted: the
-    end of its transaction lets the session go on, or leaves it another row."""
-    theirs, ours = case.at.outcomes
-    for s, mine in ours.items():
-        if s == case.s or mine != "40001" or theirs.get(s) == "40001":
-            continue
-        sql = next((step.sql for step in reversed(case.steps) if step.session - 1 == s and step.sql != "cancel"), "")
-        if snapshot_shows_deleted(Of(case, s, sql)):
-            return True
-    return False
-
-
-class Of:
-    """A case looked at for another session and its statement."""
-
-    def __init__(self, case, s, sql):
-        self.case, self.s, self.sql = case, s, sql
-
-    def __getattr__(self, name):
-        return getattr(self.case, name)
-
-
 @tried
 def released_savepoint(case):
     """Without RELEASE PostgreSQL does what Clearway does: who waits for what was done in a savepoint waits for the whole transaction once it is
@@ -540,8 +452,6 @@ CAUSES = {
     "catalog row": catalog_row,
     "one record": one_record,
     "snapshot only": snapshot_only,
-    "snapshot shows deleted": snapshot_shows_deleted,
-    "another's snapshot shows deleted": another_shows_deleted,
     "order of join": order_of_join,
     "order of another join": order_of_awaited_join,
     "released savepoint": released_savepoint,

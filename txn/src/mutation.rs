@@ -29,7 +29,7 @@ pub enum Mutation {
     SavepointGivesLocks = 9,
     /// The latest change of a row speaks for those before it by the same transaction.
     LatestStrength = 10,
-    /// A new row may stand where the snapshot shows one that was deleted since.
+    /// A new row may stand where the snapshot shows one that was deleted since, and hides that one.
     RowOverDeleted = 11,
     /// A foreign key's check or action does not lock the table that it reads or changes.
     KeysLockNoTable = 12,
@@ -40,10 +40,11 @@ pub enum Mutation {
 }
 
 /// Those that the lock-step tester finds, by the names in its environment variable `CLEARWAY_PLANTED`.
-pub const LOCKSTEP: [(&str, Mutation); 3] = [
+pub const LOCKSTEP: [(&str, Mutation); 4] = [
     ("KeysLockNoTable", Mutation::KeysLockNoTable),
     ("InsertWaitsForLocker", Mutation::InsertWaitsForLocker),
     ("VersionNotFollowed", Mutation::VersionNotFollowed),
+    ("RowOverDeleted", Mutation::RowOverDeleted),
 ];
 
 /// Those that the histories find.

@@ -3,6 +3,8 @@
 //! # Invariants
 //! - RDV-1: a row is returned only if, after its version was resolved, the page had not changed since it was copied. So a tag whose undo
 //!   record was gone belonged to a version that every snapshot sees, not to a version that was rolled back in between.
+//! - RDV-2: where a view sees two rows at a key (VER-4), a walk gives both, the row of the snapshot first and marked as such. A look-up gives the
+//!   transaction's own row, if there is one, and says that there is another.
 
 use clearway_storage::btree::{Cursor, Direction, KeyRange, Lookup, Row, RowBuf, Tree, TryGet};
 use clearway_storage::ids::{Lsn, Tag};
@@ -11,6 +13,7 @@ use clearway_storage::record::BeforeImage;
 use crate::error::TxnError;
 use crate::mutation::{self, Mutation};
 use crate::mvcc::book::{VersionBook, View, Visible};
+use crate::mvcc::record::UndoRecord;
 use crate::mvcc::undo::Fetched;
 
 /// A row that was found is in the buffer.
@@ -18,13 +21,48 @@ use crate::mvcc::undo::Fetched;
 pub struct Reading {
     leaf: RowBuf,
     older: Option<Vec<u8>>,
+    shown: Option<Shown>,
     fetched: Fetched,
+}
+
+/// The row that a snapshot shows at a key where the transaction has put another one (VER-4).
+#[derive(Debug)]
+pub struct Shown {
+    /// Its value.
+    pub value: Vec<u8>,
+    /// The transaction has deleted its own row again.
+    pub alone: bool,
+    /// How the row ended.
+    pub end: ShownEnd,
+}
+
+/// How another transaction ended the row that a snapshot shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownEnd {
+    /// The version was replaced: by another one, or by one with another key.
+    Updated,
+    /// It was deleted.
+    Deleted,
+}
+
+impl ShownEnd {
+    fn of(record: &UndoRecord) -> ShownEnd {
+        if record.deletes && record.moved_to.is_none() { ShownEnd::Deleted } else { ShownEnd::Updated }
+    }
 }
 
 impl Reading {
     /// The value of the row that was found last.
     pub fn value(&self) -> &[u8] {
-        self.older.as_deref().unwrap_or(self.leaf.row().value)
+        match &self.shown {
+            Some(shown) if shown.alone => &shown.value,
+            _ => self.older.as_deref().unwrap_or(self.leaf.row().value),
+        }
+    }
+
+    /// The row that the snapshot shows at the key that was looked up last, if the transaction has put another one there (RDV-2).
+    pub fn shown(&self) -> Option<&Shown> {
+        self.shown.as_ref()
     }
 
     /// Forgets the spans read from the spill file, when no more rows are to be read soon.
@@ -32,7 +70,8 @@ impl Reading {
         self.fetched.clear();
     }
 
-    /// As [`Reading::get`], without waiting. `None`: a page or an undo record is not in memory, or the value stands in an overflow chain.
+    /// As [`Reading::get`], without waiting. `None`: a page or an undo record is not in memory, the value stands in an overflow chain, or there
+    /// are two rows (RDV-2).
     pub fn get_now(
         &mut self,
         book: &VersionBook,
@@ -41,6 +80,7 @@ impl Reading {
         view: &View,
         dep_lsn: &mut Lsn,
     ) -> Option<bool> {
+        self.shown = None;
         loop {
             self.older = None;
             let seen = match tree.try_get(key, &mut self.leaf) {
@@ -59,7 +99,7 @@ impl Reading {
                 continue;
             }
             let found = match visible {
-                Visible::Spilled(_) => return None,
+                Visible::Spilled(_) | Visible::Both { .. } => return None,
                 Visible::Nothing => false,
                 Visible::Current => !row.ghost,
                 Visible::Older(record) => match &record.before {
@@ -89,6 +129,7 @@ impl Reading {
         dep_lsn: &mut Lsn,
     ) -> Result<bool, TxnError> {
         self.fetched.trim();
+        self.shown = None;
         loop {
             let lookup = match tree.try_get(key, &mut self.leaf) {
                 TryGet::Hit(seen) if !self.leaf.row().overflow => Lookup::Found(seen),
@@ -118,19 +159,32 @@ impl Reading {
                 }
                 Visible::Nothing => Ok(false),
                 Visible::Current => Ok(!row.ghost),
-                Visible::Older(record) => match &record.before {
-                    BeforeImage::Row { ghost: false, overflow, value } => {
-                        self.older = Some(match overflow {
-                            true => tree.read_chain(value).await?,
-                            false => value.to_vec(),
-                        });
-                        Ok(true)
+                Visible::Older(record) => {
+                    self.older = image(tree, &record).await?;
+                    Ok(self.older.is_some())
+                }
+                Visible::Both { own, shown } => {
+                    let mut alone = own.is_none() && row.ghost;
+                    if let Some(own) = own {
+                        self.older = image(tree, &own).await?;
+                        alone = self.older.is_none();
                     }
-                    _ => Ok(false),
-                },
+                    let end = ShownEnd::of(&shown);
+                    self.shown = image(tree, &shown).await?.map(|value| Shown { value, alone, end });
+                    Ok(!alone || self.shown.is_some())
+                }
             };
         }
     }
+}
+
+/// The row that a record keeps; none: a ghost, or nothing.
+async fn image(tree: &Tree, record: &UndoRecord) -> Result<Option<Vec<u8>>, TxnError> {
+    Ok(match &record.before {
+        BeforeImage::Row { ghost: false, overflow: true, value } => Some(tree.read_chain(value).await?),
+        BeforeImage::Row { ghost: false, overflow: false, value } => Some(value.to_vec()),
+        _ => None,
+    })
 }
 
 /// Raises `dep_lsn` to the commit of a row or ghost, on which the reply depends.
@@ -146,6 +200,8 @@ fn note(dep_lsn: &mut Lsn, lsn: Lsn, is_row: bool) {
 pub struct RowBatch {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
+    /// Rows that only the snapshot shows, where the transaction has put another row (RDV-2), by their index.
+    shown: Vec<(usize, ShownEnd)>,
 }
 
 impl RowBatch {
@@ -171,9 +227,19 @@ impl RowBatch {
         (0..self.len()).map(|i| self.get(i))
     }
 
+    /// For a row that only the snapshot shows, where the transaction has put another row (RDV-2): how it ended.
+    #[inline]
+    pub fn shown(&self, index: usize) -> Option<ShownEnd> {
+        if self.shown.is_empty() {
+            return None;
+        }
+        self.shown.iter().find(|(at, _)| *at == index).map(|(_, end)| *end)
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.shown.clear();
     }
 
     fn push(&mut self, key: &[u8], value: &[u8]) {
@@ -258,7 +324,7 @@ impl Scan {
 
     /// Replaces references to overflow chains by the values.
     async fn fetch_chains(&self, chains: Vec<(usize, Vec<u8>)>, out: &mut RowBatch) -> Result<(), TxnError> {
-        let mut whole = RowBatch::default();
+        let mut whole = RowBatch { shown: std::mem::take(&mut out.shown), ..RowBatch::default() };
         let mut chains = chains.into_iter().peekable();
         for index in 0..out.len() {
             let (key, value) = out.get(index);
@@ -282,7 +348,7 @@ fn take_row(
     out: &mut RowBatch,
     chains: &mut Vec<(usize, Vec<u8>)>,
 ) -> Option<Tag> {
-    let mut keep = |ghost: bool, overflow: bool, value: &[u8]| {
+    let mut keep = |out: &mut RowBatch, ghost: bool, overflow: bool, value: &[u8]| {
         if ghost {
             return;
         }
@@ -290,6 +356,12 @@ fn take_row(
             chains.push((out.len(), value.to_vec()));
         }
         out.push(key, if overflow { &[] } else { value });
+    };
+    // What a record keeps; without one, what stands in the leaf.
+    let mut keep_of = |out: &mut RowBatch, record: Option<&UndoRecord>| match record.map(|record| &record.before) {
+        None => keep(out, row.ghost, row.overflow, row.value),
+        Some(BeforeImage::Row { ghost, overflow, value }) => keep(out, *ghost, *overflow, value),
+        Some(BeforeImage::Absent) => {}
     };
     let mut bears = Lsn::ZERO;
     let visible = match row.tag.is_settled() || row.tag == *current {
@@ -302,11 +374,12 @@ fn take_row(
     note(dep, bears, !matches!(visible, Visible::Current) || !row.ghost);
     match visible {
         Visible::Nothing => {}
-        Visible::Current => keep(row.ghost, row.overflow, row.value),
-        Visible::Older(record) => {
-            if let BeforeImage::Row { ghost, overflow, value } = &record.before {
-                keep(*ghost, *overflow, value);
-            }
+        Visible::Current => keep_of(out, None),
+        Visible::Older(record) => keep_of(out, Some(&record)),
+        Visible::Both { own, shown } => {
+            out.shown.push((out.len(), ShownEnd::of(&shown)));
+            keep_of(out, Some(&shown));
+            keep_of(out, own.as_deref());
         }
         Visible::Spilled(tag) => return Some(tag),
     }

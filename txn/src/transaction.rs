@@ -52,6 +52,8 @@ pub struct Transaction {
     log: TxnLog,
     read_only: bool,
     snapshot: Option<Lsn>,
+    /// It may put a row over one that its snapshot shows (TXN-7).
+    over_shown: bool,
     dep_lsn: Lsn,
     /// Spans read from the spill file, kept for the next rows.
     fetched: Fetched,
@@ -72,6 +74,7 @@ impl Transaction {
             log: TxnLog::default(),
             read_only,
             snapshot: None,
+            over_shown: false,
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
             over_own: false,
@@ -108,6 +111,7 @@ impl Transaction {
                 strength: LockMode::RowUpdate,
                 deletes: false,
                 rowless: entry.tag.is_settled(),
+                over_shown: false,
                 moved_to: None,
                 passed: None,
             };
@@ -127,6 +131,7 @@ impl Transaction {
             log,
             read_only: false,
             snapshot: None,
+            over_shown: false,
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
             over_own: false,
@@ -149,9 +154,11 @@ impl Transaction {
         self.read_only = read_only;
     }
 
-    /// Fixes the snapshot of the whole transaction. It then inserts no row at a key where the snapshot shows a row deleted since (TXN-7).
-    pub fn set_snapshot(&mut self, read_lsn: Lsn) {
+    /// Fixes the snapshot of the whole transaction. `over_shown`: whether it may insert a row at a key where the snapshot shows a row that was
+    /// deleted since (TXN-7).
+    pub fn set_snapshot(&mut self, read_lsn: Lsn, over_shown: bool) {
         self.snapshot = Some(read_lsn);
+        self.over_shown = over_shown;
     }
 
     /// All transactions.
@@ -263,6 +270,7 @@ impl Transaction {
                 if_taken,
                 fetched: &self.fetched,
                 snapshot,
+                over_shown: self.over_shown,
                 since,
                 before: &before,
             };
@@ -372,6 +380,7 @@ impl Transaction {
                 if_taken,
                 fetched: &self.fetched,
                 snapshot: self.snapshot.filter(|_| since.is_some()),
+                over_shown: false,
                 since,
                 before: &before,
             };
@@ -524,6 +533,7 @@ fn keep_undo(all: &Transactions, state: &Arc<TxnState>, entry: UndoEntry) {
         strength: LockMode::RowNoKeyUpdate,
         deletes: false,
         rowless: true,
+        over_shown: false,
         moved_to: None,
         passed: None,
     };

@@ -54,6 +54,17 @@ impl Session {
         Ok(found.then(|| self.reading.value()))
     }
 
+    /// Whether the snapshot shows another row at the key that was looked up last, which the transaction's own row there hides from a look-up
+    /// (RDV-2). A walk over the key gives both.
+    pub fn found_shown(&self) -> bool {
+        self.reading.shown().is_some()
+    }
+
+    /// The value part of the row that was looked up last.
+    pub fn found(&self) -> &[u8] {
+        self.reading.value()
+    }
+
     /// A walk over a table.
     pub fn scan(&self, shape: &Arc<TableShape>, range: KeyRange, direction: Direction, view: &View) -> TableScan {
         TableScan::new(self.db.transactions(), shape, range, direction, *view)

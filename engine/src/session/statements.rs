@@ -21,7 +21,8 @@ impl Session {
         }
         let kept = self.snapshot(mode == StatementMode::ReadOnly && self.options.read_only);
         self.kept = Some(kept);
-        self.txn().set_snapshot(kept.read_lsn);
+        let over_shown = self.two_rows;
+        self.txn().set_snapshot(kept.read_lsn, over_shown);
     }
 
     /// A snapshot; with `durable`, of what is durable, unless the session is relaxed (SES-3).

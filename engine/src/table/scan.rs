@@ -1,11 +1,15 @@
 //! Scans of tables, in the order of their key or of an index.
+//!
+//! # Invariants
+//! - TAB-4: where a view sees two rows at a key (VER-4), an entry leads to the one whose values it has. If both have the same ones, there are two
+//!   entries; the one that only the snapshot shows leads to the row that only the snapshot shows.
 
 use std::sync::Arc;
 
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::Lsn;
 use clearway_txn::mvcc::book::View;
-use clearway_txn::read::{Reading, RowBatch, Scan};
+use clearway_txn::read::{Reading, RowBatch, Scan, ShownEnd};
 use clearway_txn::transactions::Transactions;
 
 use super::shape::{IndexShape, TableShape};
@@ -117,6 +121,12 @@ impl TableScan {
         self.next += 1;
         Some(self.batch.get(self.next - 1))
     }
+
+    /// If the row that `buffered` gives next is one that only the snapshot shows, where the transaction has put another row: how it ended.
+    #[inline]
+    pub fn next_shown(&self) -> Option<ShownEnd> {
+        self.batch.shown(self.next)
+    }
 }
 
 /// A scan of a table in the order of an index.
@@ -130,6 +140,8 @@ pub struct IndexScan {
     next: usize,
     reading: Reading,
     key: Vec<u8>,
+    /// The present row is one that only the snapshot shows (TAB-4).
+    at_shown: bool,
 }
 
 impl IndexScan {
@@ -152,6 +164,7 @@ impl IndexScan {
             next: 0,
             reading: Reading::default(),
             key: Vec::new(),
+            at_shown: false,
         }
     }
 
@@ -211,12 +224,21 @@ impl IndexScan {
         if !self.advance(all, dep_lsn).await? {
             return Ok(None);
         }
-        Ok(Some(KeyedRow { row: self.shape.row(&self.key, self.reading.value())?, key: self.key.clone() }))
+        let (key, value) = self.current();
+        Ok(Some(KeyedRow { row: self.shape.row(key, value)?, key: key.to_vec() }))
     }
 
     /// Key and value part of the row to which `advance` went.
     pub fn current(&self) -> (&[u8], &[u8]) {
-        (&self.key, self.reading.value())
+        match self.reading.shown().filter(|_| self.at_shown) {
+            Some(shown) => (&self.key, &shown.value),
+            None => (&self.key, self.reading.value()),
+        }
+    }
+
+    /// If that row is one that only the snapshot shows, where the transaction has put another row: how it ended.
+    pub fn shown(&self) -> Option<ShownEnd> {
+        self.reading.shown().filter(|_| self.at_shown).map(|shown| shown.end)
     }
 
     /// Goes to the next row; false if there is none. `dep_lsn` rises to the commits on which the row depends.
@@ -228,6 +250,7 @@ impl IndexScan {
             return Ok(false);
         }
         let (entry, _) = self.batch.get(self.next);
+        let only_shown = self.batch.shown(self.next).is_some();
         self.next += 1;
         let index = &self.shape.indexes[self.index];
         self.key.clear();
@@ -235,6 +258,17 @@ impl IndexScan {
         if !self.reading.get(all.book(), self.shape.rows(all), &self.key, &self.view, dep_lsn).await? {
             return Err(EngineError::BadCatalog(format!("index {} leads to a row that is not there", index.name)));
         }
+        self.at_shown = match self.reading.shown() {
+            None => false,
+            Some(shown) => shown.alone || only_shown || !self.has_entry(entry)?,
+        };
         Ok(true)
+    }
+
+    /// TAB-4: whether the transaction's own row, of two at a key, has this entry.
+    fn has_entry(&self, entry: &[u8]) -> Result<bool, EngineError> {
+        let own = self.shape.row(&self.key, self.reading.value())?;
+        let of_own = self.shape.indexes[self.index].entry_of(&own)?;
+        Ok(of_own.is_some_and(|of_own| entry.strip_prefix(&of_own.prefix[..]) == Some(&self.key)))
     }
 }

@@ -287,7 +287,8 @@ impl<'a> Cx<'a> {
         Err(self.about(SqlError::new("23503", message).detail(detail), table.shape.oid).constraint(key.name.as_str()))
     }
 
-    /// Locks the row referred to FOR KEY SHARE; false: there is none.
+    /// Locks the row referred to FOR KEY SHARE; false: there is none. Under repeatable read the snapshot may show a row with the key that has ended,
+    /// beside the transaction's own: as in PostgreSQL that is a serialization failure.
     async fn keep_parent(self, key: &Reference, row: &Row) -> Result<bool> {
         let parent = &key.parent;
         let wanted: Row = key.key_order.iter().map(|c| row[*c].clone()).collect();
@@ -302,26 +303,39 @@ impl<'a> Cx<'a> {
                 // A snapshot has to show the row; the newest version is looked at when it is locked.
                 let shown = !self.in_snapshot()
                     || session.find(&parent.shape, &view, &found).await.map_err(from_engine)?.is_some();
-                shown.then_some(found)
+                if self.in_snapshot() && session.found_shown() {
+                    return Err(concurrent(false));
+                }
+                Vec::from_iter(shown.then_some(found))
             }
             Some(place) => {
                 let mut session = self.run.core.engine.take();
                 let prefix = parent.shape.indexes[place].prefix(&engine_row(&wanted));
                 let range = KeyRange::prefix(&prefix);
                 let mut walk = session.index_scan(&parent.shape, place, range, Direction::Forward, &view);
-                session.next_by_index(&mut walk).await.map_err(from_engine)?.map(|f| f.key)
+                let mut found = Vec::new();
+                while let Some(one) = session.next_by_index(&mut walk).await.map_err(from_engine)? {
+                    if walk.shown().is_some() {
+                        return Err(concurrent(false));
+                    }
+                    found.push(one.key);
+                }
+                found
             }
         };
-        let Some(bytes) = found else { return Ok(false) };
-        let locked = {
-            let mut session = self.run.core.engine.take();
-            let lock = session.follow_row(&parent.shape, &view, &bytes, LockMode::RowKeyShare, IfTaken::Wait);
-            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
-        };
-        let Some((_, locked)) = locked.filter(|(_, l)| !l.ghost) else { return Ok(false) };
-        let mut values = Row::new();
-        read_row(&locked.row, &parent.types, &mut values)?;
-        Ok(key.columns.iter().zip(&key.parent_columns).all(|(c, p)| row[*c] == values[*p]))
+        let mut kept = false;
+        for bytes in &found {
+            let locked = {
+                let mut session = self.run.core.engine.take();
+                let lock = session.follow_row(&parent.shape, &view, bytes, LockMode::RowKeyShare, IfTaken::Wait);
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
+            };
+            let Some((_, locked)) = locked.filter(|(_, l)| !l.ghost) else { continue };
+            let mut values = Row::new();
+            read_row(&locked.row, &parent.types, &mut values)?;
+            kept |= key.columns.iter().zip(&key.parent_columns).all(|(c, p)| row[*c] == values[*p]);
+        }
+        Ok(kept)
     }
 
     /// A key has gone: its referrers go, change, or forbid it.

@@ -33,9 +33,13 @@ pub enum Newest {
 }
 
 /// The bytes of a key slot.
+///
+/// # Errors
+/// 40001 for a row that has ended (EXE-22).
 pub fn key_of(row: &[Datum], table: &TableSlot) -> Result<std::sync::Arc<[u8]>> {
     match row.get(table.key_slot()) {
         Some(Datum::Bytea(key)) => Ok(key.clone()),
+        Some(Datum::Bool(deleted)) => Err(concurrent(*deleted)),
         _ => Err(SqlError::internal("a row without its key (PLN-1)")),
     }
 }

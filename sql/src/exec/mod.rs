@@ -14,6 +14,8 @@
 //! - EXE-1: the engine's session is lent to one node at a time, never across the evaluation of an expression.
 //! - EXE-2: a statement changes only rows that it has judged by their newest version. A row that has changed since it was read is locked, read
 //!   again and judged again (read committed), or the statement fails (repeatable read).
+//! - EXE-22: repeatable read may show two rows at a key (VER-4). The one that has ended carries, in the slot of its key, no key but how it ended:
+//!   a statement that asks for its key, to change it or to lock it, gets a serialization failure, and can't reach the other row.
 //! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
 
 mod backup;

@@ -12,6 +12,7 @@ use super::group::{Sink, groups};
 use super::keys::FoldState;
 use super::nodes::Rows;
 use super::row_batch::{Batch, ROWS};
+use super::scan::TableRows;
 use super::set_operation::SetRows;
 use super::sort::{SortedRows, Sorter, sorted};
 use super::window::{computed, sort_keys};
@@ -137,7 +138,9 @@ impl QueryRows {
                 && let Some((select, scan)) = point(&query)
             {
                 self.source = Source::Outputs(Vec::new().into());
-                return cx.read_point(select, scan).await;
+                if let Some(row) = cx.read_point(select, scan).await? {
+                    return Ok(row);
+                }
             }
             self.open(cx).await?;
         }
@@ -393,17 +396,20 @@ fn point(query: &Query) -> Option<(&Select, &Scan)> {
 }
 
 impl Cx<'_> {
-    /// Reads the row of a point query.
-    async fn read_point(self, select: &Select, scan: &Scan) -> Result<Option<Row>> {
+    /// Reads the row of a point query; the inner `None`: there is no such row. The outer one: there are two (RDV-2), and the query runs as any other.
+    async fn read_point(self, select: &Select, scan: &Scan) -> Result<Option<Option<Row>>> {
         let (mut rows, mut found) = (self.open_scan(scan, &[]).await?, Batch::default());
         if !self.next_row(&mut rows, scan, &[], None, &mut found).await? {
+            return Ok(Some(None));
+        }
+        if let TableRows::Both(..) = rows {
             return Ok(None);
         }
         let row = found.row(0);
         if !self.holds(scan.filter.as_ref(), row).await? || !self.holds(select.filter.as_ref(), row).await? {
-            return Ok(None);
+            return Ok(Some(None));
         }
-        self.values(&select.targets, row, &[]).await.map(Some)
+        self.values(&select.targets, row, &[]).await.map(|row| Some(Some(row)))
     }
 }
 

@@ -14,6 +14,7 @@ use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::table::scan::{IndexScan, TableScan};
 use clearway_engine::value::{Value, ValueRef};
 use clearway_storage::btree::{Direction, KeyRange};
+use clearway_txn::read::ShownEnd;
 use std::collections::HashSet;
 
 /// The byte after which no present value of an ascending column sorts (it begins a null), and the one that begins
@@ -26,6 +27,8 @@ pub enum TableRows {
     Key(Option<Vec<u8>>),
     /// Several of them.
     Keys(std::vec::IntoIter<Vec<u8>>),
+    /// A key at which the view sees two rows (RDV-2): a walk over it; and the keys still to be looked up.
+    Both(Box<TableScan>, std::vec::IntoIter<Vec<u8>>),
     /// A walk over the table.
     Table(Box<TableScan>),
     /// A walk by an index.
@@ -273,25 +276,27 @@ impl Cx<'_> {
         loop {
             self.breathe().await?;
             match rows {
-                TableRows::Table(walk) => {
+                TableRows::Table(walk) | TableRows::Both(walk, _) => {
+                    let shown = walk.next_shown();
                     if let Some((key, value)) = walk.buffered() {
-                        if !is_new(&mut given, key)? {
+                        if !is_new(given.as_deref_mut(), key, shown)? {
                             continue;
                         }
-                        append_row(scan, key, value, prefix, out.begin())?;
+                        append_walked(scan, (key, value, shown), prefix, out.begin())?;
                         break;
                     }
                     if !self.run.core.engine.take().fill(walk).await.map_err(from_engine)? {
-                        return Ok(false);
+                        let TableRows::Both(_, rest) = rows else { return Ok(false) };
+                        *rows = TableRows::Keys(std::mem::take(rest));
                     }
                 }
                 TableRows::Index(walk) => {
                     if !self.run.core.engine.take().advance(walk).await.map_err(from_engine)? {
                         return Ok(false);
                     }
-                    let (key, value) = walk.current();
-                    if is_new(&mut given, key)? {
-                        append_row(scan, key, value, prefix, out.begin())?;
+                    let ((key, value), shown) = (walk.current(), walk.shown());
+                    if is_new(given.as_deref_mut(), key, shown)? {
+                        append_walked(scan, (key, value, shown), prefix, out.begin())?;
                         break;
                     }
                 }
@@ -312,8 +317,12 @@ impl Cx<'_> {
                     };
                     let Some(key) = key else { return Ok(false) };
                     let mut session = self.run.core.engine.take();
-                    if let Some(value) = session.find(shape, &self.run.view, &key).await.map_err(from_engine)? {
-                        append_row(scan, &key, value, prefix, out.begin())?;
+                    let found = session.find(shape, &self.run.view, &key).await.map_err(from_engine)?.is_some();
+                    if session.found_shown() {
+                        let walk = session.scan(shape, KeyRange::prefix(&key), Direction::Forward, &self.run.view);
+                        rows.walk_first(walk);
+                    } else if found {
+                        append_row(scan, &key, session.found(), prefix, out.begin())?;
                         break;
                     }
                 }
@@ -325,12 +334,36 @@ impl Cx<'_> {
     }
 }
 
-/// Whether a row has not been given, and it is now.
-fn is_new(given: &mut Option<&mut Given>, key: &[u8]) -> Result<bool> {
+impl TableRows {
+    /// Puts a walk over a key at which there are two rows before the keys that are still to be looked up.
+    fn walk_first(&mut self, walk: TableScan) {
+        let rest = if let TableRows::Keys(keys) = self { std::mem::take(keys) } else { Vec::new().into_iter() };
+        *self = TableRows::Both(Box::new(walk), rest);
+    }
+}
+
+/// Whether a row has not been given, and it is now. No key begins with another one, so that one more byte tells the two rows at a key apart.
+fn is_new(given: Option<&mut Given>, key: &[u8], shown: Option<ShownEnd>) -> Result<bool> {
     let Some((given, held)) = given else { return Ok(true) };
-    let is_new = given.insert(key.to_vec());
+    let mut row = key.to_vec();
+    row.extend(shown.map(|_| 0));
+    let is_new = given.insert(row);
     held.grow()?;
     Ok(is_new)
+}
+
+/// Appends a row that a walk gave; one that has ended gets no key (EXE-22).
+fn append_walked(
+    scan: &Scan,
+    (key, value, shown): (&[u8], &[u8], Option<ShownEnd>),
+    prefix: &[Datum],
+    row: &mut Vec<Datum>,
+) -> Result<()> {
+    append_row(scan, key, value, prefix, row)?;
+    if let (Some(end), None, Some(key)) = (shown, &scan.wanted, row.last_mut()) {
+        *key = Datum::Bool(end == ShownEnd::Deleted);
+    }
+    Ok(())
 }
 
 /// A row behind `prefix`, as far as the plan wants it; its key last (PLN-1).

@@ -6,7 +6,7 @@
 //! right side of a nested loop sees the left side's values as a prefix of its own rows.
 //!
 //! Invariants:
-//! - PLN-1: A table of FROM owns one slot per column, dropped ones included, and one more for the row's key.
+//! - PLN-1: A table of FROM owns one slot per column, dropped ones included, and one more for the row's key (or how it ended, EXE-22).
 //! - PLN-6: A slot that a scan leaves out (`wanted`) is named by no expression of its level, nor of a query below it.
 //! - PLN-8: Behind the slots of its layout a row has, in this order: the values of aggregates, those of the keys of GROUP BY, the number
 //!   of the grouping set (where there are several), the values of window functions, those of functions that give rows.

@@ -195,7 +195,9 @@ impl Session {
         settings.take_changed();
         settings.get("application_name").clone_into(&mut start.backend.activity.lock().application_name);
         start.backend.role.store(role.oid, Relaxed);
-        let engine = EngineCell::new(db.session(start.backend.pid, database.oid));
+        let mut engine = db.session(start.backend.pid, database.oid);
+        engine.expect_two_rows();
+        let engine = EngineCell::new(engine);
         let _ = start.backend.owner.set(engine.take().owner().clone());
         let _ = start.backend.progress.set(engine.take().progress().clone());
         start.backend.tell_owner();

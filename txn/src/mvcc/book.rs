@@ -7,6 +7,9 @@
 //! # Invariants
 //! - VER-1: a reader walks the versions of a row newest first. It sees the first version that its own transaction wrote below its mark,
 //!   or that was committed at or below its snapshot.
+//! - VER-4: a transaction that keeps a snapshot may put a row at a key where the snapshot shows a row that another transaction has deleted
+//!   since (TXN-7). Its reader then sees two rows there: the version that VER-1 gives, and besides the one that its snapshot shows beneath
+//!   the transaction's changes. No other row has more than one version for one reader.
 //! - VER-3: a writer acts on no version committed above `visible_lsn`. So the next statement of its transaction sees every version that
 //!   the writer has acted on.
 //! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn). A version is freed when
@@ -68,6 +71,14 @@ pub enum Visible {
     Current,
     /// The older version that this record keeps.
     Older(Arc<UndoRecord>),
+    /// Two rows (VER-4): the transaction's own version, which the record keeps or, without one, the leaf, and which may be a ghost; and the row
+    /// that the snapshot shows besides, kept by the record of the change that ended its version.
+    Both {
+        /// The transaction's own version.
+        own: Option<Arc<UndoRecord>>,
+        /// The row of the snapshot.
+        shown: Arc<UndoRecord>,
+    },
     /// No version.
     Nothing,
     /// The undo record with this tag stands in the spill file: fetch it, then read the row again.
@@ -243,6 +254,7 @@ impl VersionBook {
         'again: loop {
             let mut tag = head;
             let mut last: Option<(Tag, Arc<UndoRecord>)> = None;
+            let mut own = None;
             while !tag.is_settled() {
                 let record = match self.undo.look_with(tag, fetched) {
                     Look::Here(record) => record,
@@ -260,7 +272,12 @@ impl VersionBook {
                         *dep_lsn = lsn.max(*dep_lsn);
                         break;
                     }
-                    Status::Active if record.live().id() == view.txn && record.position < view.mark => break,
+                    Status::Active if record.live().id() == view.txn && record.position < view.mark => {
+                        if record.over_shown {
+                            own = Some(record);
+                        }
+                        break;
+                    }
                     _ => {}
                 }
                 if record.before == BeforeImage::Absent && !record.dropped {
@@ -269,11 +286,40 @@ impl VersionBook {
                 last = Some((tag, record));
                 tag = last.as_ref().map_or(Tag::SETTLED, |(_, record)| record.prev);
             }
-            let Some((_, older)) = last else {
-                return Visible::Current;
+            let older = last.map(|(_, older)| older);
+            if let Some(older) = &older {
+                assert!(!older.dropped, "PRU-2: {view:?} reads what {head:?} leads past: {older:?}");
+            }
+            return match (own, older) {
+                (Some(own), older) => self.with_shown(&own, older, view, dep_lsn, fetched),
+                (None, Some(older)) => Visible::Older(older),
+                (None, None) => Visible::Current,
             };
-            assert!(!older.dropped, "PRU-2: {view:?} reads what {head:?} leads past: {older:?}");
-            return Visible::Older(older);
+        }
+    }
+
+    /// Adds to a version of the view's own transaction the row that the snapshot shows beneath its changes (VER-4). `change`: one of these
+    /// changes; `older`: what keeps the version, unless it stands in the leaf.
+    fn with_shown(
+        &self,
+        change: &Arc<UndoRecord>,
+        older: Option<Arc<UndoRecord>>,
+        view: &View,
+        dep_lsn: &mut Lsn,
+        fetched: &Fetched,
+    ) -> Visible {
+        let first = match self.first_of(change, fetched) {
+            Ok(first) => first,
+            Err(spilled) => return Visible::Spilled(spilled),
+        };
+        let beneath = View { read_lsn: view.read_lsn, ..View::default() };
+        match self.resolve(first.prev, &beneath, dep_lsn, fetched) {
+            Visible::Spilled(spilled) => Visible::Spilled(spilled),
+            Visible::Older(shown) if matches!(shown.before, BeforeImage::Row { ghost: false, .. }) => {
+                Visible::Both { own: older, shown }
+            }
+            // The view sees the ghost: it reads later than the transaction's snapshot.
+            _ => older.map_or(Visible::Current, Visible::Older),
         }
     }
 

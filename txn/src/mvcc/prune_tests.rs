@@ -97,6 +97,7 @@ impl World {
                 strength: LockMode::RowNoKeyUpdate,
                 deletes: value.is_none(),
                 rowless: false,
+                over_shown: false,
                 moved_to: None,
                 passed: link.passed,
             },
@@ -156,6 +157,7 @@ impl World {
             return match self.book.resolve(row.tag, view, &mut dep, fetched) {
                 Visible::Current => (!row.ghost).then(|| row.value.clone()),
                 Visible::Nothing => None,
+                Visible::Both { .. } => panic!("no change here is over a row of a snapshot"),
                 Visible::Older(record) => match &record.before {
                     BeforeImage::Row { ghost: false, value, .. } => Some(value.to_vec()),
                     _ => None,

@@ -53,6 +53,8 @@ pub struct UndoRecord {
     pub deletes: bool,
     /// No row carries its tag: the undo of a tree or of pages.
     pub rowless: bool,
+    /// The transaction's changes at this key stand over a row that its snapshot shows and another transaction has deleted since (VER-4).
+    pub over_shown: bool,
     /// For a delete that is half of a key update: the row's new key.
     pub moved_to: Option<Box<[u8]>>,
     /// A summary of the changes between `prev` and this one, which the record leads past (FAT-2).
@@ -96,6 +98,8 @@ pub struct NewUndo {
     pub deletes: bool,
     /// No row carries its tag.
     pub rowless: bool,
+    /// See [`UndoRecord::over_shown`].
+    pub over_shown: bool,
     /// The row's new key, for a delete that is half of a key update.
     pub moved_to: Option<Box<[u8]>>,
     /// A summary of the changes that the record leads past.
@@ -118,6 +122,7 @@ impl UndoRecord {
             strength: new.strength,
             deletes: new.deletes,
             rowless: new.rowless,
+            over_shown: new.over_shown,
             moved_to: new.moved_to,
             passed: new.passed,
             lsn: AtomicU64::new(0),

@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //! crc32c 4 | length 4 | span 8 | count 4 | (tag 8, offset 4) x count, by rising tag | record ...
-//! record = flags 1 | strength 1 | writer 8 | position 4 | tree 8 | prev 8 | before_lsn 8 | lsn 8 | undo_next 8
+//! record = flags 1 | strength, with the flag `OVER_SHOWN`, 1 | writer 8 | position 4 | tree 8 | prev 8 | before_lsn 8 | lsn 8 | undo_next 8
 //!          | key | value of the row before | new key | what it leads past       each with a length of 4 before it
 //! ```
 //! All numbers are little-endian. `writer` is a commit LSN or, with the flag `LIVE`, the index of a transaction in the span's list in
@@ -50,6 +50,8 @@ const DELETES: u8 = 16;
 const ROWLESS: u8 = 32;
 const MOVED: u8 = 64;
 const LIVE: u8 = 128;
+/// In the byte of the strength, which has room for it.
+const OVER_SHOWN: u8 = 128;
 
 /// Records in the spill file.
 #[derive(Debug)]
@@ -295,6 +297,7 @@ impl View<'_> {
             strength: parsed.strength,
             deletes: flags & DELETES != 0,
             rowless: flags & ROWLESS != 0,
+            over_shown: parsed.over_shown,
             moved_to: moved_to.map(Into::into),
             passed: parsed.passed.map(Box::new),
             lsn: AtomicU64::new(parsed.lsn),
@@ -310,7 +313,9 @@ impl View<'_> {
     /// Parses the record at `at` without copying; `None` if the bytes are damaged.
     fn parse(&self, at: usize) -> Option<Parsed<'_>> {
         let mut reader = Reader(self.bytes.get(at..)?);
-        let (flags, strength) = (reader.u8()?, *ALL_MODES.get(usize::from(reader.u8()?))?);
+        let (flags, strength) = (reader.u8()?, reader.u8()?);
+        let over_shown = strength & OVER_SHOWN != 0;
+        let strength = *ALL_MODES.get(usize::from(strength & !OVER_SHOWN))?;
         let writer = reader.u64()?;
         if flags & LIVE != 0 {
             self.live(writer)?;
@@ -318,6 +323,7 @@ impl View<'_> {
         let mut parsed = Parsed {
             flags,
             strength,
+            over_shown,
             writer,
             position: reader.u32()?,
             tree: TreeId(reader.u64()?),
@@ -342,6 +348,7 @@ impl View<'_> {
 struct Parsed<'a> {
     flags: u8,
     strength: LockMode,
+    over_shown: bool,
     writer: u64,
     position: u32,
     tree: TreeId,
@@ -448,7 +455,8 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
     encoded.keeps |= !record.dropped;
     encoded.from = encoded.from.min(record.before_lsn);
     let out = &mut encoded.bytes;
-    out.extend_from_slice(&[flags, record.strength as u8]);
+    let over_shown = if record.over_shown { OVER_SHOWN } else { 0 };
+    out.extend_from_slice(&[flags, record.strength as u8 | over_shown]);
     out.extend_from_slice(&writer.to_le_bytes());
     out.extend_from_slice(&record.position.to_le_bytes());
     for number in [record.tree.0, record.prev.0, record.before_lsn.0, record.lsn().0, record.undo_next().0] {
@@ -484,6 +492,7 @@ mod tests {
             strength: LockMode::RowNoKeyUpdate,
             deletes: false,
             rowless: false,
+            over_shown: true,
             moved_to: None,
             passed: None,
             lsn: AtomicU64::new(65),
@@ -510,6 +519,7 @@ mod tests {
         for (at, (tag, record)) in records.iter().enumerate() {
             let found = span.find(&bytes, *tag).expect("it is there");
             assert_eq!((&found.key, &found.before, found.lsn()), (&record.key, &record.before, record.lsn()));
+            assert_eq!((found.strength, found.over_shown), (record.strength, record.over_shown));
             assert_eq!(found.spot, Some(Spot { span: 9, index: at as u32 }));
             assert!(span.find(&bytes, Tag(tag.0 + 1)).is_none(), "between two tags");
             span.free(at as u32, record);

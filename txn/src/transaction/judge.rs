@@ -3,8 +3,9 @@
 //! # Invariants
 //! - TXN-3: a row that another transaction has locked is not changed. Before it changes a row in a page with the hint "has memory locks",
 //!   a writer asks the lock table under the page's latch. A transaction that enters a row lock sets the hint under the same latch.
-//! - TXN-7: under repeatable read a transaction may not insert a key whose since-deleted row its snapshot still shows; otherwise an index
-//!   entry for the old row would lead to the new one.
+//! - TXN-7: under repeatable read a transaction inserts a key whose since-deleted row its snapshot still shows only if its readers expect two
+//!   rows at a key (VER-4); to others an index entry for the old row would lead to the new one. Each of its changes at the key is then
+//!   marked, so that a reader that meets any of them looks beneath all of them.
 //! - TXN-8: a lock on a row that has ended is released at once. A transaction that waited for the row learns that the row is gone and
 //!   blocks no other transaction, which may insert another row at the key meanwhile.
 //! - TXN-9: an insert waits for a transaction that is changing the row at its key, never for one that only locks the row: a committed row
@@ -69,6 +70,8 @@ pub(super) struct Judge<'m, 'a> {
     pub(super) if_taken: IfTaken,
     pub(super) fetched: &'a Fetched,
     pub(super) snapshot: Option<Lsn>,
+    /// A row may be put over one that the snapshot shows (TXN-7).
+    pub(super) over_shown: bool,
     /// For a lock: which row at the key is meant.
     pub(super) since: Option<&'a Since>,
     /// The mark of the transaction's locks before its first request for this row.
@@ -155,13 +158,26 @@ impl<'m> Judge<'m, '_> {
             Ok(None) => {}
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         }
-        let strength = self.strength_with(strength, &newest, tag, in_table);
+        let mine = match self.own_change(&newest, tag) {
+            Ok(mine) => mine,
+            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+        };
+        let strength = self.strength_with(strength, mine.as_deref(), in_table);
+        let over_shown = match (&mine, change) {
+            (Some(mine), _) => Ok(mine.over_shown),
+            (None, Change::Insert { .. }) => self.shows_a_row(&leaf, &newest),
+            (None, _) => Ok(false),
+        };
+        let over_shown = match over_shown {
+            Ok(over_shown) => over_shown,
+            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+        };
         let link = match self.all.book().link(tag, self.fetched) {
             Ok(link) => link,
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         };
         let over_own = matches!(newest, Newest::Mine(_));
-        let (edit, record) = self.put(&leaf, change, (value, overflow), (strength, link));
+        let (edit, record) = self.put(&leaf, change, (value, overflow), (strength, over_shown, link));
         (edit, Attempt::Finished { changed: Changed::Done, record: Some(record), judged, over_own })
     }
 
@@ -202,7 +218,7 @@ impl<'m> Judge<'m, '_> {
         leaf: &LeafRow<'_>,
         change: Change<'_>,
         (value, overflow): (&'v [u8], bool),
-        (strength, link): (LockMode, Link),
+        (strength, over_shown, link): (LockMode, bool, Link),
     ) -> (Edit<'v>, Arc<UndoRecord>) {
         let (deletes, moved_to) = match change {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
@@ -227,6 +243,7 @@ impl<'m> Judge<'m, '_> {
                 strength,
                 deletes,
                 rowless: false,
+                over_shown,
                 moved_to,
                 passed: link.passed,
             },
@@ -293,17 +310,29 @@ impl<'m> Judge<'m, '_> {
         }
     }
 
+    /// The transaction's own change that the new one replaces.
+    ///
+    /// # Errors
+    /// The tag of its record if the record has to be fetched from the spill file first.
+    fn own_change(&self, newest: &Newest, tag: Tag) -> Result<Option<Arc<UndoRecord>>, Tag> {
+        if !matches!(newest, Newest::Mine(_)) {
+            return Ok(None);
+        }
+        match self.all.book().undo().look_with(tag, self.fetched) {
+            Look::Here(mine) => Ok(Some(mine)),
+            Look::Spilled(_) => Err(tag),
+            Look::Gone => Ok(None),
+        }
+    }
+
     /// The lock mode for the new tag (TXN-6). The transaction's own lock counts: after FOR UPDATE, a change of the row is as strong as that.
-    fn strength_with(&self, strength: LockMode, newest: &Newest, tag: Tag, memory_locks: bool) -> LockMode {
+    fn strength_with(&self, strength: LockMode, mine: Option<&UndoRecord>, memory_locks: bool) -> LockMode {
         let locked = || self.all.locks().holds_row(self.state.owner(), self.tree.id(), self.key, LockMode::RowUpdate);
         if memory_locks && strength < LockMode::RowUpdate && locked() {
             return LockMode::RowUpdate;
         }
-        if !matches!(newest, Newest::Mine(_)) || mutation::active(Mutation::LatestStrength) {
-            return strength;
-        }
-        match self.all.book().undo().look_with(tag, self.fetched) {
-            Look::Here(mine) => strength.max(mine.strength),
+        match mine {
+            Some(mine) if !mutation::active(Mutation::LatestStrength) => strength.max(mine.strength),
             _ => strength,
         }
     }
@@ -323,6 +352,7 @@ impl<'m> Judge<'m, '_> {
         if let Change::Insert { .. } = change {
             return match live {
                 true => Ok(Some(Changed::Exists { mine: matches!(newest, Newest::Mine(_)) })),
+                false if self.over_shown => Ok(None),
                 false => self.shows_a_row(leaf, newest).map(|shows| shows.then_some(Changed::Newer)),
             };
         }

@@ -43,7 +43,7 @@ pub enum Changed {
     /// It is done.
     Done,
     /// Nothing was changed: the newest version is not the one that was read, or there is none. The caller locks the row and reads it again.
-    /// For an insert: the transaction's snapshot shows a row at the key.
+    /// For an insert: the transaction's snapshot shows a row at the key, and its readers expect one row there (TXN-7).
     Newer,
     /// Nothing was inserted: a row stands at the key.
     Exists {

@@ -53,6 +53,7 @@ struct Run<'a> {
     over_own: bool,
     fetched: &'a Fetched,
     snapshot: Option<Lsn>,
+    over_shown: bool,
     /// The undo record of the change that is being logged.
     record: Option<Arc<UndoRecord>>,
     judged: Lsn,
@@ -84,6 +85,7 @@ impl<'a> RunEdits<'a> for Run<'a> {
             if_taken: IfTaken::Wait,
             fetched: self.fetched,
             snapshot: self.snapshot,
+            over_shown: self.over_shown,
             since: None,
             before: &before,
         };
@@ -133,6 +135,7 @@ impl Transaction {
             over_own,
             fetched: &self.fetched,
             snapshot: self.snapshot,
+            over_shown: self.over_shown,
             record: None,
             judged: Lsn::ZERO,
         };
