@@ -237,4 +237,5 @@ def main():
     sys.exit(run.failed != 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -109,6 +109,10 @@ const SESSION_CHAPTERS: &[Chapter] = &[
         ],
     ),
     (
+        "Limits of a role or a database",
+        &["limit_statements", "limit_statement_time", "limit_processor_share", "limit_memory", "limit_undo"],
+    ),
+    (
         "How values and messages are shown",
         &[
             "client_encoding",

@@ -144,6 +144,11 @@ impl Transaction {
         self.state.as_ref().map(|s| s.id())
     }
 
+    /// How many bytes of undo its changes have written.
+    pub fn undo_bytes(&self) -> u64 {
+        self.state.as_ref().map_or(0, |s| s.undo_bytes())
+    }
+
     /// Its session.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner

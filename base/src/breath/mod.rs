@@ -7,6 +7,7 @@
 //!   breathe(cost)        the same in asynchronous code
 //!   stop     the flag: a reason that was raised, or a deadline
 //!   turn     which of the long computations run now
+//!   share    how much processor time the sessions of a role or a database have together
 //! ```
 //! A unit of cost is about a nanosecond in an optimized build: copying a byte or reading a character costs one unit; a row costs
 //! [`ROW`]. Every loop whose length depends on data or input counts its work, so that between two readings of the clock there are about
@@ -21,12 +22,15 @@
 //! # Invariants
 //! - BRE-1: between two breaths of a computation less than [`STRETCH_MAX_NS`] of processor time pass. Debug builds assert it.
 //! - BRE-2: a thread has at most one turn, and gives it back when the poll ends in which it took it.
-//! - BRE-3: no computation waits for a turn while it holds a latch.
+//! - BRE-3: no computation waits for a turn, or for its share of the processors, while it holds a latch.
+//! - BRE-4: what a computation with a limited share computes within `within` is entered in its budget: at each look at the clock, and when
+//!   the poll ends.
 //!
 //! # Not here
 //! The meaning of a reason, and the code that raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server
 //! installs that.
 
+mod share;
 mod stop;
 mod turn;
 
@@ -38,10 +42,11 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::sync::{block_on, yield_now};
+use crate::sync::{block_on, sleep_until_ns, yield_now};
 use crate::waits::{Object, WaitEvent, clock, in_wait, now_ns};
+pub use share::{Budget, QUANTUM_NS, Share};
 pub use stop::{StopFlag, Stopped};
-use turn::Turns;
+pub use turn::{Enter, Turns};
 
 /// What a row costs.
 pub const ROW: u32 = 256;
@@ -54,6 +59,8 @@ pub const SLICE_NS: u64 = 10_000_000;
 /// The longest stretch between two breaths, in processor time: ten times the target, and thirty times that without optimization, where
 /// giving back a list of millions of rows in one call takes more than a second.
 pub const STRETCH_MAX_NS: u64 = if cfg!(debug_assertions) { 3_000_000_000 } else { 100_000_000 };
+/// A pause within synchronous code looks for a reason to stop so often.
+const PAUSE_NS: u64 = 20_000_000;
 /// How long a thread that steps aside leaves to the one that takes over.
 const ASIDE_NS: u64 = 50_000;
 
@@ -63,6 +70,7 @@ pub type StepAside = fn(&mut dyn FnMut());
 struct Machinery {
     step_aside: StepAside,
     turns: Turns,
+    processors: usize,
 }
 
 static MACHINERY: OnceLock<Machinery> = OnceLock::new();
@@ -70,7 +78,13 @@ static MACHINERY: OnceLock<Machinery> = OnceLock::new();
 /// Says how threads leave the runtime that polls the sessions, and how many long computations run at a time. Without it, long
 /// computations let other tasks of their thread run first at every slice.
 pub fn install(step_aside: StepAside, processors: usize) {
-    let _ = MACHINERY.set(Machinery { step_aside, turns: Turns::new(processors) });
+    let _ = MACHINERY.set(Machinery { step_aside, turns: Turns::new(processors), processors });
+}
+
+/// How many processors there are for computations.
+pub fn processors() -> usize {
+    let own = || std::thread::available_parallelism().map_or(1, usize::from);
+    MACHINERY.get().map_or_else(own, |machinery| machinery.processors)
 }
 
 struct Stretch {
@@ -83,6 +97,10 @@ struct Stretch {
     has_turn: Cell<bool>,
     /// Processor time at the last breath, in debug builds.
     cpu_ns: Cell<u64>,
+    /// Processor time up to which the flag's budget was told of it; 0: the flag's share has no limit.
+    told_ns: Cell<u64>,
+    /// Until when the computation must pause; 0: it need not.
+    due_ns: Cell<u64>,
     flag: RefCell<Option<Arc<StopFlag>>>,
 }
 
@@ -94,6 +112,8 @@ thread_local! {
             began_ns: Cell::new(0),
             has_turn: Cell::new(false),
             cpu_ns: Cell::new(0),
+            told_ns: Cell::new(0),
+            due_ns: Cell::new(0),
             flag: RefCell::new(None),
         }
     };
@@ -122,6 +142,13 @@ impl Stretch {
         let now_ns = now_ns();
         if let Some(flag) = &*self.flag.borrow() {
             flag.check(now_ns)?;
+            if flag.budget.is_limited() {
+                self.tell(&flag.budget);
+                self.due_ns.set(flag.budget.due_ns(now_ns));
+                if self.due_ns.get() != 0 {
+                    return Ok(true);
+                }
+            }
         }
         if clock::installed().is_some() {
             return Ok(true); // a simulation's clock stands still while something computes
@@ -132,6 +159,23 @@ impl Stretch {
         }
         let slice_ns = if self.has_turn.get() { SLICE_NS } else { FIRST_NS };
         Ok(began_ns != 0 && now_ns.saturating_sub(began_ns) >= slice_ns)
+    }
+
+    /// BRE-4
+    fn tell(&self, budget: &Budget) {
+        let cpu_ns = clock::thread_cpu_ns();
+        let told_ns = self.told_ns.replace(cpu_ns);
+        if told_ns != 0 {
+            budget.spend(cpu_ns.saturating_sub(told_ns), now_ns());
+        }
+    }
+
+    /// BRE-4, where the flag is about to change or has just changed.
+    fn tell_flag(&self) {
+        match &*self.flag.borrow() {
+            Some(flag) if flag.budget.is_limited() => self.tell(&flag.budget),
+            _ => self.told_ns.set(0),
+        }
     }
 
     /// BRE-1
@@ -145,6 +189,7 @@ impl Stretch {
 
     fn begin(&self) {
         self.began_ns.set(0);
+        self.due_ns.set(0);
         self.steps.set(STEPS);
         if cfg!(debug_assertions) {
             self.cpu_ns.set(clock::real_thread_cpu_ns());
@@ -173,6 +218,7 @@ pub fn step_bytes(length: usize) -> Result<(), Stopped> {
 #[cold]
 fn step_slowly(s: &Stretch) -> Result<(), Stopped> {
     if s.look()? {
+        pause(s)?;
         if let Some(machinery) = MACHINERY.get().filter(|_| crate::sync::latches_held() == 0) {
             (machinery.step_aside)(&mut || {
                 if s.has_turn.get() && machinery.turns.is_wanted() {
@@ -188,6 +234,28 @@ fn step_slowly(s: &Stretch) -> Result<(), Stopped> {
         }
         s.began_ns.set(now_ns());
     }
+    Ok(())
+}
+
+/// Waits where synchronous code has used up its share.
+fn pause(s: &Stretch) -> Result<(), Stopped> {
+    while s.due_ns.get() != 0 && crate::sync::latches_held() == 0 {
+        let until_ns = s.due_ns.take().min(now_ns() + PAUSE_NS);
+        let mut wait = || {
+            if s.has_turn.replace(false)
+                && let Some(machinery) = MACHINERY.get()
+            {
+                machinery.turns.leave();
+            }
+            block_on(in_wait(WaitEvent::ProcessorShare, Object::NONE, sleep_until_ns(until_ns)));
+        };
+        match MACHINERY.get() {
+            Some(machinery) => (machinery.step_aside)(&mut wait),
+            None => wait(),
+        }
+        s.look()?;
+    }
+    s.due_ns.set(0);
     Ok(())
 }
 
@@ -216,6 +284,10 @@ pub async fn breathe_on(cost: u32) {
 #[cold]
 fn give_way() -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async {
+        let due_ns = STRETCH.with(|s| s.due_ns.take());
+        if due_ns != 0 {
+            in_wait(WaitEvent::ProcessorShare, Object::NONE, sleep_until_ns(due_ns)).await; // BRE-3
+        }
         let Some(machinery) = MACHINERY.get() else {
             yield_now().await;
             return STRETCH.with(|s| s.began_ns.set(0));
@@ -304,7 +376,10 @@ struct Entered<'a> {
 impl<'a> Entered<'a> {
     fn new(flag: &'a mut Option<Arc<StopFlag>>) -> Self {
         STRETCH.with(|s| {
+            s.tell_flag();
             std::mem::swap(&mut *s.flag.borrow_mut(), flag);
+            s.told_ns.set(0);
+            s.tell_flag();
             if s.depth.replace(s.depth.get() + 1) == 0 {
                 s.begin();
             }
@@ -316,7 +391,10 @@ impl<'a> Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         STRETCH.with(|s| {
+            s.tell_flag();
             std::mem::swap(&mut *s.flag.borrow_mut(), self.flag);
+            s.told_ns.set(0);
+            s.tell_flag();
             s.depth.set(s.depth.get() - 1);
             if s.depth.get() > 0 {
                 return;

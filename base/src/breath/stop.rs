@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
+use super::share::Budget;
+
 /// Why a computation must end: a number whose meaning its raiser knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped(pub u8);
@@ -26,12 +28,15 @@ pub struct StopFlag {
     deadline_ns: AtomicU64,
     /// The reason when the deadline has passed.
     late: AtomicU8,
+    /// What the session's computations use of the processors, where that has a limit.
+    pub budget: Budget,
 }
 
 impl StopFlag {
     /// A flag without a reason; reasons from `stays_from` on can't be withdrawn.
     pub fn new(stays_from: u8) -> Self {
-        Self { raised: AtomicU8::new(0), stays_from, deadline_ns: AtomicU64::new(0), late: AtomicU8::new(0) }
+        let (raised, deadline_ns, late) = (AtomicU8::new(0), AtomicU64::new(0), AtomicU8::new(0));
+        Self { raised, stays_from, deadline_ns, late, budget: Budget::default() }
     }
 
     /// Raises a reason unless a stronger one is raised already; whether it was new.

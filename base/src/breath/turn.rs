@@ -1,12 +1,14 @@
-//! Turns: of the statements that compute for long, as many run at a time as the machine has processors, each for a slice; the others wait
-//! in line.
+//! Turns: of those that want to run, so many do at a time; the others wait in line.
+//!
+//! Statements that compute for long take turns, as many at a time as the machine has processors, each for a slice. Transactions of a role with
+//! a limit take turns, each to its end.
 //!
 //! # Life of a turn
 //! `enter` -> a turn is free: the computation begins; else it waits in line until another leaves -> a slice later `rotate`: the turn passes
 //! to the head of the line, if there is one -> `leave`.
 //!
 //! # Invariants
-//! - TURN-A: while any computation waits in line, all turns are taken.
+//! - TURN-A: while any caller waits in line, all turns are taken.
 //! - TURN-B: if a future is dropped before it has seen that it was granted a turn, the turn passes to the next in line.
 
 use std::collections::VecDeque;
@@ -16,23 +18,52 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::Mutex;
 
+#[derive(Debug)]
 struct Line {
+    max: usize,
     taken: usize,
     next_ticket: u64,
     waiting: VecDeque<(u64, Waker)>,
     granted: Vec<u64>,
 }
 
-/// The turns of a process.
-pub(super) struct Turns {
-    max: usize,
+impl Line {
+    /// Grants free turns to the head of the line; the wakers are to be woken outside of the mutex.
+    fn grant(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while self.taken < self.max
+            && let Some((ticket, waker)) = self.waiting.pop_front()
+        {
+            self.taken += 1;
+            self.granted.push(ticket); // TURN-A
+            woken.push(waker);
+        }
+        woken
+    }
+}
+
+/// The turns of a process, or of a group of sessions.
+#[derive(Debug)]
+pub struct Turns {
     line: Mutex<Line>,
 }
 
 impl Turns {
+    /// At most `max` turns at a time.
     pub fn new(max: usize) -> Self {
-        let line = Line { taken: 0, next_ticket: 1, waiting: VecDeque::new(), granted: Vec::new() };
-        Self { max: max.max(1), line: Mutex::new("base/breath/turns", line) }
+        let (waiting, granted) = (VecDeque::new(), Vec::new());
+        let line = Line { max: max.max(1), taken: 0, next_ticket: 1, waiting, granted };
+        Self { line: Mutex::new("base/breath/turns", line) }
+    }
+
+    /// Changes how many there are. Turns beyond a smaller number end as they would have.
+    pub fn set_max(&self, max: usize) {
+        let woken = {
+            let mut line = self.line.lock();
+            line.max = max.max(1);
+            line.grant()
+        };
+        woken.into_iter().for_each(Waker::wake);
     }
 
     /// Waits for a turn and takes it.
@@ -40,27 +71,45 @@ impl Turns {
         Enter { turns: self, ticket: 0 }
     }
 
+    /// Takes a turn if one is free.
+    pub fn try_enter(&self) -> bool {
+        let mut line = self.line.lock();
+        let free = line.taken < line.max;
+        line.taken += usize::from(free);
+        free
+    }
+
+    /// Takes a turn, free or not.
+    pub fn enter_anyway(&self) {
+        self.line.lock().taken += 1;
+    }
+
     /// Whether a task waits in the queue.
     pub fn is_wanted(&self) -> bool {
         !self.line.lock().waiting.is_empty()
     }
 
+    /// Turns taken, and callers that wait.
+    pub fn counts(&self) -> (usize, usize) {
+        let line = self.line.lock();
+        (line.taken, line.waiting.len())
+    }
+
     /// Gives a turn back: to the head of the line, if there is one.
     pub fn leave(&self) {
-        let mut line = self.line.lock();
-        let Some((ticket, waker)) = line.waiting.pop_front() else {
+        let woken = {
+            let mut line = self.line.lock();
             assert!(line.taken > 0, "a turn that nobody has is given back");
             line.taken -= 1;
-            return;
+            line.grant()
         };
-        line.granted.push(ticket); // TURN-A
-        drop(line);
-        waker.wake();
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
 /// The wait for a turn.
-pub(super) struct Enter<'a> {
+#[derive(Debug)]
+pub struct Enter<'a> {
     turns: &'a Turns,
     /// 0: not in line.
     ticket: u64,
@@ -72,7 +121,7 @@ impl Future for Enter<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut line = self.turns.line.lock();
         if self.ticket == 0 {
-            if line.taken < self.turns.max {
+            if line.taken < line.max {
                 line.taken += 1;
                 return Poll::Ready(());
             }
@@ -136,5 +185,25 @@ mod tests {
         assert!(!turns.is_wanted());
         turns.leave();
         assert!(poll(pin!(turns.enter())), "the turn is free again");
+    }
+
+    #[test]
+    fn the_number_of_turns_changes_while_they_are_taken() {
+        let turns = Turns::new(1);
+        assert!(turns.try_enter() && !turns.try_enter());
+        let (mut a, mut b) = (Box::pin(turns.enter()), Box::pin(turns.enter()));
+        assert!(!poll(a.as_mut()) && !poll(b.as_mut()));
+        assert_eq!(turns.counts(), (1, 2));
+        turns.set_max(3);
+        assert!(poll(a.as_mut()) && poll(b.as_mut()), "TURN-A");
+        turns.set_max(1);
+        turns.enter_anyway();
+        assert_eq!(turns.counts(), (4, 0));
+        for _ in 0..3 {
+            turns.leave();
+            assert!(!turns.try_enter(), "turns beyond the smaller number are not given to others");
+        }
+        turns.leave();
+        assert!(turns.try_enter());
     }
 }

@@ -1,11 +1,17 @@
 //! The accounts of sessions and of the server.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use crate::sync::{Class, Mutex};
 
 use super::SMALL_BYTES;
+use super::pool::Pool;
+
+/// A session's account tells its pools of a change of this many bytes.
+const POOL_BYTES: i64 = 256 << 10;
+/// A statement with less is not refused for the limit of a pool: the short ones go on beside one that fills it.
+const POOL_SMALL_BYTES: i64 = 1 << 20;
 
 /// A session's account tells the server's of a change of this many bytes.
 const SESSION_BYTES: i64 = 1 << 20;
@@ -96,6 +102,8 @@ impl Kind {
 pub enum Limit {
     /// `statement_memory`.
     Statement,
+    /// `limit_memory` of a role or a database.
+    Pool(Pool),
     /// `server_memory`.
     Server,
 }
@@ -105,6 +113,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Limit::Statement => "statement_memory",
+            Limit::Pool(_) => "limit_memory",
             Limit::Server => "server_memory",
         }
     }
@@ -123,11 +132,17 @@ pub struct Excess {
     pub more_bytes: i64,
     /// What it has most of.
     pub most: Option<(Kind, i64)>,
+    /// The role or the database whose limit it is.
+    pub of: Option<String>,
 }
 
 impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "out of memory: {} of {} bytes is used up", self.limit.name(), self.bytes_max)
+        write!(f, "out of memory: {} of {} bytes", self.limit.name(), self.bytes_max)?;
+        if let Some(of) = &self.of {
+            write!(f, " of {of}")?;
+        }
+        write!(f, " is used up")
     }
 }
 
@@ -152,6 +167,11 @@ pub struct Account {
     held: AtomicI64,
     /// Statements refused.
     refused: AtomicU64,
+    /// The pools to which it belongs, and what they were told of it.
+    pools: [AtomicU16; 2],
+    pool_bytes: AtomicI64,
+    /// The pool for whose limit the statement was refused.
+    refused_by: AtomicU16,
 }
 
 /// The account of the server: what all sessions have told, and what belongs to none.
@@ -232,6 +252,9 @@ impl Account {
                 kinds: std::array::from_fn(|_| zero()),
                 held: zero(),
                 refused: AtomicU64::new(0),
+                pools: [AtomicU16::new(0), AtomicU16::new(0)],
+                pool_bytes: zero(),
+                refused_by: AtomicU16::new(0),
             }));
             all.push(account);
             account
@@ -242,6 +265,7 @@ impl Account {
 
     /// The session has ended: what it leaves behind is the server's (MEM-1).
     pub fn close(&self) {
+        self.join([None, None]);
         enter_server(self.untold.swap(0, Relaxed));
         for counter in [&self.bytes, &self.began, &self.peak, &self.held].into_iter().chain(&self.kinds) {
             counter.store(0, Relaxed);
@@ -260,6 +284,9 @@ impl Account {
         if statement > self.peak.load(Relaxed) {
             self.peak.store(statement, Relaxed);
         }
+        if self.pools[0].load(Relaxed) != 0 {
+            self.tell_pools(bytes, POOL_BYTES);
+        }
         let untold = self.untold.load(Relaxed) + balance;
         if untold.abs() < SESSION_BYTES {
             self.untold.store(untold, Relaxed);
@@ -268,6 +295,35 @@ impl Account {
             enter_server(untold);
         }
         self.is_over()
+    }
+
+    /// The session's memory counts to these pools from now on, and to no others (POOL-1). One pool stands first.
+    pub(super) fn join(&self, pools: [Option<Pool>; 2]) {
+        let told = self.pool_bytes.swap(0, Relaxed);
+        self.each_pool(|pool| pool.add(-told));
+        let pools = if pools[0].is_none() { [pools[1], None] } else { pools };
+        for (place, pool) in self.pools.iter().zip(pools) {
+            place.store(Pool::to_place(pool), Relaxed);
+        }
+        self.tell_pools(self.bytes.load(Relaxed), 0);
+    }
+
+    fn each_pool(&self, f: impl FnMut(Pool)) {
+        self.pools.iter().filter_map(|place| Pool::at_place(place.load(Relaxed))).for_each(f);
+    }
+
+    /// Tells the pools what the session has, if that has changed by so much.
+    fn tell_pools(&self, bytes: i64, least: i64) {
+        let change = bytes - self.pool_bytes.load(Relaxed);
+        if change.abs() >= least {
+            self.pool_bytes.store(bytes, Relaxed);
+            self.each_pool(|pool| pool.add(change));
+        }
+    }
+
+    /// The pool for whose limit the statement was refused.
+    pub(super) fn refused_by(&self) -> Option<Pool> {
+        Pool::at_place(self.refused_by.load(Relaxed))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -283,6 +339,17 @@ impl Account {
         if statement > self.limit.load(Relaxed) {
             return Some(Limit::Statement);
         }
+        if statement > POOL_SMALL_BYTES && self.pools[0].load(Relaxed) != 0 {
+            let mut over = None;
+            self.each_pool(|pool| {
+                if pool.bytes().saturating_add(more) > pool.limit() {
+                    over = over.or(Some(Limit::Pool(pool)));
+                }
+            });
+            if over.is_some() {
+                return over;
+            }
+        }
         let server = SERVER.bytes.load(Relaxed).saturating_add(more);
         (statement > SMALL_BYTES && server > SERVER.limit.load(Relaxed)).then_some(Limit::Server) // MEM-3
     }
@@ -290,20 +357,27 @@ impl Account {
     pub(super) fn judge(&self, more: i64) -> Result<(), Excess> {
         let Some(limit) = self.exceeded(more) else { return Ok(()) };
         self.refused.fetch_add(1, Relaxed);
+        let mut of = None;
         let bytes_max = match limit {
             Limit::Statement => self.limit.load(Relaxed),
+            Limit::Pool(pool) => {
+                self.refused_by.store(Pool::to_place(Some(pool)), Relaxed);
+                of = Some(pool.name());
+                pool.limit()
+            }
             Limit::Server => {
                 SERVER.refused.fetch_add(1, Relaxed);
                 SERVER.limit.load(Relaxed)
             }
         };
         let most = self.by_kind().into_iter().max_by_key(|(_, bytes)| *bytes);
-        Err(Excess { limit, bytes_max, statement_bytes: self.statement_bytes(), more_bytes: more, most })
+        Err(Excess { limit, bytes_max, statement_bytes: self.statement_bytes(), more_bytes: more, most, of })
     }
 
     pub(super) fn begin(&self, limit: i64) {
         self.began.store(self.bytes.load(Relaxed) - self.held.load(Relaxed), Relaxed); // MEM-4
         self.peak.store(self.held.load(Relaxed), Relaxed);
+        self.refused_by.store(0, Relaxed);
         self.limit.store(if limit == 0 { i64::MAX } else { limit }, Relaxed);
     }
 

@@ -4,6 +4,7 @@
 //! ```text
 //!   malloc, free ──> balance of the thread ──> account of the session ──> account of the server
 //!                    (a plain cell)             (every 64 KiB)             (every MiB)
+//!   Pool: what the sessions of a role or a database have together, every 256 KiB
 //!   Held: how much of a session's account one sort, hash, portal, ... has      allocator: the hook
 //! ```
 //! The allocator adds each allocation and subtracts each free, so no byte is missed. A future that runs on
@@ -38,11 +39,13 @@ mod account;
 mod allocator;
 mod granted;
 mod held;
+mod pool;
 
 pub use account::{Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, server, set_server_limit};
 pub use allocator::{Accounted, give_back};
 pub use granted::granted_bytes;
 pub use held::Held;
+pub use pool::Pool;
 
 use crate::held as held_by_thread;
 use std::cell::Cell;
@@ -141,6 +144,20 @@ pub fn begin_statement(limit: u64) {
             here.over.set(false);
         }
     });
+}
+
+/// From now on the session's memory counts to these pools, and to no others.
+pub fn join(pools: [Option<Pool>; 2]) {
+    HERE.with(|here| {
+        if let Some(account) = here.account.get() {
+            account.join(pools);
+        }
+    });
+}
+
+/// The pool for whose limit the statement that runs here was refused memory.
+pub fn refused_by() -> Option<Pool> {
+    HERE.with(|here| here.account.get().and_then(Account::refused_by))
 }
 
 /// The session waits for its client: what it had beyond what it keeps is free by now.

@@ -68,3 +68,34 @@ fn what_is_uncharged_is_not_the_sessions() {
     assert_eq!(shown.bytes, 0);
     account.close();
 }
+
+#[test]
+fn sessions_of_a_pool_share_its_limit() {
+    let pool = Pool::new().expect("there are few");
+    pool.set(8 << 20, "role \"a\"");
+    let (first, second) = (Account::open(73), Account::open(74));
+    block_on(charged(first, async {
+        join([None, Some(pool)]);
+        begin_statement(0);
+        allocated(5 << 20);
+        assert_eq!(check(), Ok(()));
+    }));
+    assert_eq!(pool.bytes(), 5 << 20, "POOL-1");
+    block_on(charged(second, async {
+        join([Some(pool), None]);
+        begin_statement(0);
+        allocated(1 << 19);
+        allocated(1 << 19);
+        assert_eq!(check(), Ok(()));
+        allocated(4 << 20);
+        let excess = check().expect_err("both have more than the limit");
+        assert_eq!((excess.limit, excess.of.as_deref()), (Limit::Pool(pool), Some("role \"a\"")));
+        assert_eq!(refused_by(), Some(pool));
+        freed(5 << 20);
+    }));
+    block_on(charged(first, async { freed(5 << 20) }));
+    first.close();
+    assert_eq!(pool.bytes(), second.bytes(), "POOL-1");
+    second.close();
+    assert_eq!(pool.bytes(), 0, "POOL-1");
+}

@@ -229,7 +229,8 @@ async fn one_client(run: &Run, group: &Group, number: u32, ready: mpsc::Unbounde
         let _ = begin.wait_for(|begun| *begun).await;
         passes(run, &mut client, &prepared, number, &mut done).await
     };
-    let ended = with_client(&run.address, work).await;
+    let address = group.role.map_or_else(|| run.address.clone(), |role| run.address.of_role(role));
+    let ended = with_client(&address, work).await;
     if let Err(error) = ended {
         done.failed(&error);
     }

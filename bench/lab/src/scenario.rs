@@ -41,6 +41,8 @@ pub enum Measure {
         /// The one that is 1.
         to: usize,
     },
+    /// The 99th percentile of the first group's latencies, in milliseconds.
+    P99,
     /// The answer to [`Scenario::question`], divided by x.
     Answer,
 }
@@ -106,12 +108,14 @@ pub struct Group {
     pub script: Vec<Step>,
     /// What a pass counts for: 1, or the rows that it writes.
     pub weight: u32,
+    /// The role that the clients log in as, where that is another one than the lab's; by PostgreSQL's protocol only.
+    pub role: Option<&'static str>,
 }
 
 impl Group {
     /// Clients without a prologue whose passes count for one.
     pub fn new(name: &'static str, clients: u32, script: Vec<Step>) -> Self {
-        Self { name, clients, prologue: Vec::new(), script, weight: 1 }
+        Self { name, clients, prologue: Vec::new(), script, weight: 1, role: None }
     }
 }
 

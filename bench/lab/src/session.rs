@@ -319,6 +319,7 @@ async fn try_run(
     }
     facts.value = match scenario.measure() {
         Measure::Rate | Measure::Answer => first.rate,
+        Measure::P99 => first.latency.quantile_us(0.99) as f64 / 1000.0,
         Measure::SwitchesPerPass => {
             let (voluntary, involuntary) = facts.switches.ok_or("its processes are not the lab's")?;
             voluntary + involuntary

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::snapshots::Snapshot;
+use clearway_txn::transaction::Transaction;
 
 use super::{Ended, Isolation, Session, Statement, StatementMode};
 
@@ -77,6 +78,11 @@ impl Session {
             Some(txn) => txn.view(view.read_lsn),
             None => *view,
         }
+    }
+
+    /// How many bytes of undo the open transaction has written.
+    pub fn undo_bytes(&self) -> u64 {
+        self.txn.as_ref().map_or(0, Transaction::undo_bytes)
     }
 
     /// Closes a statement.

@@ -13,6 +13,7 @@ use clearway_base::waits::{self, SessionStats};
 
 use super::configuration::{Configuration, Defaults};
 use super::interrupt::{Interrupt, Reason};
+use super::limits::Groups;
 use super::log_line::{Line, LogLevels};
 use super::notify::{Channels, Inbox};
 use super::recorded::{Recorded, Truncated};
@@ -178,6 +179,8 @@ pub struct Backends {
     pub started: i64,
     /// What statements have cost.
     pub statements: Statements,
+    /// What the sessions of roles and databases have together.
+    pub limits: Groups,
     /// What sessions were doing, second by second.
     pub samples: Samples,
     /// The data directory of a server.
@@ -221,6 +224,7 @@ impl Default for Backends {
             log: OnceLock::new(),
             started: super::core::now(),
             statements: Statements::default(),
+            limits: Groups::default(),
             samples: Samples::default(),
             directory: OnceLock::new(),
             recorded: Recorded::default(),

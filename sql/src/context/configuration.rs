@@ -193,6 +193,7 @@ impl Defaults {
 fn is_the_sessions(setting: &Setting) -> bool {
     let name = setting.name;
     matches!(setting.kind, Kind::Fixed)
+        || super::limits::is_limit(name)
         || matches!(name, "role" | "session_authorization")
         || (name.starts_with("transaction_") && name != "transaction_timeout")
 }

@@ -5,6 +5,7 @@ use super::backend::{Backend, Backends};
 use super::configuration::Shown;
 use super::deferred::Deferred;
 use super::interrupt::Reason;
+use super::limits::OfSession;
 use super::notify::Notifying;
 use super::obstacle;
 use super::privileges::{Identities, Identity, Judge, role_by_oid};
@@ -105,6 +106,8 @@ pub struct Core {
     pub login: Oid,
     /// Settings.
     pub settings: Mutex<Settings>,
+    /// What limits of its role and its database say of it.
+    pub limits: OfSession,
     /// Sequences.
     pub sequences: Mutex<SequenceMemory>,
     /// The session's prepared statements that have names.
@@ -157,6 +160,7 @@ impl Core {
             database_name,
             login,
             settings: Mutex::new("sql/settings", settings),
+            limits: OfSession::default(),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
             prepared: Mutex::new("sql/prepared", BTreeMap::new()),
             row_written: AtomicU64::new(0),
@@ -375,6 +379,9 @@ impl Core {
     /// # Errors
     /// 42704; 42501 for a setting of the server that tells of its files.
     pub fn show(&self, name: &str) -> Result<String> {
+        if let Some(shown) = self.limits.shown(self, name) {
+            return Ok(shown);
+        }
         let shown = self.settings.lock().show(name);
         let Some(server) = shown.as_ref().err().and_then(|_| self.server_setting(name)) else { return shown };
         if server.private && !self.role(&self.catalog()).is_some_and(|role| role.superuser) {

@@ -12,6 +12,7 @@
 //! log_line       a line of the server's log             checkpoint  takes a checkpoint for a statement
 //! archived       commits that wait for the archive      statements  what statements have cost
 //! samples        what sessions were doing               observed    how long samples and statements are kept
+//! limits         what all sessions of a role or a database have together
 //! views          declares the system views
 //! ```
 //!
@@ -32,6 +33,7 @@ pub mod immutable;
 pub mod index_terms;
 pub mod instruments;
 pub mod interrupt;
+pub mod limits;
 pub mod log_line;
 mod made_up;
 pub mod modes;

@@ -1,5 +1,6 @@
 //! What one value of a setting may be, and how it is kept.
 
+use super::limits::is_limit;
 use super::setting_text::parse_bool;
 use super::settings::{Kind, Setting};
 use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
@@ -17,7 +18,7 @@ pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
 impl Setting {
     /// Whether only superusers may change it.
     pub fn is_for_superusers(&self) -> bool {
-        self.name.starts_with("log_") || super::accepted_settings::is_for_superusers(self.name)
+        self.name.starts_with("log_") || is_limit(self.name) || super::accepted_settings::is_for_superusers(self.name)
     }
 
     /// A value as it is kept, or why not.

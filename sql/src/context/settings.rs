@@ -3,6 +3,7 @@
 use super::accepted_settings::default_of;
 pub use super::accepted_settings::{all, find};
 use super::configuration::Source;
+use super::limits::is_limit;
 use super::log_line::LogLevels;
 use super::made_up;
 use super::privileges::{Identities, Identity};
@@ -169,6 +170,11 @@ impl Settings {
     /// 42704, 22023, 55P02; 42501 for a role that the session may not become.
     pub fn set(&mut self, name: &str, value: Option<&str>, local: bool, identities: &Identities<'_>) -> Result<String> {
         let Some(setting) = find(name) else { return self.set_made_up(name, value, local) };
+        if is_limit(setting.name) {
+            let message = format!("parameter \"{}\" cannot be changed now", setting.name);
+            let hint = "Keep it for a role or a database by ALTER ROLE ... SET or ALTER DATABASE ... SET.";
+            return Err(SqlError::new("55P02", message).hint(hint));
+        }
         if self.acting.is_some() && matches!(setting.name, "role" | "session_authorization") {
             let message = "cannot set parameter \"{}\" within security-restricted operation";
             return Err(SqlError::new("42501", message.replace("{}", setting.name)));

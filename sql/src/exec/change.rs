@@ -239,6 +239,7 @@ impl Cx<'_> {
         out: &mut Changes,
     ) -> Result<()> {
         let target = &insert.target;
+        self.run.core.limits.check_undo(self.run.core)?;
         match &insert.guard {
             None if !target.checks_wait => self.complete_row(target, &mut row)?,
             None => Box::pin(self.complete_guarded(target, &[], &mut row)).await?,
@@ -321,6 +322,7 @@ impl Cx<'_> {
         let mut source = Rows::new(update.source.clone(), Vec::new());
         let mut batch = UpdateBatch::new(update);
         while let Some(row) = source.pull(self).await? {
+            self.run.core.limits.check_undo(self.run.core)?;
             if !self.holds(update.filter.as_ref(), &row).await? {
                 continue;
             }
@@ -462,6 +464,7 @@ impl Cx<'_> {
         let mut batch = DeleteBatch::default();
         let one_by_one = delete.filter.as_ref().is_some_and(calls_sql); // EXE-14
         while let Some(row) = source.pull(self).await? {
+            self.run.core.limits.check_undo(self.run.core)?;
             if self.holds(delete.filter.as_ref(), &row).await? {
                 self.delete_soon(&mut batch, delete, row, pending, &mut out).await?;
                 if one_by_one {

@@ -7,11 +7,12 @@
 //! Invariants:
 //! - PUL-1 Only plain columns are pulled up from the side of an outer join whose rows may be replaced by nulls: another expression might
 //!   not be null there.
+//! - PUL-3 A query in FROM of a lateral query that names the level around that one becomes lateral itself when it comes into this level.
 //! - PUL-2 What has another value each time it is evaluated is not pulled up, nor are subqueries in target lists.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf};
-use super::plan::{JoinType, KeptRows, Query};
+use super::plan::{JoinType, KeptRows, Query, Subplan};
 use super::rewrite::Rewriter;
 use super::walk;
 use crate::expr::bound::SubqueryUse;
@@ -92,6 +93,18 @@ impl Item {
             Item::Join { left, right, .. } => {
                 left.leaves(f);
                 right.leaves(f);
+            }
+        }
+    }
+
+    /// PUL-3: inside such a query the level was the one around its own level, and is that when it is lateral.
+    fn become_lateral(&mut self, subplans: &[Subplan]) {
+        match self {
+            Item::Leaf { kind: Leaf::Derived { query, lateral, .. }, .. } => *lateral |= walk::is_correlated(query, subplans),
+            Item::Leaf { .. } => {}
+            Item::Join { left, right, .. } => {
+                left.become_lateral(subplans);
+                right.become_lateral(subplans);
             }
         }
     }
@@ -180,12 +193,16 @@ impl Planner<'_> {
             }
             Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters } => {
                 let raw = self.raw_of(&query).filter(|raw| self.may_be_pulled(raw, kept.as_deref(), nullable, level));
+                let raw = raw.filter(|raw| !lateral || !self.keeps_correlated(raw));
                 let Some(raw) = raw else {
                     return Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters };
                 };
                 let offset = level.width;
                 level.width += raw.width;
-                let Raw { item, conditions, targets, .. } = self.moved(&raw, offset, lateral);
+                let Raw { mut item, conditions, targets, .. } = self.moved(&raw, offset, lateral);
+                if lateral {
+                    item.become_lateral(&self.subplans);
+                }
                 by.extend(targets.into_iter().enumerate().map(|(i, target)| (base + i, target)));
                 let mut item = self.pulled(item, nullable, level, by);
                 match &mut item {
@@ -198,6 +215,17 @@ impl Planner<'_> {
             }
             leaf => leaf,
         }
+    }
+
+    /// Whether an item is a common table expression that looks past the selection: its rows are kept, so it can't become lateral (PUL-3).
+    fn keeps_correlated(&self, raw: &Raw) -> bool {
+        let mut keeps = false;
+        raw.item.leaves(&mut |kind, _, _| {
+            if let Leaf::Derived { query, kept: Some(_), .. } = kind {
+                keeps |= walk::is_correlated(query, &self.subplans);
+            }
+        });
+        keeps
     }
 
     /// PUL-1, PUL-2.

@@ -155,6 +155,9 @@ impl Session {
 
     /// As `sync`, likewise: what has been committed is durable only when `before_send` has returned.
     pub fn try_sync(&mut self) -> bool {
+        if self.core.limits.must_wait(&self.core) {
+            return false;
+        }
         match self.block {
             Block::Implicit => self.may_commit_now() && self.end_now(),
             Block::None => {

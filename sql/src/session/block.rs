@@ -388,6 +388,7 @@ impl Session {
 
     /// A statement has failed: its effects go, and the block is failed.
     pub(super) async fn failed<T>(&mut self, e: SqlError, client: &mut dyn Client) -> Result<T> {
+        let e = self.core.limits.explain(&self.core, e);
         self.fail().await?;
         self.deliver(client);
         Err(e)

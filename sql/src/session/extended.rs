@@ -276,6 +276,7 @@ impl Session {
             client.command_complete(&tag);
             return Ok(());
         }
+        self.admit(0).await?;
         if !is_planned(&statement) {
             if finished {
                 return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
@@ -358,6 +359,7 @@ impl Session {
         }
         if self.block == Block::None {
             self.portals.clear();
+            self.rest();
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What a session begins with: the settings of the server's files, those that ALTER ROLE and ALTER DATABASE keep for it, the client's.
 
 use crate::context::configuration::Source;
+use crate::context::limits::is_limit;
 use crate::context::privileges::Identities;
 use crate::context::settings::{Setting, Settings, find};
 use crate::error::{Result, SqlError};
@@ -51,7 +52,8 @@ fn of_roles(
     let of =
         |database: u32| role.settings.iter().filter(move |s| s.0 == database).map(|(_, name, value)| (name, value));
     let general = for_all.iter().chain(&database.settings).map(|(name, value)| (name, value));
-    let all = general.chain(of(0)).chain(of(database.oid));
+    // Limits are no settings of the session.
+    let all = general.chain(of(0)).chain(of(database.oid)).filter(|(name, _)| !is_limit(name));
     all.filter_map(|(name, value)| settings.set(name, Some(value), false, identities).err()).collect()
 }
 

@@ -14,6 +14,7 @@
 //! ```
 //! What the planner and the executor need of a session is in `context`, below them.
 
+mod admission;
 mod alter_system;
 mod at_once;
 mod block;

@@ -469,6 +469,7 @@ impl Execution {
             if !pending.is_empty() {
                 cx.settle(pending).await?;
             }
+            core.limits.check_undo(core)?;
             match changes {
                 Some(changes) => changes,
                 None => return Ok(()),

@@ -27,6 +27,7 @@ use crate::context::cell::EngineCell;
 use crate::context::core::Core;
 use crate::context::deferred::DeferredMark;
 use crate::context::errors::from_engine;
+use crate::context::limits::{LimitKind, Scope};
 use crate::context::notify::NotifyMark;
 use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity, Judge};
@@ -246,12 +247,16 @@ impl Session {
 
     /// The timeouts that the server keeps.
     pub fn timeouts(&self) -> Timeouts {
-        let settings = self.core.settings.lock();
-        Timeouts {
-            statement_ms: settings.statement_timeout_ms,
-            idle_in_transaction_ms: settings.idle_in_transaction_ms,
-            idle_session_ms: settings.idle_session_ms,
-        }
+        let mut timeouts = {
+            let settings = self.core.settings.lock();
+            Timeouts {
+                statement_ms: settings.statement_timeout_ms,
+                idle_in_transaction_ms: settings.idle_in_transaction_ms,
+                idle_session_ms: settings.idle_session_ms,
+            }
+        };
+        timeouts.statement_ms = self.core.limits.statement_ms(&self.core, timeouts.statement_ms);
+        timeouts
     }
 
     /// Statements so far that may have changed or locked something: all but those that only read.
@@ -293,6 +298,7 @@ impl Session {
     pub async fn end(mut self) {
         self.portals.clear();
         self.cursors.clear();
+        self.core.limits.rest(&self.core);
         let mut engine = self.core.engine.take();
         // What can't be undone now is undone in the background: the engine keeps the transaction.
         let _ = engine.roll_back().await;
@@ -313,7 +319,9 @@ impl Session {
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();
-        user::within(types, pin!(breath::within(flag, pin!(self.run_text(sql, client))))).await
+        let ran = user::within(types, pin!(breath::within(flag, pin!(self.run_text(sql, client))))).await;
+        self.rest();
+        ran
     }
 
     async fn run_text(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
@@ -369,6 +377,7 @@ impl Session {
         if self.may_follow() {
             self.follow();
         }
+        self.core.limits.follow(&self.core);
         memory::begin_statement(self.core.settings.lock().statement_memory);
     }
 
@@ -413,10 +422,11 @@ impl Session {
         if let Statement::Transaction(t) = &*statement {
             return self.transaction(t).await.map(Some);
         }
-        self.begin_implicit();
         let core = self.core.clone();
         let interrupt = &core.backend.interrupt;
-        let limit_ms = core.settings.lock().statement_timeout_ms;
+        let limit_ms = self.timeouts().statement_ms;
+        self.admit(limit_ms).await?;
+        self.begin_implicit();
         let body = pin!(self.statement(prepared, &statement, prepared.constants.clone(), client));
         let ended = interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await;
         ended.map_err(|e| obstacle::explained(&core, e))?.map(Some)
@@ -508,10 +518,17 @@ fn may_connect(catalog: &Catalog, start: &SessionStart, role: &Role, database: &
     let others = start.backends.all();
     let others = || others.iter().filter(|b| b.pid != start.backend.pid && b.role.load(Relaxed) != 0);
     let beyond = |limit: i32, count: usize| usize::try_from(limit).is_ok_and(|limit| count >= limit);
+    let violated = |scope, oid| {
+        let group = start.backends.limits.group(scope, oid);
+        group.call(catalog.get(oid).map_or("", |object| object.name()));
+        group.violated(LimitKind::Connections, "53300", &start.backends, &start.backend);
+    };
     if beyond(role.connection_limit, others().filter(|b| b.role.load(Relaxed) == role.oid).count()) {
+        violated(Scope::Role, role.oid);
         return Err(SqlError::new("53300", format!("too many connections for role \"{}\"", role.name)));
     }
     if beyond(database.connection_limit, others().filter(|b| b.database == database.name).count()) {
+        violated(Scope::Database, database.oid);
         return Err(SqlError::new("53300", format!("too many connections for database \"{}\"", database.name)));
     }
     Ok(())

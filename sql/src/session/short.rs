@@ -228,7 +228,9 @@ impl Session {
     /// Nothing interrupts the session, and no line of the log tells of each statement: one that is given up would be told twice.
     pub(super) fn may_try(&self) -> bool {
         let backend = &self.core.backend;
-        backend.interrupt.pending().is_none() && backend.log.statements.load(Relaxed) == 0
+        backend.interrupt.pending().is_none()
+            && backend.log.statements.load(Relaxed) == 0
+            && !self.core.limits.must_wait(&self.core)
     }
 
     /// Runs a statement the short way; false: it must go the long one (PNT-1, SHT-1).

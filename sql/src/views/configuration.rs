@@ -34,7 +34,12 @@ fn place(run: &Run<'_>, superuser: bool, name: &str) -> [Datum; 2] {
 }
 
 fn settings(run: &Run<'_>) -> Vec<Row> {
-    let values = run.core.settings.lock().clone();
+    let mut values = run.core.settings.lock().clone();
+    for setting in all() {
+        if let Some(shown) = run.core.limits.shown(run.core, setting.name) {
+            values.fix(setting.name, &shown);
+        }
+    }
     let superuser = run.core.role(&run.names.catalog).is_some_and(|role| role.superuser);
     let of_sessions = all().map(|setting| {
         let mut row = of_sessions(setting, &values);

@@ -25,6 +25,7 @@ mod deadlocks;
 mod dependencies;
 mod functions;
 mod indexes;
+mod limits;
 mod lock_waits;
 mod locked;
 mod locks;
@@ -69,6 +70,7 @@ const ROWS: &[&[ViewOf]] = &[
     undo::ROWS,
     log::ROWS,
     memory::ROWS,
+    limits::ROWS,
     configuration::ROWS,
     mysql::ROWS,
     progress::ROWS,

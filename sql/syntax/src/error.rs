@@ -243,7 +243,8 @@ impl From<Excess> for SqlError {
         if let Some((kind, bytes)) = excess.most {
             detail += &format!("; most of it: {}, {}", kind.name(), mb(bytes));
         }
-        let message = format!("out of memory: {} ({}) is used up", excess.limit.name(), mb(excess.bytes_max));
+        let of = excess.of.map_or_else(String::new, |of| format!(" of {of}"));
+        let message = format!("out of memory: {}{of} ({}) is used up", excess.limit.name(), mb(excess.bytes_max));
         Self::new("53200", message).detail(detail + ".")
     }
 }

@@ -263,6 +263,12 @@ impl Owner {
         })
     }
 
+    /// Whether it holds any lock, of its transaction or of its session.
+    pub fn holds_locks(&self) -> bool {
+        let held = self.held.lock();
+        !held.locks.is_empty() || !held.fast.is_empty()
+    }
+
     /// The slot number, from 1; reused after the session ended.
     pub fn id(&self) -> u32 {
         self.id

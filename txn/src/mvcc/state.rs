@@ -37,6 +37,7 @@ pub struct TxnState {
     owner: Arc<Owner>,
     status: AtomicU64,
     position: AtomicU32,
+    undo_bytes: AtomicU64,
     since_ns: u64,
     /// The tags of its changes, oldest first.
     changes: Mutex<Vec<Tag>>,
@@ -54,6 +55,7 @@ impl TxnState {
             owner,
             status: AtomicU64::new(ACTIVE),
             position: AtomicU32::new(0),
+            undo_bytes: AtomicU64::new(0),
             since_ns: now_ns(),
             changes: Mutex::new("txn/mvcc/changes", Vec::new()),
             superseded: Mutex::new("txn/mvcc/superseded", Vec::new()),
@@ -118,8 +120,15 @@ impl TxnState {
         self.position.load(Ordering::Relaxed)
     }
 
-    pub(super) fn changed(&self, tag: Tag) {
+    pub(super) fn changed(&self, tag: Tag, undo_bytes: u64) {
+        // The transaction's own session is the only writer.
+        self.undo_bytes.store(self.undo_bytes.load(Ordering::Relaxed) + undo_bytes, Ordering::Relaxed);
         self.changes.lock().push(tag);
+    }
+
+    /// How many bytes of undo its changes have written, those of undone changes included.
+    pub fn undo_bytes(&self) -> u64 {
+        self.undo_bytes.load(Ordering::Relaxed)
     }
 
     /// Takes the latest change off the list.

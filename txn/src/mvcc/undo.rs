@@ -172,8 +172,9 @@ impl UndoStore {
     pub fn push(&self, writer: usize, new: NewUndo) -> (Tag, Arc<UndoRecord>) {
         let txn = new.txn.clone();
         let record = Arc::new(UndoRecord::new(new));
+        let bytes = record.bytes() as u64;
         let tag = self.place(writer % SHARDS, record.clone());
-        txn.changed(tag);
+        txn.changed(tag, bytes);
         (tag, record)
     }
 
@@ -223,7 +224,7 @@ impl UndoStore {
             chunk.places.resize(place + 1, None);
         }
         self.weigh(index, record.bytes() as i64);
-        txn.changed(tag);
+        txn.changed(tag, record.bytes() as u64);
         assert!(chunk.places[place].is_none(), "two records under the tag {tag:?}");
         chunk.places[place] = Some(Arc::new(record));
         chunk.live += 1;

@@ -5,6 +5,7 @@ mod bulk_load;
 mod commit_scaling;
 mod context_switches;
 mod convoy;
+mod greedy_role;
 mod hot_row;
 mod no_primary_key;
 mod reads;
@@ -19,6 +20,7 @@ use bulk_load::BulkLoad;
 use commit_scaling::CommitScaling;
 use context_switches::ContextSwitches;
 use convoy::Convoy;
+use greedy_role::GreedyRole;
 use hot_row::HotRow;
 use no_primary_key::NoPrimaryKey;
 use reads::Reads;
@@ -40,6 +42,7 @@ pub fn all() -> &'static [&'static dyn Scenario] {
         &ContextSwitches,
         &Rollback,
         &RowSize,
+        &GreedyRole,
     ]
 }
 

@@ -30,6 +30,18 @@ pub enum Address {
     MySql(MySqlAddress),
 }
 
+impl Address {
+    /// The same server for another role. By MySQL's protocol the role stays.
+    #[must_use]
+    pub fn of_role(&self, role: &str) -> Address {
+        let mut address = self.clone();
+        if let Address::Postgres { config, .. } = &mut address {
+            config.user(role);
+        }
+        address
+    }
+}
+
 /// What went wrong with a statement or a connection.
 #[derive(Clone, Debug)]
 pub struct WireError {

@@ -11,6 +11,7 @@ mod deadlocks;
 pub mod declared;
 pub mod functions;
 pub mod keys;
+mod limits;
 mod lock_waits;
 mod locks;
 mod log;
@@ -113,7 +114,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
     let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS).chain(books::VIEWS).chain(statement_times::VIEWS);
-    of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(of_waits)
+    of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(limits::VIEWS).chain(of_waits)
 }
 
 /// A view by schema and name.

@@ -4,6 +4,7 @@
 //! (src/backend/catalog/pg_db_role_setting.c), for who may do what and for the errors.
 
 use super::{Ddl, missing};
+use crate::context::limits::is_limit;
 use crate::context::privileges::Judge;
 use crate::context::settings::find;
 use crate::error::{Result, SqlError};
@@ -88,6 +89,11 @@ impl Ddl<'_> {
             Some(name) => Some(catalog.database(name).cloned().ok_or_else(|| missing("database", name))?),
             None => None,
         };
+        let whole = role.is_some() && database.is_none();
+        if is_limit(&set.name) && !whole {
+            let of = if role.is_some() { "a role in one database" } else { "all roles" };
+            return Err(SqlError::unsupported(format!("the limit {} of {of}", set.name.to_lowercase())));
+        }
         let changed = match (role, database) {
             (Some(mut role), database) => {
                 let within = database.map_or(0, |d| d.oid);
