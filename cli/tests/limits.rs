@@ -78,7 +78,10 @@ fn transactions_beyond_the_limit_wait_for_a_turn() {
             (second, ended)
         });
         becomes(&owner, STATEMENTS, "1 1 true").await;
-        assert_eq!(value(&owner, "select wait_event from pg_stat_activity where wait_event = 'StatementLimit'").await, "StatementLimit");
+        assert_eq!(
+            value(&owner, "select wait_event from pg_stat_activity where wait_event = 'StatementLimit'").await,
+            "StatementLimit"
+        );
         token.cancel_query(tokio_postgres::NoTls).await.expect("sent");
         let (second, ended) = waits.await.expect("joined");
         assert_eq!(told(&ended.expect_err("cancelled")).0, "57014");
@@ -113,7 +116,11 @@ fn transactions_beyond_the_limit_wait_for_a_turn() {
         done(&first, "commit").await;
         becomes(&owner, STATEMENTS.replace("used || ' ' || waiting", "used").as_str(), "0 true").await;
         // Superusers have no limits.
-        done(&owner, "alter role postgres set limit_statement_time = 1; alter database postgres set limit_statements = 1").await;
+        done(
+            &owner,
+            "alter role postgres set limit_statement_time = 1; alter database postgres set limit_statements = 1",
+        )
+        .await;
         done(&first, "begin; select 1").await;
         done(&owner, "select pg_sleep(0.01)").await;
         done(&first, "commit").await;
@@ -200,7 +207,9 @@ fn sessions_share_memory_undo_and_the_time_of_a_statement() {
         let seen = "select string_agg(setting || ' ' || violations, ', ' order by setting) from clearway_limits where scope = 'role' and violations > 0";
         assert_eq!(value(&owner, seen).await, "limit_memory 1, limit_statement_time 2, limit_undo 2");
     });
-    for line in ["limit_memory of role", "limit_memory of database", "limit_undo of role", "limit_statement_time of role"] {
+    for line in
+        ["limit_memory of role", "limit_memory of database", "limit_undo of role", "limit_statement_time of role"]
+    {
         assert!(log.contains(line), "{line}: {log}");
     }
 }

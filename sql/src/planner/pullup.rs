@@ -100,7 +100,9 @@ impl Item {
     /// PUL-3: inside such a query the level was the one around its own level, and is that when it is lateral.
     fn become_lateral(&mut self, subplans: &[Subplan]) {
         match self {
-            Item::Leaf { kind: Leaf::Derived { query, lateral, .. }, .. } => *lateral |= walk::is_correlated(query, subplans),
+            Item::Leaf { kind: Leaf::Derived { query, lateral, .. }, .. } => {
+                *lateral |= walk::is_correlated(query, subplans)
+            }
             Item::Leaf { .. } => {}
             Item::Join { left, right, .. } => {
                 left.become_lateral(subplans);

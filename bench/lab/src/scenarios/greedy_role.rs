@@ -61,9 +61,11 @@ impl Scenario for GreedyRole {
     fn reset(&self, to: Flavour, at: Point) -> Vec<String> {
         let limits = ["limit_processor_share", "limit_statements"];
         match (to, at.variant) {
-            (Flavour::Clearway, "limits") => {
-                limits.iter().zip([10, 4]).map(|(name, value)| format!("ALTER ROLE greedy SET {name} = {value}")).collect()
-            }
+            (Flavour::Clearway, "limits") => limits
+                .iter()
+                .zip([10, 4])
+                .map(|(name, value)| format!("ALTER ROLE greedy SET {name} = {value}"))
+                .collect(),
             (Flavour::Clearway, _) => limits.map(|name| format!("ALTER ROLE greedy RESET {name}")).to_vec(),
             _ => Vec::new(),
         }

@@ -118,9 +118,9 @@ impl Values {
     /// Those of a role, or of a database.
     pub fn in_catalog(catalog: &Catalog, oid: Oid) -> Values {
         match catalog.get(oid).map(|object| &**object) {
-            Some(Object::Role(role)) if !role.superuser => {
-                Values::of(role.settings.iter().filter(|(within, ..)| *within == 0).map(|(_, name, value)| (name, value)))
-            }
+            Some(Object::Role(role)) if !role.superuser => Values::of(
+                role.settings.iter().filter(|(within, ..)| *within == 0).map(|(_, name, value)| (name, value)),
+            ),
             Some(Object::Database(database)) => Values::of(database.settings.iter().map(|(name, value)| (name, value))),
             _ => Values::default(),
         }
@@ -289,7 +289,8 @@ mod tests {
 
     #[test]
     fn limits_are_read_from_kept_settings() {
-        let kept = [("limit_memory", "2MB"), ("work_mem", "1MB"), ("limit_statement_time", "3s"), ("limit_statements", "4")];
+        let kept =
+            [("limit_memory", "2MB"), ("work_mem", "1MB"), ("limit_statement_time", "3s"), ("limit_statements", "4")];
         let kept: Vec<(String, String)> = kept.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let values = Values::of(kept.iter().map(|(name, value)| (name, value)));
         let got = LimitKind::ALL.map(|kind| values.get(kind));

@@ -31,5 +31,6 @@ pub use session::OfSession;
 
 /// Whether a setting is a limit of roles and databases.
 pub fn is_limit(name: &str) -> bool {
-    name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("limit_")) && group::LimitKind::of_setting(name).is_some()
+    name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("limit_"))
+        && group::LimitKind::of_setting(name).is_some()
 }

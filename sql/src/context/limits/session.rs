@@ -297,6 +297,7 @@ impl OfSession {
 }
 
 fn too_many(group: &Group) -> SqlError {
-    let message = format!("limit_statements of {} ({}) is reached", group.named(), group.values().get(LimitKind::Statements));
+    let message =
+        format!("limit_statements of {} ({}) is reached", group.named(), group.values().get(LimitKind::Statements));
     SqlError::new("53400", message).detail("The session holds locks, so it does not wait for other statements to end.")
 }
