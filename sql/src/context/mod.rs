@@ -33,6 +33,8 @@ pub mod immutable;
 pub mod index_terms;
 pub mod instruments;
 pub mod interrupt;
+mod limit_group;
+mod limit_session;
 pub mod limits;
 pub mod log_line;
 mod made_up;

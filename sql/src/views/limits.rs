@@ -27,7 +27,7 @@ fn limits(run: &Run<'_>) -> Vec<Row> {
             Object::Database(database) => (Scope::Database, database.oid, database.connection_limit),
             _ => continue,
         };
-        // Whoever looks brings the limits up to date, also where all sessions wait.
+        // Reading the view brings the limits up to date, also where all sessions wait.
         core.backends.limits.refreshed(scope, oid, (&catalog, version));
         let group = core.backends.limits.find(scope, oid);
         let values = Values::in_catalog(&catalog, oid);

@@ -7,7 +7,7 @@ use clearway_base::memory;
 use clearway_base::sync::{Mutex, sleep_until_ns};
 use clearway_base::waits::{self, Object, WaitEvent, in_wait};
 
-use super::group::{Group, LimitKind, Scope};
+use super::limit_group::{Group, LimitKind, Scope};
 use crate::context::core::Core;
 use crate::context::privileges::role_by_oid;
 use crate::context::units::{shown_bytes, shown_ms};

@@ -3,10 +3,10 @@
 //! # Structure
 //! ```text
 //! ALTER ROLE ... SET limit_...     in the role's entry of the catalog          ALTER DATABASE likewise
-//!   group       a role or a database with limits: its turns, its share of the processors, its pool of memory, its undo, its violations
-//!   session     what one session has of its groups; it looks whether the catalog has changed at each statement
+//!   limit_group    a role or a database with limits: its turns, its share of the processors, its pool of memory, its undo, its violations
+//!   limit_session  what one session has of its groups; it looks whether the catalog has changed at each statement
 //! ```
-//! The settings `limit_...` stand in the catalog alone: no session, file or start option sets them, and only superusers keep them for a role or
+//! The catalog alone keeps the settings `limit_...`: no session, file or start option sets them, and only superusers keep them for a role or
 //! a database. They hold for the role that logged in, whatever it becomes by SET ROLE. They do not hold for superusers, as CONNECTION LIMIT does
 //! not.
 //!
@@ -23,14 +23,10 @@
 //! # Not here
 //! CONNECTION LIMIT is judged where sessions begin (`crate::session`); its violations are counted here.
 
-mod group;
-mod session;
-
-pub use group::{Group, Groups, LimitKind, Scope, Values};
-pub use session::OfSession;
+pub use super::limit_group::{Group, Groups, LimitKind, Scope, Values};
+pub use super::limit_session::OfSession;
 
 /// Whether a setting is a limit of roles and databases.
 pub fn is_limit(name: &str) -> bool {
-    name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("limit_"))
-        && group::LimitKind::of_setting(name).is_some()
+    name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("limit_")) && LimitKind::of_setting(name).is_some()
 }

@@ -296,7 +296,7 @@ mod tests {
         let got = LimitKind::ALL.map(|kind| values.get(kind));
         assert_eq!(got, [0, 4, 0, 2 << 20, 0, 3_000]);
         assert!(Values::default().is_empty() && !values.is_empty());
-        assert!(super::super::is_limit("LIMIT_UNDO") && !super::super::is_limit("limit_rows"));
+        assert!(crate::context::limits::is_limit("LIMIT_UNDO") && !crate::context::limits::is_limit("limit_rows"));
     }
 
     #[test]
