@@ -111,10 +111,13 @@ class Watched:
             return b""
 
     def visit(self):
-        second = 0
+        second, newest = 0, 0
         while not self.over.wait(1):
-            for path in ["/api/now", "/api/history?since=0"] + (["/api/table/statements", "/api/table/transactions"] if second % 5 == 0 else []):
+            for path in ["/api/now"] + (["/api/table/statements", "/api/table/transactions"] if second % 5 == 0 else []):
                 self.get(path)
+            # As the page does: only what is new.
+            more = json.loads(self.get(f"/api/history?since={newest}") or b"[]")
+            newest = more[-1]["at"] if more else newest
             second += 1
 
     def end(self):

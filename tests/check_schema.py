@@ -3,8 +3,13 @@
 that a finding prints runs, and then the finding is gone. The last line is `N passed, N failed`.
 
 usage: tests/check_schema.py PATH-TO-clearway [HOST PORT of a PostgreSQL that is asked the same]
+       tests/check_schema.py PATH-TO-clearway mariadb       (nothing else)
+
+The same for a MariaDB of its own (check_schema_mariadb.sql); it needs mariadbd and mariadb.
 """
 import json, os, re, shutil, signal, subprocess, sys, tempfile, time
+
+import mariadb
 
 BINARY = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +29,24 @@ WANTED = {
     ("Unused index", "shop.event_kind_at"): "DROP INDEX",
     ("Duplicate index", "shop.event_kind"): "DROP INDEX",
     ("Missing index", "shop.orders (seller)"): "CREATE INDEX",
+    ("No primary key", "shop.log"): "PRIMARY KEY",
+}
+OF_MARIADB = {
+    ("Narrower integer", "shop.customer.age"): "tinyint NOT NULL DEFAULT 18 COMMENT 'in years, it''s a guess'",
+    ("Narrower integer", "shop.customer.level"): "tinyint unsigned",
+    ("Number kept as text", "shop.customer.loyalty_points"): "mediumint",
+    ("Number kept as text", "shop.customer.weight"): "decimal(4,1)",
+    ("Date kept as text", "shop.customer.born"): "date",
+    ("Date kept as text", "shop.customer.seen_at"): "datetime",
+    ("IP address kept as text", "shop.customer.address"): "inet4",
+    ("IP address kept as text", "shop.customer.address_6"): "inet6",
+    ("IP address kept as text", "shop.customer.any_address"): "INET6_ATON",
+    ("UUID kept as text", "shop.customer.token"): "uuid",
+    ("VARCHAR wider than its data", "shop.customer.nickname"): "varchar(16) CHARACTER SET latin1 COLLATE latin1_swedish_ci NOT NULL DEFAULT 'nobody'",
+    ("Unused index", "shop.event.event_kind"): "DROP INDEX",
+    ("Unused index", "shop.event.event_kind_at"): "DROP INDEX",
+    ("Duplicate index", "shop.event.event_kind"): "DROP INDEX",
+    ("Long primary key", "shop.event (host, name, at)"): "ADD COLUMN id bigint unsigned",
     ("No primary key", "shop.log"): "PRIMARY KEY",
 }
 # PostgreSQL's indexes do not repeat the key.
@@ -50,11 +73,14 @@ class Server:
         return (ran.stdout + ran.stderr).strip()
 
     def findings(self):
-        url = f"postgresql://postgres@{self.host}:{self.port}/{self.database}"
-        ran = subprocess.run([BINARY, "check", "schema", "--json", url], text=True, capture_output=True)
-        if ran.returncode:
-            return {("error", ran.stderr): {"ddl": "", "bytes_saved": None}}
-        return {(found["finding"], found["object"]): found for found in json.loads(ran.stdout)}
+        return findings(f"postgresql://postgres@{self.host}:{self.port}/{self.database}")
+
+
+def findings(url):
+    ran = subprocess.run([BINARY, "check", "schema", "--json", url], text=True, capture_output=True)
+    if ran.returncode:
+        return {("error", ran.stderr): {"ddl": "", "bytes_saved": None}}
+    return {(found["finding"], found["object"]): found for found in json.loads(ran.stdout)}
 
 
 def planted(server, name, wanted):
@@ -81,10 +107,44 @@ def planted(server, name, wanted):
     check(f"{name}: then only what is a choice is left", set(left) == {("No primary key", "shop.log")}, set(left))
 
 
+def planted_in_mariadb(server):
+    """The same in MariaDB's types and syntax."""
+    with open(f"{HERE}/check_schema_mariadb.sql") as file:
+        told = server.sql(file.read())
+    check("mariadb: the schema", told == "", told)
+    url = f"mysql://root@127.0.0.1:{server.port}/shop"
+    unread = findings(url)
+    check("mariadb: an index is not called unused before its table has been read", not [key for key in unread if key[0] == "Unused index"], sorted(unread))
+    server.sql("select 1 from shop.event where host = 'host-number-1.example.org' and name = 'event number 1' and at = '2026-01-01'; " * 1000)
+    found = findings(url)
+    check("mariadb: all that was planted is found, and nothing else", set(found) == set(OF_MARIADB), sorted(set(found) ^ set(OF_MARIADB)))
+    named = [key for key, ddl in OF_MARIADB.items() if key in found and ddl not in found[key]["ddl"]]
+    check("mariadb: each names the right type or statement", not named, [found[key] for key in named])
+    spared = [key for key, one in found.items() if key[0] in ("Narrower integer", "Date kept as text", "UUID kept as text", "Duplicate index", "Long primary key") and not one["bytes_saved"]]
+    check("mariadb: what is saved is told", not spared and found.get(("Narrower integer", "shop.customer.age"), {}).get("bytes_saved") == 2000 * 7, spared)
+    before = server.sql("select age, level, nickname, loyalty_points, weight, born, address, inet6_ntoa(inet6_aton(any_address)), token from shop.customer order by id")
+    told = ""
+    for (kind, _), one in found.items():
+        if kind != "No primary key":
+            statement = re.sub(r"^If that .*?: ", "", one["ddl"])
+            # An index may be found twice.
+            told += server.sql(statement.replace("DROP INDEX", "DROP INDEX IF EXISTS"))
+    check("mariadb: each statement runs", told == "", told)
+    after = server.sql("select age, level, nickname, loyalty_points, weight, born, address, inet6_ntoa(any_address), token from shop.customer order by id")
+    check("mariadb: and keeps every value", after == before and after.count("\n") == 1999, (before[:300], after[:300]))
+    kept = server.sql("select column_name, is_nullable, column_default, column_comment from information_schema.columns where table_schema = 'shop' and column_name in ('age', 'nickname', 'any_address') order by 1")
+    check("mariadb: and what is not the type", kept == "age\tNO\t18\tin years, it's a guess\nany_address\tNO\tNULL\t\nnickname\tNO\t'nobody'", kept)
+    left = findings(url)
+    check("mariadb: then only what is a choice is left", set(left) == {("No primary key", "shop.log")}, set(left))
+    check("mariadb: another database's URL has none of it", findings(f"mysql://root@127.0.0.1:{server.port}/test") == {}, findings(f"mysql://root@127.0.0.1:{server.port}/test"))
+    check("mariadb: a URL of the server's own tables has all", set(findings(f"mysql://root@127.0.0.1:{server.port}/mysql")) == set(left))
+
+
 def live(server):
     """What sessions do: loops, and transactions that are left open."""
     server.psql("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 500) g")
-    loop = lambda statement: [statement.format(n) for n in range(1, 151)]
+    # A pause of the client ends a loop: there are many more of them than a finding needs.
+    loop = lambda statement: [statement.format(n) for n in range(1, 301)]
     server.psql(*loop("insert into t values ({} + 1000, 0)"), app="single inserts")
     server.psql(*loop("update t set v = 1 where id = {}"), app="single updates")
     server.psql("begin; " + "; ".join(loop("insert into t values ({} + 2000, 0)")) + "; commit", app="one transaction")
@@ -111,6 +171,20 @@ def live(server):
     check("and then they are gone", server.psql("select count(*) from sys.findings where finding in ('Idle blocker', 'Large transaction')") == "0")
 
 
+def of_mariadb():
+    peer = mariadb.Server(scratch)
+    try:
+        peer.start()
+        planted_in_mariadb(peer)
+    finally:
+        peer.kill()
+
+
+if sys.argv[2:] == ["mariadb"]:
+    of_mariadb()
+    shutil.rmtree(scratch)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
 log = open(f"{scratch}/log", "w")
 process = subprocess.Popen([BINARY, "serve", "--data", f"{scratch}/data", "--listen", "127.0.0.1:0"], stdout=log, stderr=log)
 while not (up := re.search(r"connect with: psql -h 127.0.0.1 -p (\d+)", open(f"{scratch}/log").read())):
@@ -123,6 +197,7 @@ planted(Server("127.0.0.1", up[1], "shop"), "clearway", WANTED | OF_CLEARWAY)
 live(server)
 process.send_signal(signal.SIGTERM)
 process.wait()
+of_mariadb()
 shutil.rmtree(scratch)
 if len(sys.argv) > 3:
     peer = Server(sys.argv[2], sys.argv[3], "clearway_check_schema")

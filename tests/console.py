@@ -2,16 +2,22 @@
 """The console in a browser: a planted chain is drawn, its root's statement shown and ended from the page; a deadlock is drawn as a ring; who may
 not see it does not. The last line is `N passed, N failed`.
 
-usage: tests/console.py PATH-TO-clearway [DIRECTORY-FOR-SCREENSHOTS]
+usage: tests/console.py PATH-TO-clearway [DIRECTORY-FOR-SCREENSHOTS] [--later SECONDS]
+
+With --later the slider is set back to the planted chain so many seconds after it has ended (600: ten minutes), instead of two seconds.
 
 It needs chromium and chromedriver (Debian: chromium, chromium-driver), psql, and nothing else: WebDriver is spoken with Python's own library.
 """
-import base64, json, os, pty, re, shutil, signal, subprocess, sys, tempfile, time, urllib.error, urllib.request
+import argparse, base64, json, os, pty, re, shutil, signal, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 from checks import Checks, until
 
-BINARY = os.path.abspath(sys.argv[1])
-PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("binary")
+parser.add_argument("pictures", nargs="?")
+parser.add_argument("--later", type=int, default=0)
+asked = parser.parse_args()
+BINARY, PICTURES = os.path.abspath(asked.binary), asked.pictures
 scratch = tempfile.mkdtemp()
 started = []
 check = Checks("console")
@@ -218,10 +224,10 @@ def top_captured(server):
 def one_statement(server, browser):
     """From the table of statements to the page of the one that the chain waits with, and by its address."""
     home = browser.js("return location.href")
-    find = "return [...document.querySelectorAll('#statements tbody tr')].find((row) => row.innerText.includes('update t set v')).querySelector('a')"
+    find = "return [...document.querySelectorAll('#statements tbody tr')].find((row) => row.innerText.includes('update t set v'))?.querySelector('a')"
     browser.js("document.getElementById('statements').scrollIntoView()")
     check("a statement's trend stands in the table", until(lambda: browser.js("return document.querySelectorAll('#statements svg rect').length")), browser.text("#statements")[:500])
-    until(lambda: browser.js(find + ".click() || location.hash.startsWith('#statement=')"))
+    until(lambda: browser.js(find + "?.click() || location.hash.startsWith('#statement=')"))
     address = browser.js("return location.href")
     browser.go("about:blank")
     browser.go(address)
@@ -258,6 +264,10 @@ def in_a_browser(server, browser):
     check("the chain of five is on the page", all(f"link {n}" in tree for n in range(5)) and "blocks 4 sessions" in tree, tree)
     check("its root stands first, with the statement that took the lock", re.search(r"^\d+ postgres \(link 0\)", tree) and "took what others wait for by: update t set v = 0 where id = 0" in tree, tree)
     check("the chart has the class of these waits", until(lambda: "Lock" in browser.text("#legend")), browser.text("#legend"))
+    cores = len(os.sched_getaffinity(0))
+    line = "return [...document.querySelectorAll('#chart line.processors')].map((line) => line.getBoundingClientRect().top - document.querySelector('#chart').getBoundingClientRect().top)"
+    check("and a line for the processors", until(lambda: f"{cores} processor" in browser.text("#legend")) and (cores > 12 or len(browser.js(line)) == 1 and 0 < browser.js(line)[0] < 160),
+          (browser.text("#legend"), browser.js(line)))
     browser.js("document.querySelector('#deadlocks').scrollIntoView()")
     check("the ring has three sessions", until(lambda: browser.js("return document.querySelectorAll('.ring circle').length") == 3), browser.text("#deadlocks"))
     check("and three arrows", browser.js("return document.querySelectorAll('.ring svg > path').length") == 3)
@@ -266,8 +276,7 @@ def in_a_browser(server, browser):
     for name, wanted in [("transactions", "link 0"), ("statements", "update t set v"), ("lock_waits", "deadlock"), ("findings", "Idle blocker"), ("waits", "Lock"),
                          ("tables", "public.t"), ("indexes", "t_pkey"), ("files", "log_file"), ("latches", "The SQL behind it")]:
         browser.js("document.getElementById(arguments[0]).scrollIntoView()", name)
-        until(lambda: browser.js("return document.getElementById(arguments[0]).dataset.drawn", name))
-        check(f"table {name}", wanted in browser.text(f"#{name}"), browser.text(f"#{name}")[:800])
+        check(f"table {name}", until(lambda: wanted in browser.text(f"#{name}")), browser.text(f"#{name}")[:800])
     accessible(browser)
     one_statement(server, browser)
     browser.js("scrollTo(0, 0)")
@@ -285,6 +294,7 @@ def in_a_browser(server, browser):
             return [document.querySelector('#tree').innerText.slice(0, 100), document.querySelectorAll('#tree .node').length, performance.now() - began]""" % blocker)
         check(f"5,000 sessions {name} are drawn ({drawn[2]:.0f} ms)", "blocks 4999 sessions" in drawn[0] and 100 < drawn[1] <= 501, drawn)
 
+    planted_us = json.loads(http(server.console + "/api/now")[1])["second"]["at"]
     # The moment before: the slider goes back, the address names it, and the button leads back to now.
     browser.js("const h = document.getElementById('hour'); h.value = -2; h.dispatchEvent(new Event('input'))")
     check("the slider shows an earlier second", until(lambda: "as of" in browser.text("#moment")) and browser.js("return location.hash").startswith("#at="))
@@ -306,10 +316,37 @@ def in_a_browser(server, browser):
         session.run("commit")
     check("and all others", server.psql("select string_agg(v::text, ',' order by id) from t where id < 4") == "9,9,9,9")
     check("the page shows that nobody waits", until(lambda: "Nobody waits" in browser.text("#tree")), browser.text("#tree"))
+    if asked.later:
+        long_ago(server, browser, planted_us)
     for session in sessions:
         session.end()
     errors = browser.errors()
     check("the browser has nothing to complain of", not errors, errors)
+
+
+def long_ago(server, browser, planted_us):
+    """The incident is over for long: the slider leads back to it, and so does its address for somebody else."""
+    since_s = lambda: (json.loads(http(server.console + "/api/now")[1])["second"]["at"] - planted_us) / 1e6
+    while since_s() < asked.later:
+        time.sleep(1)
+    browser.go("about:blank")
+    browser.go(server.console + "/")
+    until(lambda: "Nobody waits" in browser.text("#tree"))
+    # In seconds behind now, as somebody moves it; the second before the planted moment has the chain as well.
+    browser.js("const h = document.getElementById('hour'); h.value = -arguments[0]; h.dispatchEvent(new Event('input'))", round(since_s()) + 2)
+    whole = lambda text: all(f"link {n}" in text for n in range(5)) and "blocks 4 sessions" in text and "took what others wait for by: update t set v = 0 where id = 0" in text
+    check(f"the slider {asked.later} s back shows the chain with its root and the statement that took the lock", until(lambda: whole(browser.text("#tree"))), browser.text("#tree"))
+    address = browser.js("return location.href")
+    at_us = int(address.split("#at=")[1])
+    check("of a moment so long ago", 0.9 * asked.later < since_s() and at_us <= planted_us + 3_000_000, (at_us, planted_us))
+    browser.js("document.getElementById('lock_waits').scrollIntoView()")
+    shown = until(lambda: (lambda text: text if all(f"update t set v = 9 where id = {n}" in text for n in range(4)) else "")(browser.text("#lock_waits"))) or browser.text("#lock_waits")
+    check("with the waits of that moment", all(f"update t set v = 9 where id = {n}" in shown for n in range(4)), shown)
+    browser.go("about:blank")
+    browser.go(address)
+    check("its address leads there", until(lambda: whole(browser.text("#tree"))), browser.text("#tree"))
+    browser.click("#live")
+    check("and the button back to now", until(lambda: "Nobody waits" in browser.text("#tree")), browser.text("#tree"))
 
 
 def who_may(server):
@@ -378,8 +415,11 @@ def findings(server):
         file.write("\\set id random(1, 5000)\nselect a from d where id = :id;\n")
     subprocess.run(["pgbench", "-n", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "-c", "1", "-t", "1000", "-f", script, "postgres"],
                    capture_output=True, env=os.environ | {"PGAPPNAME": "row by row"}, check=True)
-    table = json.loads(http(server.console + "/api/table/findings")[1])
-    found = {(row[0], row[1].removeprefix("public.")) for row in table.get("rows", [])}
+    ask = lambda: json.loads(http(server.console + "/api/table/findings")[1])
+    of = lambda table: {(row[0], row[1].removeprefix("public.")) for row in table.get("rows", [])}
+    until(lambda: ("N+1 queries", "row by row") in of(ask()))
+    table = ask()
+    found = of(table)
     for wanted in [("No primary key", "no_key"), ("Duplicate index", "d_a"), ("Unused index", "d_a_b"), ("N+1 queries", "row by row"), ("Missing index", "viewer")]:
         check(f"a finding: {wanted[0].lower()}", wanted in found, table)
     wrong = [one for one in found if one[1] in ("d_used", "d_pkey", "d_c_key", "t_pkey", "d", "t") or one == ("Duplicate index", "d_a_b")]

@@ -47,8 +47,12 @@ def get(url):
         return f"{error}"
 
 
+def client():
+    return ["psql", "-XAtq", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres"]
+
+
 def psql(*sql):
-    command = ["psql", "-XAt", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres"]
+    command = client()
     for one in sql:
         command += ["-c", one]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -104,14 +108,19 @@ try:
     prometheus = scraper()
     # Something to see: statements, commits, a wait for a lock, and mutexes that sessions contend for.
     psql("create table t (id int primary key, v int)", "insert into t select g, 0 from generate_series(1, 100) g").wait()
-    holder = psql("begin", "update t set v = 1 where id = 1", "select pg_sleep(4)", "commit")
-    waiter = psql("select pg_sleep(1)", "update t set v = 2 where id = 1")
+    holder = subprocess.Popen(client(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    holder.stdin.write("begin; update t set v = 1 where id = 1; select 'taken';\n")
+    holder.stdin.flush()
+    until(lambda: "taken" in holder.stdout.readline())
+    waiter = psql("update t set v = 2 where id = 1")
     load = [subprocess.Popen(["pgbench", "-n", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-c", "8", "-j", "2", "-T", "5", "-f", "/dev/stdin", "postgres"],
                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)]
     load[0].stdin.write("\\set id random(2, 100)\nupdate t set v = v + 1 where id = :id;\n")
     load[0].stdin.close()
     scraped = f"http://{host}/metrics"
     check("what a scraper gets is well formed", until(lambda: "clearway_log_written_bytes_total" in get(scraped)))
+    check("a session that waits is in it", until(lambda: "\nclearway_watch_blocked_sessions 1\n" in get(scraped)), get(scraped)[:2000])
+    holder.stdin.close()
     linted = subprocess.run(["promtool", "check", "metrics"], input=get(scraped), text=True, capture_output=True)
     # It also has opinions on names; the names of a custom query are the user's.
     check("promtool check metrics", linted.returncode in (0, 3), linted.stderr)
@@ -134,8 +143,9 @@ try:
     with open(own, "w") as file:
         file.write("mine: [\n")
     check("and a mistake is told", until(lambda: "own.yaml:2: not YAML" in get(f"http://{host}/api/now")), get(f"http://{host}/api/now")[:500])
-    targets = json.loads(get(f"{prometheus}/api/v1/targets"))["data"]["activeTargets"]
-    check("Prometheus takes every line", [t["health"] for t in targets] == ["up"] and not targets[0]["lastError"], targets)
+    # A scrape has a second here; one that took longer is followed by another.
+    targets = lambda: json.loads(get(f"{prometheus}/api/v1/targets"))["data"]["activeTargets"]
+    check("Prometheus takes every line", until(lambda: [(t["health"], t["lastError"]) for t in targets()] == [("up", "")]), targets())
     complaints = [line for line in open(f"{scratch}/prometheus.log") if "level=warn" in line or "level=error" in line]
     check("and has nothing to complain of", not [line for line in complaints if "scrape" in line or "sample" in line], complaints)
 finally:

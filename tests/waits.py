@@ -127,9 +127,10 @@ def chain():
         "2|2|link 2|select pg_advisory_xact_lock(7)|1|-",
         "3|1|link 3|delete from t where id = 2|1|-",
         "4|0|link 4|-|0|(id)=(2)"], tree)
-    # The log hears of waits of a second.
+    # The log hears of waits of a second, and the samples of one look see the four.
     while logged().count("still waiting for") < 4:
         time.sleep(0.05)
+    until("select count(distinct application_name) from clearway_session_history where application_name like 'link %' and wait_event_type = 'Lock'", "4")
     for before, session in zip([None, *sessions], sessions):
         if before:
             least = committed - seen[session.app]
@@ -152,9 +153,9 @@ LINKS = ("select application_name, outcome, depth, root_application, root_taken_
 WANTED = [f"link {n}|granted|{n}|link 0|update t set v = 1 where id = 1|4|idle in transaction" for n in range(1, 5)]
 
 
-def ring(n):
+def ring(n, name="ring"):
     psql(f"drop table if exists r; create table r (id int primary key, v int); insert into r select g, 0 from generate_series(0, {n - 1}) g")
-    sessions = [Session(f"ring {i}") for i in range(n)]
+    sessions = [Session(f"{name} {i}") for i in range(n)]
     for i, session in enumerate(sessions):
         session.run("begin")
         session.run(f"update r set v = 1 where id = {i}")
@@ -197,6 +198,22 @@ psql("select 1 / 0", "lists")
 LISTS = "select calls, errors, rows from clearway_statements where application_name = 'lists' order by 1 desc"
 lists = psql(LISTS)
 check("lists of any length are one statement, and errors count", lists == "3|0|3\n1|1|0", lists)
+# As a PostgreSQL 15 tells them of its extension.
+PG_STAT_STATEMENTS = ("userid oid, dbid oid, toplevel boolean, queryid bigint, query text, plans bigint, total_plan_time double precision, "
+                 "min_plan_time double precision, max_plan_time double precision, mean_plan_time double precision, stddev_plan_time double precision, "
+                 "calls bigint, total_exec_time double precision, min_exec_time double precision, max_exec_time double precision, "
+                 "mean_exec_time double precision, stddev_exec_time double precision, rows bigint, shared_blks_hit bigint, shared_blks_read bigint, "
+                 "shared_blks_dirtied bigint, shared_blks_written bigint, local_blks_hit bigint, local_blks_read bigint, local_blks_dirtied bigint, "
+                 "local_blks_written bigint, temp_blks_read bigint, temp_blks_written bigint, blk_read_time double precision, "
+                 "blk_write_time double precision, temp_blk_read_time double precision, temp_blk_write_time double precision, wal_records bigint, "
+                 "wal_fpi bigint, wal_bytes numeric, jit_functions bigint, jit_generation_time double precision, jit_inlining_count bigint, "
+                 "jit_inlining_time double precision, jit_optimization_count bigint, jit_optimization_time double precision, "
+                 "jit_emission_count bigint, jit_emission_time double precision")
+shown = psql("select string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' order by attnum) from pg_attribute where attrelid = 'pg_stat_statements'::regclass and attnum > 0")
+check("pg_stat_statements has the columns of 1.10", shown == PG_STAT_STATEMENTS, shown)
+shown = psql("select calls, rows, plans, toplevel, total_exec_time >= max_exec_time and max_exec_time >= mean_exec_time and mean_exec_time >= min_exec_time and min_exec_time > 0,"
+             " stddev_exec_time > 0, temp_blks_written, wal_bytes is null, jit_functions from pg_stat_statements where query like 'select count%from t where id in%'")
+check("and tells of the lists what the digests do", shown == "3|3|0|t|t|t|0|t|0", shown)
 share = psql("select count(*), bool_and(abs(s.ms - l.ms) < 0.05 * l.ms) from"
              " (select application_name a, sum(total_ms) ms from clearway_statement_waits where wait_event_type = 'Lock' group by 1) s join"
              " (select application_name a, sum(total_ms) ms from clearway_lock_waits where application_name like 'link %' group by 1) l using (a)")
@@ -363,11 +380,13 @@ links = psql(LINKS)
 check("the chain after a restart", links.splitlines() == WANTED, links)
 check("the parameters after a restart", psql(OF_PARAMETERS) == "$1 = '1'")
 check("the deadlocks after a restart, all that is known of them", psql(DEADLOCKS) == before and before.count('|while updating tuple in relation "r"|') >= 3, before[:2000])
-ring(2)
+ring(2, "last ring")
 numbers = psql("select count(*), count(distinct number) from clearway_deadlocks")
 check("numbers go on after a restart", numbers == "57|4", numbers)
 # A deadlock is saved soon.
-time.sleep(4)
+saved = lambda: json.loads(json.loads(open(f"{scratch}/data/observations").read().split("\n", 1)[1])["locks"])
+while "last ring" not in json.dumps(saved()["deadlocks"]):
+    time.sleep(0.1)
 stop(server, signal.SIGKILL)
 server = start()
 numbers = psql("select count(*), count(distinct number) from clearway_deadlocks")

@@ -129,7 +129,7 @@ pub const PAGES: &[Page] = &[
             "check access FILE [--as TYPE DATABASE USER [ADDRESS]]",
         ],
         about: "A directory must not be served meanwhile. Every page, tree, index and constraint is read; damage is named by its place. \
-                'check schema' reads the tables of a running server (Clearway or PostgreSQL) and says which columns, keys and indexes could be \
+                'check schema' reads the tables of a running server (Clearway, PostgreSQL or MariaDB) and says which columns, keys and indexes could be \
                 better, by how much, and with which statements.",
         options: &[
             ("--min-rows N", "schema: tables with fewer rows are not judged by their data [1000]"),
@@ -170,6 +170,7 @@ pub const PAGES: &[Page] = &[
             ("--queries FILE", "queries in YAML whose results become metrics, as the exporters read them"),
             ("--interval SECONDS", "how often they run [60]"),
             ("--cancel", "the page may end the session that blocks others"),
+            ("--processors N", "how many the server has, where it can't tell"),
         ],
         words: &[],
         examples: &[

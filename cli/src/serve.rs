@@ -47,7 +47,15 @@ fn console(config: &Config) -> Result<Option<Console>, String> {
     let runtime = crate::watch::runtime()?;
     let listener = runtime.block_on(Listener::bind(address)).map_err(|error| error.to_string())?;
     let interval = config.http.interval;
-    let options = Options { server: String::new(), password, queries, interval, may_cancel: true, entry: Entry::Login };
+    let options = Options {
+        server: String::new(),
+        password,
+        queries,
+        interval,
+        may_cancel: true,
+        processors: None,
+        entry: Entry::Login,
+    };
     options.check().map_err(|error| error.to_string())?;
     Ok(Some(Console { runtime, listener, options, role: config.http.role.clone() }))
 }

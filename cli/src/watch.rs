@@ -32,6 +32,8 @@ pub enum Command {
         interval_s: u64,
         /// Whether the page may cancel.
         may_cancel: bool,
+        /// How many processors the server has.
+        processors: Option<u32>,
     },
     /// Sessions in a terminal.
     Top {
@@ -52,7 +54,7 @@ pub enum Command {
 /// What can't be understood.
 pub fn parse(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Error> {
     let (mut server, mut listen, mut queries) = (None, SocketAddr::from(LISTEN), None);
-    let (mut interval_s, mut may_cancel) = (INTERVAL_S, false);
+    let (mut interval_s, mut may_cancel, mut processors) = (INTERVAL_S, false, None);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
@@ -70,12 +72,18 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Erro
                     .ok_or_else(|| format!("--interval: expected seconds from 1 to 86400, found \"{text}\""))?;
             }
             Long("cancel") => may_cancel = true,
+            Long("processors") => {
+                let text = parser.value()?.string()?;
+                let number = text.parse().ok().filter(|n| (1..=65_536).contains(n));
+                processors =
+                    Some(number.ok_or_else(|| format!("--processors: expected 1 to 65536, found \"{text}\""))?);
+            }
             Value(url) if server.is_none() => server = Some(url.string()?),
             other => return Err(other.unexpected()),
         }
     }
     let server = server.unwrap_or_else(|| SERVER.to_owned());
-    Ok(Some(Command::Watch { server, listen, queries, interval_s, may_cancel }))
+    Ok(Some(Command::Watch { server, listen, queries, interval_s, may_cancel, processors }))
 }
 
 /// Reads what follows `top`; nothing: help is asked for.
@@ -142,17 +150,19 @@ pub fn run(command: Command) -> Result<(), String> {
                 queries: None,
                 interval: Duration::from_secs(INTERVAL_S),
                 may_cancel,
+                processors: None,
                 entry: Entry::Everybody,
             };
             runtime()?.block_on(clearway_console::top(options, once)).map_err(|error| error.to_string())
         }
-        Command::Watch { server, listen, queries, interval_s, may_cancel } => {
+        Command::Watch { server, listen, queries, interval_s, may_cancel, processors } => {
             let options = Options {
                 server,
                 password: std::env::var("PGPASSWORD").ok(),
                 queries: queries.map(named),
                 interval: Duration::from_secs(interval_s),
                 may_cancel,
+                processors,
                 entry: Entry::Everybody,
             };
             let watched = runtime()?.block_on(async {
@@ -217,6 +227,9 @@ mod tests {
         assert_eq!((server.as_str(), listen.to_string().as_str()), (SERVER, "127.0.0.1:9187"));
         assert_eq!((interval_s, may_cancel), (60, false));
         assert!(parsed("--interval 0").unwrap_err().contains("from 1 to 86400"));
+        let Ok(Some(Command::Watch { processors, .. })) = parsed("--processors 48") else { panic!() };
+        assert_eq!(processors, Some(48));
+        assert!(parsed("--processors 0").unwrap_err().contains("1 to 65536"));
         assert!(parsed("--http nowhere").unwrap_err().contains("ADDRESS:PORT"));
         assert!(parsed("a b").is_err());
     }

@@ -243,7 +243,7 @@ impl Site {
         let errors: Vec<Value> =
             self.metrics.errors().into_iter().map(|(query, error)| json!({"query": query, "error": error})).collect();
         json!({"server": self.source.place(), "version": seen.version, "connected": seen.connected, "error": seen.error,
-            "kind": seen.kind.map_or("", Kind::name),
+            "kind": seen.kind.map_or("", Kind::name), "processors": self.source.processors().shown(),
             "role": visitor.role, "may_log_in": self.visitors.entry() == Entry::Login, "query_errors": errors, "second": self.history.second(at_us)})
     }
 

@@ -4,7 +4,7 @@
 //! and later with performance_schema = ON; MySQL 8, which was never tried), reads that server's views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
 //!
 //! # Structure
-//! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `tls` (its protection), `source` (the watched server), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
+//! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `tls` (its protection), `source` (the watched server), `processors` (how many it has), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
 //! like, for an hour), `sampled` (waits for locks and deadlocks, from these seconds), `trend` (statements, each ten seconds), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
 //! reads), `panels` (the page's tables and their SQL), `statement` (the page of one statement), `schema` (what the data says of columns and keys), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
 //! terminal).
@@ -24,6 +24,7 @@ mod metrics;
 mod mysql;
 mod options;
 mod panels;
+mod processors;
 mod sample;
 mod sampled;
 pub mod schema;
@@ -84,7 +85,7 @@ pub async fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&st
         metrics: Arc::clone(&metrics),
     };
     tokio::join!(
-        sample::run(&source, &history),
+        sample::run(&source, &history, options.processors),
         trend::run(&source, &trends),
         metrics::run(&source, &metrics, options.interval),
         http::serve(listener.tcp, Arc::new(site)),

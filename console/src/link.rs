@@ -62,6 +62,7 @@ impl Login {
             if address.password.is_empty() {
                 address.password = password.unwrap_or_default().to_owned();
             }
+            APPLICATION.clone_into(&mut address.program);
             return Ok(Login::MySql(address, tls));
         }
         let (server, tls) = tls::of_postgres(server)?;

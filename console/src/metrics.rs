@@ -5,6 +5,7 @@
 use crate::custom::{Query, Usage, parse};
 use crate::link::Table;
 use crate::options::Queries;
+use crate::processors::Processors;
 use crate::sample::History;
 use crate::source::{Kind, Source};
 use clearway_base::sync::{Mutex, sleep};
@@ -101,6 +102,9 @@ impl Metrics {
     pub(crate) fn text(&self, source: &Source, history: &History, open_metrics: bool) -> String {
         let mut out = Text { out: String::new(), open_metrics };
         out.one("clearway_watch_up", "1 if the watched server answers", f64::from(u8::from(source.seen().connected)));
+        if let Processors::Known(count) = source.processors() {
+            out.one("clearway_watch_processors", "processors of the watched server", f64::from(count));
+        }
         if let Some((classes, blocked, longest)) = history.newest() {
             // A class without sessions is 0: a series that comes and goes makes holes in a graph.
             let mut all: BTreeMap<&str, u32> = CLASSES.iter().map(|class| (*class, 0)).collect();

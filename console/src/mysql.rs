@@ -4,6 +4,10 @@
 //! Sessions and the session that each waits for, in the columns of `sample`; the locks that they wait for; `tables` (the page's tables); `status` (the text of
 //! SHOW ENGINE INNODB STATUS, which alone tells of deadlocks).
 //!
+//! # Invariants
+//! - MYS-1: A wait for a row is told by InnoDB's tables alone (that there is one, its statement, for whom it waits). These are of one moment, up to 0.1 s
+//!   before that of the list of processes, which may have the session's statement before or behind it.
+//!
 //! # Not here
 //! The statement that took a lock, a history of waits for locks, more than the latest deadlock: these servers do not record them.
 
@@ -17,14 +21,15 @@ macro_rules! sessions {
     ($blockers:literal, $trx:literal) => {
         concat!(
             "SELECT /* clearway watch */ p.id, p.user, coalesce(p.db, ''), coalesce(a.attr_value, substring_index(p.host, ':', 1), ''),
-  if(p.command = 'Sleep', 'idle in transaction', 'active'),
+  if(p.command = 'Sleep' AND coalesce(x.trx_state, '') <> 'LOCK WAIT', 'idle in transaction', 'active'),
   CASE WHEN x.trx_state = 'LOCK WAIT' OR p.state LIKE 'Waiting for%lock%' THEN 'Lock' WHEN p.command = 'Sleep' THEN 'Client'
     WHEN w.event_name LIKE 'wait/synch/%' THEN 'LWLock' WHEN w.event_name LIKE 'wait/io/table/%' THEN '' WHEN w.event_name LIKE 'wait/io/%' THEN 'IO'
     WHEN p.state LIKE 'User sleep%' THEN 'Timeout' ELSE '' END,
   CASE WHEN x.trx_state = 'LOCK WAIT' THEN 'row' WHEN p.state LIKE 'Waiting for%lock%' THEN p.state ELSE coalesce(w.event_name, '') END,
   timestampdiff(MICROSECOND, x.trx_started, now(6)) / 1e6, ",
             $trx,
-            ", left(coalesce(p.info, s.sql_text, ''), 1000), coalesce(k.blockers, '')
+            ", left(coalesce(if(x.trx_state = 'LOCK WAIT', nullif(x.trx_query, ''), NULL), p.info, s.sql_text, ''), 1000),
+  if(x.trx_state = 'LOCK WAIT' OR p.state LIKE 'Waiting for%lock%', coalesce(k.blockers, ''), '')
 FROM information_schema.processlist p
   LEFT JOIN information_schema.innodb_trx x ON x.trx_mysql_thread_id = p.id
   LEFT JOIN performance_schema.threads t ON t.processlist_id = p.id
@@ -40,7 +45,8 @@ FROM information_schema.processlist p
       JOIN performance_schema.threads wt ON wt.thread_id = m.owner_thread_id
       JOIN performance_schema.threads gt ON gt.thread_id = g.owner_thread_id
       WHERE m.lock_status = 'PENDING') b GROUP BY waiter) k ON k.waiter = p.id
-WHERE p.id <> connection_id() AND p.command NOT IN ('Daemon', 'Binlog Dump') AND p.user <> 'system user'
+WHERE p.id <> connection_id() AND coalesce(a.attr_value, '') <> 'clearway watch'
+  AND (x.trx_id IS NOT NULL OR p.command NOT IN ('Daemon', 'Binlog Dump', 'Connect', 'Quit') AND p.user <> 'system user')
   AND (p.command <> 'Sleep' OR x.trx_id IS NOT NULL OR k.blockers IS NOT NULL) AND coalesce(p.info, '') NOT LIKE '%/* clearway watch */%'"
         )
     };

@@ -41,6 +41,8 @@ pub struct Options {
     pub interval: std::time::Duration,
     /// Whether the page may cancel statements, as far as the visitor's role may.
     pub may_cancel: bool,
+    /// How many processors the server has, where it can't tell.
+    pub processors: Option<u32>,
     /// Who gets to see the page.
     pub entry: Entry,
 }

@@ -217,7 +217,7 @@ pub(crate) fn schema_findings(kind: Kind) -> &'static str {
     match kind {
         Kind::Clearway => FINDINGS_OF_SCHEMA,
         Kind::PostgreSql => schema_findings!(),
-        Kind::MariaDb | Kind::MySql => mysql::FINDINGS,
+        Kind::MariaDb | Kind::MySql => mysql::FINDINGS_OF_SCHEMA,
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::link::{Link, LinkError, Table};
 use crate::mysql;
+use crate::processors::Processors;
 use crate::sampled::{self, Rings};
 use crate::source::{Kind, Source};
 use clearway_base::sync::{Mutex, sleep};
@@ -254,10 +255,14 @@ fn shown(s: &Session) -> Value {
         "query": &*s.query, "statement": &*s.statement, "blocked_by": s.blocked_by, "lock": lock})
 }
 
-/// Samples until the process ends.
-pub(crate) async fn run(source: &Source, history: &History) {
+/// Samples until the process ends. The number of processors is asked for unless it is given.
+pub(crate) async fn run(source: &Source, history: &History, processors: Option<u32>) {
     loop {
         let (mut link, kind) = source.attach().await;
+        source.has_processors(match processors {
+            Some(given) => Processors::Known(given),
+            None => Processors::of(&mut link, kind).await,
+        });
         let of_sessions = statements(kind, &source.seen().version).0;
         // Only PostgreSQL leaves deadlocks standing for a while and keeps none of them.
         let looks = kind == Kind::PostgreSql;
@@ -326,6 +331,9 @@ async fn sample(link: &mut Link, kind: Kind, of_sessions: &str, history: &Histor
         tree.iter().map(|row| (Fields(row).number(0), Arc::new(lock_of(Fields(row))))).collect();
     let mut kept = history.0.lock();
     let mut sessions: Vec<Session> = rows.iter().map(|row| session_of(Fields(row), &mut kept)).collect();
+    if matches!(kind, Kind::MariaDb | Kind::MySql) {
+        forget_gone_blockers(&mut sessions);
+    }
     let holders: HashSet<i32> = sessions.iter().flat_map(|s| s.blocked_by.iter().copied()).collect();
     let (mut classes, mut blocked) = (BTreeMap::new(), 0);
     for session in &mut sessions {
@@ -340,6 +348,13 @@ async fn sample(link: &mut Link, kind: Kind, of_sessions: &str, history: &Histor
     kept.rings.look(at_us, &sessions);
     kept.keep(Sample { at_us, classes, blocked, sessions });
     Ok(blocked)
+}
+
+/// MYS-1: InnoDB's picture of waits may still have a session that is gone. All that could block are in the list: these servers leave no transaction
+/// behind that has no session, but for those of XA, whose number is 0.
+fn forget_gone_blockers(sessions: &mut [Session]) {
+    let there: HashSet<i32> = sessions.iter().map(|session| session.pid).chain([0]).collect();
+    sessions.iter_mut().for_each(|session| session.blocked_by.retain(|pid| there.contains(pid)));
 }
 
 /// Roots of trees first, then blockers that wait themselves, then other waiters: of an earlier second only the first sessions are kept.
@@ -422,7 +437,14 @@ fn cut(mut text: String) -> String {
 }
 
 fn session_of(row: Fields<'_>, kept: &mut Kept) -> Session {
-    let class = Some(row.text(5)).filter(|class| !class.is_empty()).unwrap_or("CPU");
+    // A server reads the columns of a row one after another: a session that begins to wait meanwhile is told with what it did before. It waits
+    // from the next look on.
+    let is_idle = row.text(4).starts_with("idle");
+    let class = match row.text(5) {
+        "" => "CPU",
+        "Lock" if is_idle => "Client",
+        class => class,
+    };
     let class = kept.text(class);
     let mut text = |column: usize| kept.text(row.text(column));
     Session {
@@ -437,7 +459,7 @@ fn session_of(row: Fields<'_>, kept: &mut Kept) -> Session {
         in_state_s: row.figure(8),
         query: text(9),
         statement: text(11),
-        blocked_by: row.pids(10),
+        blocked_by: if is_idle { Vec::new() } else { row.pids(10) },
         lock: None,
     }
 }
@@ -490,6 +512,21 @@ mod tests {
         assert_eq!(session_of(Fields(&row("3")), &mut kept).blocked_by, [3]);
         assert!(session_of(Fields(&row("")), &mut kept).blocked_by.is_empty());
         assert_eq!(session_of(Fields(&[]), &mut kept).pid, 0);
+    }
+
+    #[test]
+    fn a_session_that_is_gone_blocks_nobody() {
+        let mut sessions = [Session::for_test(1, vec![2, 9], 1.0, "x"), Session::for_test(2, vec![0], 1.0, "y")];
+        forget_gone_blockers(&mut sessions);
+        assert_eq!(sessions.map(|session| session.blocked_by), [vec![2], vec![0]]);
+    }
+
+    #[test]
+    fn an_idle_session_waits_for_nobody() {
+        let fields = ["7", "u", "d", "a", "idle in transaction", "Lock", "row", "1.5", "", "select 'before'", "{1}", ""];
+        let row = fields.map(|field| Some(field.to_owned()));
+        let session = session_of(Fields(&row), &mut Kept::default());
+        assert_eq!((&*session.class, session.blocked_by), ("Client", vec![]));
     }
 
     #[test]

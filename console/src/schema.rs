@@ -1,19 +1,23 @@
 //! `clearway check schema`: what the tables' data says of their columns' types, of their keys and of their indexes.
 //!
-//! A client of Clearway or PostgreSQL, read only. Each table is read once, with one statement; a text that looks like a number, a date or an
-//! address is then cast by the server, so that no finding rests on a pattern alone.
+//! A client of Clearway, PostgreSQL, MariaDB or MySQL, read only. Each table is read once, with one statement; a text that looks like a number, a date or
+//! an address is then cast by the server, so that no finding rests on a pattern alone.
 //!
-//! Structure: `told` (what the catalog tells of tables), `judge` (what the figures of a column mean).
+//! Structure: `told` (what PostgreSQL's catalog tells of tables), `mysql` (the same of MariaDB and MySQL), `dialect` (types and statements of both languages),
+//! `judge` (what the figures of a column mean).
 //!
 //! Invariants:
 //! - SCH-1 A finding about a type names one that holds every value the table has; the statement that changes it runs as it is printed.
 //! - SCH-2 Nothing is changed on the server (CON-1).
 
+mod dialect;
 mod judge;
+mod mysql;
 mod told;
 
 use crate::link::Link;
 use crate::source::{Kind, Source};
+use dialect::{Dialect, Sort};
 pub use judge::Finding;
 use judge::{Seen, Wanted};
 use told::{Column, Table, rows};
@@ -37,16 +41,28 @@ pub async fn check(asked: &Asked) -> Result<Vec<Finding>, String> {
     let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
     let (mut link, kind, version) = source.try_attach().await.map_err(|error| error.text)?;
     let link = &mut link;
-    if matches!(kind, Kind::MariaDb | Kind::MySql) {
-        return Err(format!(
-            "clearway check schema reads Clearway and PostgreSQL, and this is {version}; its findings are in clearway watch"
-        ));
-    }
-    // Reading whole tables takes as long as it takes.
-    rows(link, "SET statement_timeout = 0").await?;
+    let (dialect, tables) = match kind {
+        Kind::Clearway | Kind::PostgreSql => {
+            // Reading whole tables takes as long as it takes.
+            rows(link, "SET statement_timeout = 0").await?;
+            (Dialect::PostgreSql, told::tables(link).await?)
+        }
+        Kind::MariaDb | Kind::MySql => {
+            let is_mariadb = kind == Kind::MariaDb;
+            let unlimited = if is_mariadb { "max_statement_time" } else { "max_execution_time" };
+            rows(link, &format!("SET SESSION {unlimited} = 0")).await?;
+            let has_types = mysql::has_types(&version);
+            (Dialect::MySql { has_types }, mysql::tables(link, is_mariadb).await?)
+        }
+    };
     let mut findings = of_catalog(link, kind).await?;
-    for table in told::tables(link).await? {
-        of_table(link, kind, &table, asked.rows_min, &mut findings).await?;
+    if let Dialect::MySql { .. } = dialect {
+        findings = mysql::of_tables(link, &tables, findings).await;
+    }
+    // PostgreSQL's indexes lead to places of rows; the others' end with the primary key.
+    let repeats_key = kind != Kind::PostgreSql;
+    for table in &tables {
+        findings.extend(of_table(link, (dialect, repeats_key), table, asked.rows_min).await);
     }
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_saved));
     Ok(findings)
@@ -72,23 +88,20 @@ async fn of_catalog(link: &mut Link, kind: Kind) -> Result<Vec<Finding>, String>
 /// What the data of a table tells.
 async fn of_table(
     link: &mut Link,
-    kind: Kind,
+    (dialect, repeats_key): (Dialect, bool),
     table: &Table,
     rows_min: u64,
-    out: &mut Vec<Finding>,
-) -> Result<(), String> {
-    let figures: Vec<String> = table.columns.iter().flat_map(judge::figures).collect();
-    let sql =
-        format!("SELECT count(*){} FROM {}", figures.iter().map(|f| format!(", {f}")).collect::<String>(), table.name);
-    let answer = match rows(link, &sql).await {
-        Ok(answer) => answer,
-        // A table that this role may not read, or that has been dropped meanwhile, is none of this report.
-        Err(_) => return Ok(()),
-    };
+) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let figures: Vec<String> = table.columns.iter().flat_map(|column| judge::figures(column, dialect)).collect();
+    let figures: String = figures.iter().map(|figure| format!(", {figure}")).collect();
+    let sql = format!("SELECT count(*){figures} FROM {}", dialect.from(table));
+    // A table that this role may not read, or that has been dropped meanwhile, is none of this report.
+    let Ok(answer) = rows(link, &sql).await else { return out };
     let mut values = answer.into_iter().next().unwrap_or_default().into_iter();
     let rows = values.next().flatten().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     if rows < rows_min {
-        return Ok(());
+        return out;
     }
     let mut key_bytes = 0.0;
     for column in &table.columns {
@@ -96,30 +109,33 @@ async fn of_table(
         if table.key.contains(&column.number) {
             key_bytes += seen.mean_bytes(column);
         }
-        let Some(mut wanted) = judge::judged(table, column, &seen) else { continue };
-        if wanted.needs_cast && !confirm(link, table, column, &mut wanted).await {
+        let Some(mut wanted) = judge::judged(table, column, &seen, dialect) else { continue };
+        if wanted.sort.is_text() && !confirm(link, table, column, &mut wanted, dialect).await {
             continue;
         }
-        out.push(wanted.finding(table, column, &seen));
+        out.push(wanted.finding(table, column, &seen, dialect));
     }
-    // PostgreSQL's indexes lead to places of rows; Clearway's end with the primary key.
-    if kind == Kind::Clearway {
-        out.extend(judge::long_key(table, rows, key_bytes));
+    if repeats_key {
+        out.extend(judge::long_key(table, rows, key_bytes, dialect));
     }
-    Ok(())
+    out
 }
 
 /// Whether the server casts every value; a whole number gets the narrowest type.
-async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut Wanted) -> bool {
+async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut Wanted, dialect: Dialect) -> bool {
+    if let Dialect::MySql { .. } = dialect {
+        return mysql::confirm(link, table, column, wanted).await;
+    }
     let (name, ty) = (&column.name, &wanted.ty);
-    let range = if ty == "bigint" { format!(", min({name}::bigint), max({name}::bigint)") } else { String::new() };
+    let is_whole = wanted.sort == Sort::Whole;
+    let range = if is_whole { format!(", min({name}::bigint), max({name}::bigint)") } else { String::new() };
     let Ok(answer) = rows(link, &format!("SELECT count({name}::{ty}){range} FROM {}", table.name)).await else {
         return false;
     };
     let mut values = answer.into_iter().next().unwrap_or_default().into_iter().skip(1);
     let mut number = || values.next().flatten().and_then(|n| n.parse::<i64>().ok());
     if let (Some(low), Some(high)) = (number(), number()) {
-        wanted.narrow(low, high);
+        wanted.narrow(low, high, dialect);
     }
     true
 }

@@ -2,6 +2,7 @@
 
 use crate::link::{Link, LinkError, Login};
 use crate::options::WatchError;
+use crate::processors::Processors;
 use clearway_base::sync::Mutex;
 use std::time::Duration;
 
@@ -50,6 +51,7 @@ pub(crate) struct Source {
     /// The same without its password, unless the URL itself has one.
     bare: Login,
     seen: Mutex<Seen>,
+    processors: Mutex<Processors>,
 }
 
 /// What is known of the server.
@@ -67,7 +69,8 @@ impl Source {
     /// A server by its URL or its `name=value` pairs; the password is taken where these have none.
     pub(crate) fn of(server: &str, password: Option<&str>) -> Result<Source, WatchError> {
         let (login, bare) = (Login::of(server, password)?, Login::of(server, None)?);
-        Ok(Source { login, bare, seen: Mutex::new("console/source", Seen::default()) })
+        let processors = Mutex::new("console/processors", Processors::Unknown("the server has not answered yet"));
+        Ok(Source { login, bare, seen: Mutex::new("console/source", Seen::default()), processors })
     }
 
     /// The console's own login.
@@ -87,6 +90,15 @@ impl Source {
 
     pub(crate) fn seen(&self) -> Seen {
         self.seen.lock().clone()
+    }
+
+    /// How many processors the server has.
+    pub(crate) fn processors(&self) -> Processors {
+        *self.processors.lock()
+    }
+
+    pub(crate) fn has_processors(&self, processors: Processors) {
+        *self.processors.lock() = processors;
     }
 
     /// A connection, however long that takes; says what is in the way meanwhile.

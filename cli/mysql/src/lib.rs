@@ -79,6 +79,8 @@ pub struct MySqlAddress {
     pub password: String,
     /// Database.
     pub database: String,
+    /// What the program calls itself (the connection attribute `program_name`); empty: nothing.
+    pub program: String,
 }
 
 impl MySqlAddress {
@@ -93,7 +95,7 @@ impl MySqlAddress {
             None => (place, 3306),
         };
         let [host, user, password, database] = [host, user, password, database].map(str::to_owned);
-        Some(Self { host, port, user, password, database })
+        Some(Self { host, port, user, password, database, program: String::new() })
             .filter(|address| !address.database.is_empty() && !address.database.contains('?'))
     }
 }
@@ -174,6 +176,7 @@ impl Connection {
         let hello: HandshakePacket<'_> = ParseBuf(&self.packet).parse(()).map_err(io)?;
         let first = proof(&address.password, &hello.nonce());
         let offers_tls = hello.capabilities().contains(CapabilityFlags::CLIENT_SSL);
+        let takes_attributes = hello.capabilities().contains(CapabilityFlags::CLIENT_CONNECT_ATTRS);
         let mut capabilities = CAPABILITIES;
         match tls {
             Some(tls) if offers_tls => {
@@ -183,6 +186,8 @@ impl Connection {
             Some(tls) if tls.is_required() => return Err(MySqlError::lost("server does not support TLS")),
             _ => {}
         }
+        let attributes = Some([("program_name".to_owned(), address.program.clone())].into())
+            .filter(|_| takes_attributes && !address.program.is_empty());
         let response = HandshakeResponse::new(
             Some(first),
             (10, 0, 0),
@@ -190,7 +195,7 @@ impl Connection {
             Some(address.database.as_bytes().to_vec()),
             Some(AuthPlugin::MysqlNativePassword),
             capabilities,
-            None,
+            attributes,
             1 << 24,
         );
         let mut body = Vec::new();

@@ -52,8 +52,8 @@ SELECT event_name AS file, count_read AS read_calls, sum_number_of_bytes_read AS
   round(sum_timer_misc / 1e9, 1) AS other_ms
 FROM performance_schema.file_summary_by_event_name WHERE count_star > 0 ORDER BY sum_timer_wait DESC LIMIT 25";
 
-/// What both kinds of server tell.
-macro_rules! findings {
+/// What sessions and statements tell, of both kinds of server.
+macro_rules! live_findings {
     () => {
         "\
 SELECT 'Transaction left open' AS finding, concat('session ', x.trx_mysql_thread_id) AS object,
@@ -65,9 +65,21 @@ SELECT 'Large transaction', concat('session ', trx_mysql_thread_id), concat(trx_
   'Change fewer rows in one transaction: its undo keeps old versions of rows for everybody, and its end by an error takes as long as it has run'
 FROM information_schema.innodb_trx WHERE trx_rows_modified > 10000
 UNION ALL
-SELECT 'Duplicate index', concat(a.table_schema, '.', a.table_name, '.', a.index_name),
-  concat('its columns are the first columns of ', b.index_name, ', which answers the same queries'), NULL,
-  concat('ALTER TABLE `', a.table_schema, '`.`', a.table_name, '` DROP INDEX `', a.index_name, '`')
+SELECT 'Full scans', coalesce(schema_name, ''), concat(sum_no_index_used, ' executions without an index looked at ', sum_rows_examined, ' rows: ', left(digest_text, 200)),
+  NULL, 'Look at its plan with EXPLAIN: an index on the columns of its WHERE may be missing'
+FROM performance_schema.events_statements_summary_by_digest WHERE sum_no_index_used > 100 AND sum_rows_examined / count_star > 10000
+UNION ALL
+"
+    };
+}
+
+/// What the catalog and the counters of indexes tell.
+macro_rules! schema_findings {
+    () => {
+        "\
+SELECT 'Duplicate index' AS finding, concat(a.table_schema, '.', a.table_name, '.', a.index_name) AS object,
+  concat('its columns are the first columns of ', b.index_name, ', which answers the same queries') AS evidence, NULL AS bytes_saved,
+  concat('ALTER TABLE `', a.table_schema, '`.`', a.table_name, '` DROP INDEX `', a.index_name, '`') AS what_to_do
 FROM (SELECT table_schema, table_name, index_name, min(non_unique) AS non_unique, max(coalesce(sub_part, 0)) AS part, max(index_type) AS kind,
     group_concat(column_name ORDER BY seq_in_index) AS columns FROM information_schema.statistics GROUP BY 1, 2, 3) a
   JOIN (SELECT table_schema, table_name, index_name, min(non_unique) AS non_unique, max(coalesce(sub_part, 0)) AS part, max(index_type) AS kind,
@@ -90,10 +102,9 @@ FROM performance_schema.table_io_waits_summary_by_index_usage u JOIN information
   ON s.table_schema = u.object_schema AND s.table_name = u.object_name AND s.index_name = u.index_name AND s.seq_in_index = 1
   JOIN performance_schema.table_io_waits_summary_by_table w ON w.object_schema = u.object_schema AND w.object_name = u.object_name
 WHERE u.index_name <> 'PRIMARY' AND u.count_fetch = 0 AND w.count_fetch >= 1000 AND s.non_unique = 1 AND u.object_schema NOT IN ('mysql', 'sys', 'performance_schema')
-UNION ALL
-SELECT 'Full scans', coalesce(schema_name, ''), concat(sum_no_index_used, ' executions without an index looked at ', sum_rows_examined, ' rows: ', left(digest_text, 200)),
-  NULL, 'Look at its plan with EXPLAIN: an index on the columns of its WHERE may be missing'
-FROM performance_schema.events_statements_summary_by_digest WHERE sum_no_index_used > 100 AND sum_rows_examined / count_star > 10000
+  AND NOT EXISTS (SELECT 1 FROM information_schema.key_column_usage k WHERE k.referenced_table_name IS NOT NULL AND k.ordinal_position = 1
+    AND (k.table_schema = u.object_schema AND k.table_name = u.object_name AND k.column_name = s.column_name
+      OR k.referenced_table_schema = u.object_schema AND k.referenced_table_name = u.object_name AND k.referenced_column_name = s.column_name))
 LIMIT 200"
     };
 }
@@ -109,7 +120,11 @@ FROM information_schema.innodb_lock_waits v JOIN information_schema.innodb_trx h
   LEFT JOIN performance_schema.events_statements_current s ON s.thread_id = t.thread_id AND s.nesting_event_id IS NULL
 UNION ALL
 ",
-    findings!()
+    live_findings!(),
+    schema_findings!()
 );
 
-pub(crate) const FINDINGS: &str = findings!();
+pub(crate) const FINDINGS: &str = concat!(live_findings!(), schema_findings!());
+
+/// Those for which the catalog suffices.
+pub(crate) const FINDINGS_OF_SCHEMA: &str = schema_findings!();

@@ -9,6 +9,7 @@ const SECONDS = 600, NODES = 500, ROWS = 200;
 let history_ = [];      // seconds, oldest first
 let shown = null;       // the second that is shown, in microseconds; null: now
 let asked = null;       // the session that a confirmation is about
+let processors = null;  // the server's: their number, or why it is not known
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -38,12 +39,26 @@ async function ask(path, method = "GET", body = undefined) {
 }
 const get = (path) => ask(path);
 
+// What the line across the chart is, or why there is none.
+function legendOfProcessors(top) {
+  if (!processors) return [];
+  const count = processors.count;
+  if (!count) return [element("li", {}, `processors: not known (${processors.why}; clearway watch --processors N says it)`)];
+  const named = `${count} processor${count === 1 ? "" : "s"}`;
+  if (count > top) return [element("li", {}, `${named}: above the scale`)];
+  const line = drawn("svg", { viewBox: "0 0 12 12", "aria-hidden": "true" });
+  line.append(drawn("line", { x1: 0, x2: 12, y1: 6, y2: 6, class: "processors" }));
+  return [element("li", {}, line, named)];
+}
+
 // The chart: one bar a second; the right edge is now or the shown moment's surroundings.
 function drawChart() {
   const end = shown && history_.length && shown < history_[history_.length - 1].at - SECONDS * 1e6 ? shown + SECONDS * 5e5 : history_.length ? history_[history_.length - 1].at : 0;
   const part = history_.filter((s) => s.at > end - SECONDS * 1e6 && s.at <= end);
   const total = (s) => Object.values(s.classes).reduce((a, b) => a + b, 0);
-  const top = Math.max(4, ...part.map(total));
+  const most = Math.max(4, ...part.map(total)), count = processors && processors.count;
+  // Many processors and little work: a line far above the bars would make them too small to see.
+  const top = count && count <= 3 * most ? Math.max(most, Math.ceil(count * 1.15)) : most;
   const svg = drawn("svg", { viewBox: `0 0 ${SECONDS} 100`, preserveAspectRatio: "none", "aria-hidden": "true" });
   const names = new Set();
   for (const s of part) {
@@ -59,12 +74,13 @@ function drawChart() {
     }
     if (shown && s.at === shown) svg.append(drawn("rect", { x: x - 0.5, y: 0, width: 2, height: 100, fill: "var(--text)", opacity: 0.5 }));
   }
+  if (count && count <= top) svg.append(drawn("line", { x1: 0, x2: SECONDS, y1: 100 - 100 * count / top, y2: 100 - 100 * count / top, class: "processors" }));
   byId("chart").replaceChildren(svg);
   byId("legend").replaceChildren(...[...names].map((name) => {
     const box = drawn("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" });
     box.append(drawn("rect", { width: 1, height: 1, fill: colour(name) }));
     return element("li", {}, box, name);
-  }), element("li", {}, `top of the scale: ${top} sessions`));
+  }), ...legendOfProcessors(top), element("li", {}, `top of the scale: ${top} sessions`));
   byId("chart").secondAt = (share) => {
     const at = end - (1 - share) * SECONDS * 1e6;
     return part.reduce((best, s) => best === null || Math.abs(s.at - at) < Math.abs(best.at - at) ? s : best, null);
@@ -174,6 +190,7 @@ async function tick() {
     server.className = now.connected ? "" : "bad";
     server.textContent = now.connected ? `${now.server}, ${now.version.split(",")[0]}` : `${now.server}: ${now.error || "connecting ..."}`;
     if (now.query_errors.length) server.append(element("span", { class: "bad" }, ` query ${now.query_errors[0].query}: ${now.query_errors[0].error}`));
+    processors = now.processors;
     byId("moment").hidden = shown === null;
     if (shown) byId("moment-text").textContent = `as of ${clock(shown)}`;
     drawTree(now.second);

@@ -1,6 +1,7 @@
 //! What the figures of a column mean.
 
-use super::told::{Column, Table};
+use super::dialect::{Dialect, Sort};
+use super::told::{Column, Table, Type};
 
 /// Something that could be better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,15 +16,6 @@ pub struct Finding {
     pub bytes_saved: Option<u64>,
     /// The statements, or what to do.
     pub ddl: String,
-}
-
-/// PostgreSQL's numbers of types.
-mod oid {
-    pub(super) const INT8: u32 = 20;
-    pub(super) const INT4: u32 = 23;
-    pub(super) const TEXT: u32 = 25;
-    pub(super) const BPCHAR: u32 = 1042;
-    pub(super) const VARCHAR: u32 = 1043;
 }
 
 /// A column of a primary key, or one that counts by its name, gets a narrower type only where so much of its range is unused: it grows with the
@@ -46,26 +38,26 @@ const CODES: &[&str] = &[
     "version",
 ];
 
-/// Texts that may be of another type: a pattern, and the type.
-const PATTERNS: [(&str, &str); 6] = [
-    ("^-?(0|[1-9][0-9]{0,17})$", "bigint"),
-    ("^-?(0|[1-9][0-9]{0,17})\\.[0-9]{1,18}$", "numeric"),
-    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "date"),
-    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?$", "timestamp"),
-    ("^(([0-9]{1,3}[.]){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7})$", "inet"),
-    ("^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$", "uuid"),
+/// Texts that may be of another type: a pattern that every server's regular expressions understand, and the type.
+const PATTERNS: [(&str, Sort); 6] = [
+    ("^-?(0|[1-9][0-9]{0,17})$", Sort::Whole),
+    ("^-?(0|[1-9][0-9]{0,17})[.][0-9]{1,18}$", Sort::Decimal),
+    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", Sort::Date),
+    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?$", Sort::Timestamp),
+    ("^(([0-9]{1,3}[.]){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7})$", Sort::Address),
+    ("^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$", Sort::Uuid),
 ];
 
 fn is_text(column: &Column) -> bool {
-    matches!(column.ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR)
+    matches!(column.ty, Type::Text | Type::Varchar(_))
 }
 
 fn is_integer(column: &Column) -> bool {
-    matches!(column.ty, oid::INT8 | oid::INT4)
+    matches!(column.ty, Type::Integer { .. })
 }
 
 /// The expressions that a column's figures come from, in the order in which [`Seen::read`] takes them.
-pub(super) fn figures(column: &Column) -> Vec<String> {
+pub(super) fn figures(column: &Column, dialect: Dialect) -> Vec<String> {
     let name = &column.name;
     if is_integer(column) {
         return vec![format!("min({name})"), format!("max({name})")];
@@ -73,13 +65,15 @@ pub(super) fn figures(column: &Column) -> Vec<String> {
     if !is_text(column) {
         return Vec::new();
     }
+    let (characters, bytes) = dialect.lengths();
     let mut out = vec![
         format!("count({name})"),
-        format!("min(length({name}))"),
-        format!("max(length({name}))"),
-        format!("sum(octet_length({name}))"),
+        format!("min({characters}({name}))"),
+        format!("max({characters}({name}))"),
+        format!("sum({bytes}({name}))"),
     ];
-    out.extend(PATTERNS.iter().map(|(pattern, _)| format!("sum(CASE WHEN {name} ~ '{pattern}' THEN 1 ELSE 0 END)")));
+    let fits = |pattern: &str| format!("sum(CASE WHEN {} THEN 1 ELSE 0 END)", dialect.matches(name, pattern));
+    out.extend(PATTERNS.iter().map(|(pattern, _)| fits(pattern)));
     out
 }
 
@@ -128,72 +122,43 @@ impl Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     finding: &'static str,
+    /// What the values are.
+    pub(super) sort: Sort,
     /// The type's name.
     pub(super) ty: String,
-    /// The server has to say first that it casts every value.
-    pub(super) needs_cast: bool,
     evidence: String,
 }
 
 impl Wanted {
     /// The narrowest type for whole numbers of this range.
-    pub(super) fn narrow(&mut self, low: i64, high: i64) {
-        self.ty = integer_for(low, high, 1).to_owned();
+    pub(super) fn narrow(&mut self, low: i64, high: i64, dialect: Dialect) {
+        let ty = dialect.integer_for(low, high, 1, false);
+        self.ty = ty.map_or("bigint", |(name, _)| name).to_owned();
         self.evidence += &format!(", from {low} to {high}");
     }
 
     /// The finding that it is.
-    pub(super) fn finding(self, table: &Table, column: &Column, seen: &Seen) -> Finding {
-        let (name, ty) = (&column.name, &self.ty);
+    pub(super) fn finding(self, table: &Table, column: &Column, seen: &Seen, dialect: Dialect) -> Finding {
         let was = match column.len {
             len if len > 0 => i64::from(len) * seen.rows as i64,
             // A length or an offset beside each value.
             _ => seen.bytes + seen.present,
         };
         let of_values = if column.len > 0 { seen.rows as i64 } else { seen.present };
-        let copies = 1 + table.indexes.iter().filter(|i| i.contains(&column.number)).count() as i64;
-        let saved = size_of(ty).map(|size| ((was - size * of_values) * copies).max(0) as u64);
-        let using = if self.needs_cast { format!(" USING {name}::{ty}") } else { String::new() };
-        let alter = format!("ALTER TABLE {} ALTER COLUMN {name}", table.name);
-        let ddl = if column.has_default && self.needs_cast {
-            format!("{alter} DROP DEFAULT, ALTER COLUMN {name} TYPE {ty}{using}")
-        } else {
-            format!("{alter} TYPE {ty}{using}")
-        };
+        let copies = 1 + dialect.indexes_with(table, column) as i64;
+        let saved = dialect.size_of(&self.ty).map(|size| ((was - size * of_values) * copies).max(0) as u64);
         Finding {
             finding: self.finding.to_owned(),
-            object: format!("{}.{name}", table.name),
+            object: format!("{}.{}", table.shown, column.shown),
             evidence: self.evidence,
             bytes_saved: saved,
-            ddl,
+            ddl: dialect.change(table, column, &self.ty, self.sort),
         }
     }
 }
 
-/// Bytes of a value of a type of fixed length; none: no space is won.
-fn size_of(ty: &str) -> Option<i64> {
-    Some(match ty {
-        "smallint" => 2,
-        "integer" | "date" => 4,
-        "bigint" | "timestamp" | "numeric" | "inet" => 8,
-        "uuid" => 16,
-        _ => return None,
-    })
-}
-
-fn integer_for(low: i64, high: i64, room: i64) -> &'static str {
-    let fits = |least: i64, most: i64| low >= least / room && high <= most / room;
-    if fits(i64::from(i16::MIN), i64::from(i16::MAX)) {
-        "smallint"
-    } else if fits(i64::from(i32::MIN), i64::from(i32::MAX)) {
-        "integer"
-    } else {
-        "bigint"
-    }
-}
-
 /// What type a column should have; none: nothing speaks against its own.
-pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Wanted> {
+pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Dialect) -> Option<Wanted> {
     // The columns of a foreign key change together or not at all. A counter goes on, there is no telling how far.
     if column.is_linked || column.is_counter {
         return None;
@@ -206,36 +171,35 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Want
         let name = column.name.to_lowercase();
         let grows = table.key.contains(&column.number) || COUNTS.iter().any(|count| name.contains(count));
         let room = if grows { KEY_ROOM } else { 1 };
-        let ty = integer_for(low, high, room);
-        let narrower = size_of(ty)? < i64::from(column.len);
+        let (ty, bytes) = dialect.integer_for(low, high, room, column.ty == Type::Integer { unsigned: true })?;
+        let narrower = bytes < i64::from(column.len);
         let evidence = format!("{} rows, values from {low} to {high}", seen.rows);
         return narrower.then(|| Wanted {
             finding: "Narrower integer",
+            sort: Sort::Integer,
             ty: ty.to_owned(),
-            needs_cast: false,
             evidence,
         });
     }
     if !is_text(column) || seen.present == 0 || seen.present < seen.rows as i64 / 10 {
         return None;
     }
-    if let Some((_, ty)) = PATTERNS.iter().zip(seen.fits).find(|(_, n)| *n == seen.present).map(|(p, _)| p)
-        && !(*ty == "bigint" && is_code(column, seen))
+    if let Some((_, sort)) = PATTERNS.iter().zip(seen.fits).find(|(_, n)| *n == seen.present).map(|(p, _)| p)
+        && !(*sort == Sort::Whole && is_code(column, seen))
     {
-        let (finding, what) = match *ty {
-            "bigint" => ("Number kept as text", "whole numbers"),
-            "numeric" => ("Number kept as text", "numbers"),
-            "date" | "timestamp" => ("Date kept as text", "dates"),
-            "inet" => ("IP address kept as text", "IP addresses"),
+        let (finding, what) = match sort {
+            Sort::Whole => ("Number kept as text", "whole numbers"),
+            Sort::Decimal => ("Number kept as text", "numbers"),
+            Sort::Date | Sort::Timestamp => ("Date kept as text", "dates"),
+            Sort::Address => ("IP address kept as text", "IP addresses"),
             _ => ("UUID kept as text", "UUIDs"),
         };
         let evidence = format!("all {} values are {what}", seen.present);
-        return Some(Wanted { finding, ty: (*ty).to_owned(), needs_cast: true, evidence });
+        return Some(Wanted { finding, sort: *sort, ty: dialect.type_of(*sort).to_owned(), evidence });
     }
-    let width = i64::from(column.modifier) - 4;
+    let Type::Varchar(width) = column.ty else { return None };
     let is_even = seen.longest * seen.present <= seen.bytes * TAIL_FACTOR;
-    if column.ty == oid::VARCHAR
-        && width >= WIDE
+    if width >= WIDE
         && seen.longest >= WIDE_LONGEST
         && seen.longest * WIDE_FACTOR < width
         && is_even
@@ -245,7 +209,7 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Want
         let evidence =
             format!("varchar({width}), and the longest of {} values has {} characters", seen.present, seen.longest);
         let ty = format!("varchar({enough})");
-        return Some(Wanted { finding: "VARCHAR wider than its data", ty, needs_cast: false, evidence });
+        return Some(Wanted { finding: "VARCHAR wider than its data", sort: Sort::Varchar, ty, evidence });
     }
     None
 }
@@ -258,28 +222,23 @@ fn is_code(column: &Column, seen: &Seen) -> bool {
 }
 
 /// A primary key that is repeated in every other index, and costs more there than a number of the row would.
-pub(super) fn long_key(table: &Table, rows: u64, key_bytes: f64) -> Option<Finding> {
+pub(super) fn long_key(table: &Table, rows: u64, key_bytes: f64, dialect: Dialect) -> Option<Finding> {
     let others = table.indexes.len() as f64;
     let saved = rows as f64 * (others * (key_bytes - 8.0) - 8.0);
     if key_bytes < LONG_KEY || table.is_referenced || table.indexes.is_empty() || saved <= 0.0 {
         return None;
     }
-    let name = |number: &i16| table.columns.iter().find(|c| c.number == *number).map_or("", |c| c.name.as_str());
-    let key: Vec<&str> = table.key.iter().map(name).collect();
-    let (key, table_name) = (key.join(", "), &table.name);
+    let of = |number: &i16| table.columns.iter().find(|column| column.number == *number);
+    let shown: Vec<&str> = table.key.iter().map(|number| of(number).map_or("", |c| c.shown.as_str())).collect();
     Some(Finding {
         finding: "Long primary key".to_owned(),
-        object: format!("{table_name} ({key})"),
+        object: format!("{} ({})", table.shown, shown.join(", ")),
         evidence: format!(
             "{key_bytes:.0} bytes on average, repeated in {} other indexes of {rows} rows",
             table.indexes.len()
         ),
         bytes_saved: Some(saved as u64),
-        ddl: format!(
-            "ALTER TABLE {table_name} DROP CONSTRAINT {}; ALTER TABLE {table_name} ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY; \
-             ALTER TABLE {table_name} ADD UNIQUE ({key})",
-            table.key_name
-        ),
+        ddl: dialect.replace_key(table)?,
     })
 }
 
@@ -287,8 +246,11 @@ pub(super) fn long_key(table: &Table, rows: u64, key_bytes: f64) -> Option<Findi
 mod tests {
     use super::*;
 
-    fn text(name: &str, modifier: i32) -> Column {
-        Column { number: 2, name: name.to_owned(), ty: oid::VARCHAR, modifier, len: -1, ..Column::default() }
+    const SIGNED: Type = Type::Integer { unsigned: false };
+    const PG: Dialect = Dialect::PostgreSql;
+
+    fn text(name: &str, width: i64) -> Column {
+        Column { number: 2, name: name.to_owned(), shown: name.to_owned(), ty: Type::Varchar(width), len: -1, ..Column::default() }
     }
 
     fn seen(pattern: Option<usize>, shortest: i64, longest: i64) -> Seen {
@@ -299,10 +261,10 @@ mod tests {
 
     #[test]
     fn integers_get_the_type_that_holds_their_values() {
-        let column = Column { number: 1, name: "n".to_owned(), ty: oid::INT8, len: 8, ..Column::default() };
+        let column = Column { number: 1, name: "n".to_owned(), ty: SIGNED, len: 8, ..Column::default() };
         let judged = |column: &Column, range| {
             let seen = Seen { rows: 10, range: Some(range), ..Seen::default() };
-            judged(&Table::default(), column, &seen).map(|wanted| wanted.ty)
+            judged(&Table::default(), column, &seen, PG).map(|wanted| wanted.ty)
         };
         assert_eq!(judged(&column, (-32_768, 32_767)).as_deref(), Some("smallint"));
         assert_eq!(judged(&column, (-32_769, 0)).as_deref(), Some("integer"));
@@ -310,47 +272,47 @@ mod tests {
         assert_eq!(judged(&Column { is_counter: true, ..column.clone() }, (1, 30_000)), None);
         let keyed = Table { key: vec![1], ..Table::default() };
         let seen = |high| Seen { rows: 10, range: Some((1, high)), ..Seen::default() };
-        let of_key = |high| super::judged(&keyed, &column, &seen(high)).map(|wanted| wanted.ty);
+        let of_key = |high| super::judged(&keyed, &column, &seen(high), PG).map(|wanted| wanted.ty);
         assert_eq!((of_key(30_000).as_deref(), of_key(1 << 28)), (Some("integer"), None));
         // TPC-C's orders are numbered within their district, and its warehouses.
         let part = Table { key: vec![2, 3, 1], ..Table::default() };
-        let int4 = |name: &str| Column { number: 1, name: name.to_owned(), ty: oid::INT4, len: 4, ..Column::default() };
-        let of_part = |name: &str, high| super::judged(&part, &int4(name), &seen(high)).map(|wanted| wanted.ty);
+        let int4 = |name: &str| Column { number: 1, name: name.to_owned(), ty: SIGNED, len: 4, ..Column::default() };
+        let of_part = |name: &str, high| super::judged(&part, &int4(name), &seen(high), PG).map(|wanted| wanted.ty);
         assert_eq!((of_part("o_id", 3000), of_part("d_id", 10).as_deref()), (None, Some("smallint")));
         assert_eq!(judged(&int4("d_next_o_id"), (3001, 3050)), None);
         assert_eq!(judged(&int4("o_c_id"), (1, 3000)).as_deref(), Some("smallint"));
         // Zabbix's items.lastcheck before anything has run.
         assert_eq!(judged(&int4("lastcheck"), (0, 0)), None);
         assert_eq!(judged(&Column { is_linked: true, ..column.clone() }, (0, 1)), None);
-        assert_eq!(judged(&Column { ty: oid::INT4, len: 4, ..column }, (0, 100_000)), None);
+        assert_eq!(judged(&Column { ty: SIGNED, len: 4, ..column }, (0, 100_000)), None);
     }
 
     #[test]
     fn texts_that_are_something_else() {
         let table = Table { name: "public.t".to_owned(), ..Table::default() };
-        let of = |column: &Column, seen: &Seen| judged(&table, column, seen).map(|w| (w.finding, w.ty));
+        let of = |column: &Column, seen: &Seen| judged(&table, column, seen, PG).map(|w| (w.finding, w.ty));
         assert_eq!(of(&text("amount", -1), &seen(Some(0), 1, 5)), Some(("Number kept as text", "bigint".to_owned())));
         assert_eq!(of(&text("amount", -1), &seen(Some(1), 3, 5)), Some(("Number kept as text", "numeric".to_owned())));
         assert_eq!(of(&text("at", -1), &seen(Some(2), 10, 10)), Some(("Date kept as text", "date".to_owned())));
         // Digits of one length, and telephone numbers.
         assert_eq!(of(&text("branch", -1), &seen(Some(0), 6, 6)), None);
         assert_eq!(of(&text("phone_home", -1), &seen(Some(0), 5, 9)), None);
-        assert_eq!(of(&text("name", 259), &seen(None, 1, 60)).map(|w| w.1), Some("varchar(120)".to_owned()));
-        assert_eq!(of(&text("name", 259), &seen(None, 1, 64)), None);
-        assert_eq!(of(&text("name", 54), &seen(None, 1, 2)), None);
+        assert_eq!(of(&text("name", 255), &seen(None, 1, 60)).map(|w| w.1), Some("varchar(120)".to_owned()));
+        assert_eq!(of(&text("name", 255), &seen(None, 1, 64)), None);
+        assert_eq!(of(&text("name", 50), &seen(None, 1, 2)), None);
         // Mostly empty, and some long ones: the next one may be longer.
         let tail = Seen { bytes: 5000, ..seen(None, 0, 60) };
-        assert_eq!(of(&text("url", 2052), &tail), None);
-        assert_eq!(of(&text("keep_for", 259), &seen(None, 2, 4)), None);
+        assert_eq!(of(&text("url", 2048), &tail), None);
+        assert_eq!(of(&text("keep_for", 255), &seen(None, 2, 4)), None);
     }
 
     #[test]
     fn the_statement_says_what_it_saves() {
         let table = Table { name: "public.t".to_owned(), indexes: vec![vec![2]], ..Table::default() };
         let (column, seen) = (text("amount", -1), seen(Some(0), 1, 9));
-        let mut wanted = judged(&table, &column, &seen).expect("a number");
-        wanted.narrow(1, 100_000);
-        let found = wanted.finding(&table, &column, &seen);
+        let mut wanted = judged(&table, &column, &seen, PG).expect("a number");
+        wanted.narrow(1, 100_000, PG);
+        let found = wanted.finding(&table, &column, &seen, PG);
         assert_eq!(found.ddl, "ALTER TABLE public.t ALTER COLUMN amount TYPE integer USING amount::integer");
         // 9 bytes and a length against 4, in the table and in an index.
         assert_eq!(found.bytes_saved, Some(2 * 1000 * (10 - 4)));

@@ -12,6 +12,8 @@ pub(super) async fn rows(link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<St
 pub(crate) struct Table {
     /// Schema and name, quoted.
     pub(crate) name: String,
+    /// The same for people.
+    pub(crate) shown: String,
     pub(crate) columns: Vec<Column>,
     /// Numbers of the primary key's columns, and the name of the constraint, quoted.
     pub(crate) key: Vec<i16>,
@@ -20,6 +22,21 @@ pub(crate) struct Table {
     pub(crate) indexes: Vec<Vec<i16>>,
     /// Whether a foreign key leads to it.
     pub(crate) is_referenced: bool,
+    /// The primary key has the beginnings of texts only (MySQL).
+    pub(crate) has_partial_key: bool,
+}
+
+/// What a column's type is, as far as it is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Type {
+    Integer {
+        unsigned: bool,
+    },
+    /// With its length in characters; -1: none.
+    Varchar(i64),
+    Text,
+    #[default]
+    Other,
 }
 
 /// A column.
@@ -28,9 +45,9 @@ pub(crate) struct Column {
     pub(crate) number: i16,
     /// Quoted.
     pub(crate) name: String,
-    /// PostgreSQL's number of its type.
-    pub(crate) ty: u32,
-    pub(crate) modifier: i32,
+    /// The same for people.
+    pub(crate) shown: String,
+    pub(crate) ty: Type,
     /// The type's length; negative: it varies.
     pub(crate) len: i16,
     /// It numbers rows: an identity, or its default is a sequence's next value.
@@ -39,6 +56,11 @@ pub(crate) struct Column {
     pub(crate) is_linked: bool,
     /// It has a default that would have to change with its type.
     pub(crate) has_default: bool,
+    /// What MySQL's MODIFY has to repeat, lest the column loses it: character set and collation of a text; what else is not the type.
+    pub(crate) collation: String,
+    pub(crate) not_null: bool,
+    pub(crate) default: String,
+    pub(crate) comment: String,
 }
 
 const COLUMNS: &str = "\
@@ -56,6 +78,16 @@ SELECT i.indrelid, i.indisprimary, i.indkey::text, quote_ident(c.relname) FROM p
 const LINKS: &str = "\
 SELECT conrelid, array_to_string(conkey, ' '), confrelid, array_to_string(confkey, ' ') FROM pg_constraint WHERE contype = 'f'";
 
+/// By PostgreSQL's number of the type, and its modifier.
+fn type_of(oid: u32, modifier: i64) -> Type {
+    match oid {
+        20 | 23 => Type::Integer { unsigned: false },
+        25 | 1042 => Type::Text,
+        1043 => Type::Varchar(if modifier < 4 { -1 } else { modifier - 4 }),
+        _ => Type::Other,
+    }
+}
+
 fn numbers(text: &str) -> Vec<i16> {
     text.split_whitespace().filter_map(|n| n.parse().ok()).collect()
 }
@@ -67,18 +99,19 @@ pub(crate) async fn tables(link: &mut Link) -> Result<Vec<Table>, String> {
         let at = |n: usize| row.get(n).and_then(|v| v.as_deref()).unwrap_or("");
         let oid = at(0).parse().unwrap_or(0);
         if found.last().is_none_or(|(last, _)| *last != oid) {
-            found.push((oid, Table { name: at(1).to_owned(), ..Table::default() }));
+            found.push((oid, Table { name: at(1).to_owned(), shown: at(1).to_owned(), ..Table::default() }));
         }
         let Some((_, table)) = found.last_mut() else { continue };
         table.columns.push(Column {
             number: at(2).parse().unwrap_or(0),
             name: at(3).to_owned(),
-            ty: at(4).parse().unwrap_or(0),
-            modifier: at(5).parse().unwrap_or(-1),
+            shown: at(3).to_owned(),
+            ty: type_of(at(4).parse().unwrap_or(0), at(5).parse().unwrap_or(-1)),
             len: at(6).parse().unwrap_or(-1),
             is_counter: at(7) == "t",
             is_linked: false,
             has_default: at(8) == "t",
+            ..Column::default()
         });
     }
     let place = |found: &[(u32, Table)], oid: &str| {

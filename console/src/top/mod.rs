@@ -29,7 +29,7 @@ pub async fn top(options: Options, once: Option<(usize, usize)>) -> Result<(), W
     let source = Source::of(&options.server, options.password.as_deref())?;
     let history = History::default();
     tokio::select! {
-        () = sample::run(&source, &history) => Ok(()),
+        () = sample::run(&source, &history, options.processors) => Ok(()),
         ended = async {
             match once {
                 Some(size) => print_once(&source, &history, size).await,

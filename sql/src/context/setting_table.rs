@@ -119,6 +119,7 @@ pub static SETTINGS: &[Setting] = &[
     s("max_replication_slots", "0", Kind::Fixed, false, "There are no replication slots; shows 0."),
     s("max_wal_senders", "0", Kind::Fixed, false, "There are no replicas; shows 0."),
     s("max_worker_processes", "0", Kind::Fixed, false, "There are no worker processes; shows 0."),
+    s("processors", "1", Kind::Fixed, false, "Shows how many processors the server may use."),
     s("role", "none", Kind::Text, false, "Sets the current role."),
     s("row_security", "on", Kind::Bool, false, "Enable row security."),
     s("search_path", "\"$user\", public", Kind::Text, false, "Sets the schema search order for names that are not schema-qualified."),

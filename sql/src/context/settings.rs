@@ -19,7 +19,7 @@ use crate::types::interval::IntervalStyle;
 use clearway_txn::lockmgr::polite::Polite;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What `version()` says.
@@ -259,6 +259,13 @@ impl Settings {
             Kept { text: name.to_owned(), identity: Some(identity), source: self.source },
             false,
         );
+    }
+
+    /// What `processors` shows. Asking the system takes longer than the rest of a session's start: it is asked once.
+    pub fn count_processors(&mut self) {
+        static COUNT: OnceLock<String> = OnceLock::new();
+        let count = COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).to_string());
+        self.fix("processors", count);
     }
 
     /// What a setting that can't be changed shows in this session.

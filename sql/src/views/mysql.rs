@@ -9,7 +9,7 @@ use crate::exec::{Row, Run};
 use crate::types::Datum;
 use crate::types::numeric::Numeric;
 use clearway_base::sync::{ClassStats, classes};
-use clearway_base::waits::{self, EventTotals, WaitClass, WaitEvent};
+use clearway_base::waits::{self, EventTotals, Instrument, WaitClass, WaitEvent};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,6 +24,11 @@ pub const ROWS: &[ViewOf] = &[
     ("performance_schema", "events_statements_history_long", history),
     ("pg_catalog", "clearway_transaction_modes", modes),
 ];
+
+/// So many columns of MySQL's that nothing is recorded for.
+fn unknown<const N: usize>() -> [Datum; N] {
+    std::array::from_fn(|_| Datum::Null)
+}
 
 /// Nanoseconds as picoseconds.
 fn ps(ns: u64) -> Datum {
@@ -126,18 +131,21 @@ fn waits_current(run: &Run<'_>) -> Vec<Row> {
         let name = name_of(wait.event).or_else(|| class.map(name_of_class));
         let name = name.unwrap_or_else(|| format!("wait/synch/mutex/innodb/{}", wait.event.name()));
         let since_ns = if wait.since_ns == 0 { now_ns } else { wait.since_ns };
-        Some(vec![
-            Datum::Int8(i64::from(pid)),
+        let mut row = vec![Datum::Int8(i64::from(pid))];
+        row.extend(unknown::<2>());
+        row.extend([
             text(&name),
             opt(class.and_then(|class| class.holder.as_ref()).map(|holder| holder.site.as_str())),
             ps(since_ns),
+            // It goes on: MySQL tells the timer's value of now.
+            ps(now_ns),
             ps(now_ns.saturating_sub(since_ns)),
-            Datum::Null,
-            Datum::Null,
-            Datum::Null,
-            text(wait.event.name()),
-            if wait.behind == 0 { Datum::Null } else { int(wait.behind) },
-        ])
+        ]);
+        row.extend(unknown::<8>());
+        row.push(text(wait.event.name()));
+        row.extend(unknown::<2>());
+        row.push(if wait.behind == 0 { Datum::Null } else { int(wait.behind) });
+        Some(row)
     });
     rows.collect()
 }
@@ -176,10 +184,10 @@ fn files(run: &Run<'_>) -> BTreeMap<String, File> {
 fn file_columns(file: &File) -> Row {
     let mut whole = Sum::default();
     file.parts.iter().for_each(|part| whole.add(*part));
-    let min = if whole.count == 0 { ps(0) } else { whole.min_ns.map_or(Datum::Null, ps) };
-    let mut row = vec![int(whole.count), ps(whole.ns), min, whole.avg(), ps(whole.max_ns)];
+    let min = |sum: &Sum| if sum.count == 0 { ps(0) } else { sum.min_ns.map_or(Datum::Null, ps) };
+    let mut row = vec![int(whole.count), ps(whole.ns), min(&whole), whole.avg(), ps(whole.max_ns)];
     for (kind, part) in file.parts.iter().enumerate() {
-        row.extend([int(part.count), ps(part.ns), part.avg(), ps(part.max_ns)]);
+        row.extend([int(part.count), ps(part.ns), min(part), part.avg(), ps(part.max_ns)]);
         if kind < 2 {
             row.push(int(part.bytes));
         }
@@ -197,7 +205,7 @@ fn files_by_instance(run: &Run<'_>) -> Vec<Row> {
     let used = files(run).into_iter().filter(|(_, file)| file.parts.iter().any(|part| part.count > 0));
     let row = |(name, file): (String, File)| {
         let place = name.rsplit('/').next().unwrap_or("").to_owned();
-        [text(&place), text(&name)].into_iter().chain(file_columns(&file)).collect()
+        [text(&place), text(&name), Datum::Null].into_iter().chain(file_columns(&file)).collect()
     };
     used.map(row).collect()
 }
@@ -207,7 +215,12 @@ fn yes(on: bool) -> Datum {
 }
 
 fn instruments(_: &Run<'_>) -> Vec<Row> {
-    all_instruments().iter().map(|(name, on)| vec![text(name), yes(on.enabled), yes(on.timed)]).collect()
+    // None has a property or a flag.
+    let row = |(name, on): (&String, &Instrument)| {
+        let volatility = Datum::Int4(0);
+        vec![text(name), yes(on.enabled), yes(on.timed), text(""), Datum::Null, volatility, Datum::Null]
+    };
+    all_instruments().iter().map(row).collect()
 }
 
 fn consumers(run: &Run<'_>) -> Vec<Row> {
@@ -220,9 +233,11 @@ fn history(run: &Run<'_>) -> Vec<Row> {
         let shown = |s: &str| text(if may_watch(run, ran.pid) { s } else { HIDDEN_TEXT });
         let begin_ps = Datum::numeric(Numeric::from(ran.began_us.saturating_mul(1_000_000)));
         let end_us = ran.began_us.saturating_add((ran.ns / 1_000) as i64);
-        vec![
-            Datum::Int8(i64::from(ran.pid)),
-            text(&format!("statement/sql/{}", ran.digest.text.split(' ').next().unwrap_or("").to_lowercase())),
+        let mut row = vec![Datum::Int8(i64::from(ran.pid))];
+        row.extend(unknown::<2>());
+        let kind = ran.digest.text.split(' ').next().unwrap_or("").to_lowercase();
+        row.extend([text(&format!("statement/sql/{kind}")), Datum::Null]);
+        row.extend([
             begin_ps,
             Datum::numeric(Numeric::from(end_us.saturating_mul(1_000_000))),
             ps(ran.ns),
@@ -231,12 +246,21 @@ fn history(run: &Run<'_>) -> Vec<Row> {
             text(&format!("{:016x}", ran.digest.id)),
             shown(&ran.digest.text),
             text(&ran.database),
-            int(u64::from(ran.failed)),
+        ]);
+        row.extend(unknown::<7>());
+        row.extend([int(u64::from(ran.failed)), Datum::Null]);
+        row.extend([
             int(if ran.writes { ran.rows } else { 0 }),
             int(if ran.writes { 0 } else { ran.rows }),
             int(ran.work.examined),
-            int(ran.work.missed_index),
-        ]
+        ]);
+        row.extend(unknown::<6>());
+        row.push(int(ran.work.full_scans));
+        row.extend(unknown::<4>());
+        row.push(int(ran.work.missed_index));
+        row.extend(unknown::<8>());
+        row.push(text("PRIMARY"));
+        row
     };
     run.core.backends.recorded.all().iter().map(row).collect()
 }

@@ -63,6 +63,7 @@ pub(super) async fn start(mode: MariaDbMode, launch: &Launch) -> Result<Server, 
             user: "root".to_owned(),
             password: String::new(),
             database: database.to_owned(),
+            program: String::new(),
         })
     };
     let mut server = Server { settings, ..Server::new(name, Flavour::MySql, address("mysql"), vec![process]) };

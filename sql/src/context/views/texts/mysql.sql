@@ -3,29 +3,32 @@
 
 -- performance_schema.events_statements_summary_by_digest
 SELECT s.datname, lpad(to_hex(s.queryid), 16, '0'), s.query,
-  sum(s.calls), (sum(s.total_ms) * 1e9)::numeric(30,0), 0,
+  sum(s.calls), (sum(s.total_ms) * 1e9)::numeric(30,0), (min(m.min_ms) * 1e9)::numeric(30,0),
   (sum(s.total_ms) / greatest(sum(s.calls), 1) * 1e9)::numeric(30,0), (max(s.max_ms) * 1e9)::numeric(30,0),
   (coalesce(max(l.lock_ms), 0) * 1e9)::numeric(30,0),
   sum(s.errors), 0,
   sum(CASE WHEN s.query ~* '^(insert|update|delete|merge|copy)' THEN s.rows ELSE 0 END),
   sum(CASE WHEN s.query ~* '^(insert|update|delete|merge|copy)' THEN 0 ELSE s.rows END),
-  sum(s.rows_examined), sum(s.full_scans), sum(s.missed_indexes),
+  sum(s.rows_examined), NULL, NULL, NULL, NULL, NULL, NULL, sum(s.full_scans), NULL, NULL, NULL, NULL, sum(s.missed_indexes), NULL,
+  (max(c.cpu_ms) * 1e9)::numeric(30,0), NULL, NULL, 0,
   min(s.first_seen), NULL,
-  (max(s.p95_ms) * 1e9)::numeric(30,0), (max(s.p99_ms) * 1e9)::numeric(30,0), s.query
+  (max(s.p95_ms) * 1e9)::numeric(30,0), (max(s.p99_ms) * 1e9)::numeric(30,0), NULL, s.query, NULL, NULL
  FROM clearway_statements s
   LEFT JOIN (SELECT queryid, sum(total_ms) AS lock_ms FROM clearway_statement_waits WHERE wait_event_type = 'Lock' GROUP BY 1) l
    ON l.queryid = s.queryid
+  LEFT JOIN (SELECT queryid, min(min_exec_time) AS min_ms FROM pg_stat_statements GROUP BY 1) m ON m.queryid = s.queryid
+  LEFT JOIN (SELECT queryid, sum(cpu_ms) AS cpu_ms FROM clearway_time WHERE scope = 'statement' GROUP BY 1) c ON c.queryid = s.queryid
  GROUP BY s.datname, s.queryid, s.query
 
 -- performance_schema.data_locks
-SELECT 'INNODB', l.pid || ':' || l.object || coalesce(':' || l.key, ''), l.transactionid, l.pid, a.datname,
-  l.object, CASE WHEN l.key IS NULL THEN NULL ELSE 'PRIMARY' END,
+SELECT 'INNODB', l.pid || ':' || l.object || coalesce(':' || l.key, ''), l.transactionid, l.pid, NULL, a.datname,
+  l.object, NULL, NULL, CASE WHEN l.key IS NULL THEN NULL ELSE 'PRIMARY' END, NULL,
   CASE WHEN l.key IS NULL THEN 'TABLE' ELSE 'RECORD' END, l.mode, CASE WHEN l.granted THEN 'GRANTED' ELSE 'WAITING' END, l.key
  FROM clearway_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 
 -- performance_schema.data_lock_waits
-SELECT 'INNODB', t.pid || ':' || t.object || coalesce(':' || t.key, ''), w.transactionid, t.pid,
-  t.blocked_by || ':' || t.object || coalesce(':' || t.key, ''), b.transactionid, t.blocked_by
+SELECT 'INNODB', t.pid || ':' || t.object || coalesce(':' || t.key, ''), w.transactionid, t.pid, NULL, NULL,
+  t.blocked_by || ':' || t.object || coalesce(':' || t.key, ''), b.transactionid, t.blocked_by, NULL, NULL
  FROM clearway_lock_tree t
   LEFT JOIN clearway_transactions w ON w.pid = t.pid
   LEFT JOIN clearway_transactions b ON b.pid = t.blocked_by
@@ -38,11 +41,12 @@ SELECT a.pid, CASE WHEN a.backend_type = 'client backend' THEN 'thread/sql/one_c
   CASE a.state WHEN 'active' THEN 'Query' ELSE 'Sleep' END,
   extract(epoch FROM now() - a.state_change)::bigint,
   coalesce(a.wait_event_type || ': ' || a.wait_event, CASE a.state WHEN 'active' THEN 'executing' END),
-  CASE WHEN a.state = 'active' THEN a.query END, 'YES', 'YES', a.pid
- FROM pg_stat_activity a
+  CASE WHEN a.state = 'active' THEN a.query END, NULL, NULL, 'YES', 'YES',
+  CASE WHEN z.ssl THEN 'SSL/TLS' WHEN a.backend_type = 'client backend' THEN 'TCP/IP' END, a.pid, NULL, 'PRIMARY', NULL, NULL, NULL, NULL, 'NO'
+ FROM pg_stat_activity a LEFT JOIN pg_stat_ssl z ON z.pid = a.pid
 
 -- performance_schema.memory_summary_by_user_by_event_name
-SELECT a.usename, 'memory/sql/' || m.kind, sum(m.bytes), sum(m.peak_bytes), count(*)
+SELECT a.usename, 'memory/sql/' || m.kind, NULL, NULL, NULL, NULL, NULL, count(*), NULL, NULL, sum(m.bytes), sum(m.peak_bytes)
  FROM clearway_memory m LEFT JOIN pg_stat_activity a ON a.pid = m.pid
  WHERE m.kind <> 'session'
  GROUP BY 1, 2
@@ -51,9 +55,9 @@ SELECT a.usename, 'memory/sql/' || m.kind, sum(m.bytes), sum(m.peak_bytes), coun
 SELECT coalesce(t.transactionid::text, t.virtualtransaction), CASE WHEN t.waiting THEN 'LOCK WAIT' ELSE 'RUNNING' END, t.xact_start,
   CASE WHEN t.waiting THEN t.pid || ':' || w.object || coalesce(':' || w.key, '') END,
   CASE WHEN t.waiting THEN now() - w.waited_ms * interval '1 millisecond' END,
-  t.locks + (t.undo_bytes > 0)::int, t.pid, CASE WHEN t.state = 'active' THEN t.query END, t.state, t.locks, t.undo_bytes,
-  upper(m.isolation), m.read_only::int, m.read_only::int,
-  (m.autocommit AND t.transactionid IS NULL AND t.locks <= 1)::int
+  t.locks + (t.undo_bytes > 0)::int, t.pid, CASE WHEN t.state = 'active' THEN t.query END, t.state, NULL, NULL, t.locks, NULL, t.locks, NULL, 0,
+  upper(m.isolation), 1, 1, NULL, 0, 0, m.read_only::int,
+  (m.autocommit AND t.transactionid IS NULL AND t.locks <= 1)::int, NULL, m.read_only::int, t.undo_bytes
  FROM clearway_transactions t
   LEFT JOIN (SELECT DISTINCT ON (pid) pid, object, key, waited_ms FROM clearway_lock_tree WHERE blocked_by IS NOT NULL ORDER BY pid) w ON w.pid = t.pid
   LEFT JOIN clearway_transaction_modes m ON m.pid = t.pid
@@ -61,17 +65,17 @@ SELECT coalesce(t.transactionid::text, t.virtualtransaction), CASE WHEN t.waitin
 -- sys.statement_analysis
 SELECT CASE WHEN length(query) > 64 THEN left(query, 30) || ' ... ' || right(query, 29) ELSE query END, schema_name,
   CASE WHEN sum_no_index_used > 0 THEN '*' ELSE '' END, count_star, sum_errors, sum_warnings, @time(sum_timer_wait), @time(max_timer_wait),
-  @time(avg_timer_wait), @time(sum_lock_time), sum_rows_sent, round(sum_rows_sent / greatest(count_star, 1)), sum_rows_examined,
+  @time(avg_timer_wait), @time(sum_lock_time), @time(sum_cpu_time), sum_rows_sent, round(sum_rows_sent / greatest(count_star, 1)), sum_rows_examined,
   round(sum_rows_examined / greatest(count_star, 1)), sum_rows_affected, round(sum_rows_affected / greatest(count_star, 1)),
-  digest, first_seen, last_seen
+  NULL, NULL, NULL, NULL, NULL, NULL, digest, first_seen, last_seen, sum_rows_examined, round(sum_rows_examined / greatest(count_star, 1))
  FROM (SELECT *, digest_text AS query FROM performance_schema.events_statements_summary_by_digest) d
  ORDER BY sum_timer_wait DESC
 
 -- sys.x$statement_analysis
 SELECT digest_text, schema_name, CASE WHEN sum_no_index_used > 0 THEN '*' ELSE '' END, count_star, sum_errors, sum_warnings, sum_timer_wait,
-  max_timer_wait, avg_timer_wait, sum_lock_time, sum_rows_sent, round(sum_rows_sent / greatest(count_star, 1)), sum_rows_examined,
+  max_timer_wait, avg_timer_wait, sum_lock_time, sum_cpu_time, sum_rows_sent, round(sum_rows_sent / greatest(count_star, 1)), sum_rows_examined,
   round(sum_rows_examined / greatest(count_star, 1)), sum_rows_affected, round(sum_rows_affected / greatest(count_star, 1)),
-  digest, first_seen, last_seen
+  NULL, NULL, NULL, NULL, NULL, NULL, digest, first_seen, last_seen, sum_rows_examined, round(sum_rows_examined / greatest(count_star, 1))
  FROM performance_schema.events_statements_summary_by_digest
  ORDER BY sum_timer_wait DESC
 
@@ -104,9 +108,10 @@ SELECT event_name, count_star, @time(sum_timer_wait), @time(avg_timer_wait), @ti
 
 -- sys.innodb_lock_waits
 SELECT now() - t.waited_ms * interval '1 millisecond', floor(t.waited_ms / 1000) * interval '1 second', floor(t.waited_ms / 1000),
-  t.object, t.key, t.locktype, w.transactionid, w.xact_start, t.pid, t.query, t.mode,
-  b.transactionid, t.blocked_by, r.query, h.taken_by, h.taken_ago, b.xact_start,
-  'KILL QUERY ' || t.blocked_by, 'KILL ' || t.blocked_by
+  t.object, t.datname, t.object, NULL, NULL, CASE WHEN t.key IS NULL THEN NULL ELSE 'PRIMARY' END, t.locktype,
+  w.transactionid, w.xact_start, now() - w.xact_start, w.locks, NULL, t.pid, t.query, t.pid || ':' || t.object || coalesce(':' || t.key, ''), t.mode,
+  b.transactionid, t.blocked_by, r.query, t.blocked_by || ':' || t.object || coalesce(':' || t.key, ''), NULL, b.xact_start, now() - b.xact_start, b.locks, NULL,
+  'KILL QUERY ' || t.blocked_by, 'KILL ' || t.blocked_by, t.key, h.taken_by, h.taken_ago
  FROM clearway_lock_tree t
   LEFT JOIN clearway_transactions w ON w.pid = t.pid
   LEFT JOIN clearway_transactions b ON b.pid = t.blocked_by
