@@ -22,7 +22,8 @@ const OF_POSTGRESQL: &str = "SELECT pg_read_file('/sys/devices/system/cpu/online
 const MAY_READ_FILES: &str = "SELECT has_function_privilege('pg_read_file(text,bigint,bigint,boolean)', 'execute') \
      AND pg_has_role('pg_read_server_files', 'member')";
 const OF_MARIADB: &str = "SELECT global_value FROM information_schema.system_variables WHERE variable_name = 'thread_pool_size' AND global_value_origin = 'AUTO'";
-const OF_MYSQL: &str = "SELECT vcpu_ids FROM information_schema.resource_groups WHERE resource_group_name = 'USR_default'";
+const OF_MYSQL: &str =
+    "SELECT vcpu_ids FROM information_schema.resource_groups WHERE resource_group_name = 'USR_default'";
 
 impl Processors {
     /// Of the server of a connection.

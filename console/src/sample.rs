@@ -523,7 +523,8 @@ mod tests {
 
     #[test]
     fn an_idle_session_waits_for_nobody() {
-        let fields = ["7", "u", "d", "a", "idle in transaction", "Lock", "row", "1.5", "", "select 'before'", "{1}", ""];
+        let fields =
+            ["7", "u", "d", "a", "idle in transaction", "Lock", "row", "1.5", "", "select 'before'", "{1}", ""];
         let row = fields.map(|field| Some(field.to_owned()));
         let session = session_of(Fields(&row), &mut Kept::default());
         assert_eq!((&*session.class, session.blocked_by), ("Client", vec![]));

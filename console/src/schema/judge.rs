@@ -199,11 +199,7 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Diale
     }
     let Type::Varchar(width) = column.ty else { return None };
     let is_even = seen.longest * seen.present <= seen.bytes * TAIL_FACTOR;
-    if width >= WIDE
-        && seen.longest >= WIDE_LONGEST
-        && seen.longest * WIDE_FACTOR < width
-        && is_even
-    {
+    if width >= WIDE && seen.longest >= WIDE_LONGEST && seen.longest * WIDE_FACTOR < width && is_even {
         // Room for values twice as long.
         let enough = (seen.longest * 2 + 7) / 8 * 8;
         let evidence =
@@ -250,7 +246,14 @@ mod tests {
     const PG: Dialect = Dialect::PostgreSql;
 
     fn text(name: &str, width: i64) -> Column {
-        Column { number: 2, name: name.to_owned(), shown: name.to_owned(), ty: Type::Varchar(width), len: -1, ..Column::default() }
+        Column {
+            number: 2,
+            name: name.to_owned(),
+            shown: name.to_owned(),
+            ty: Type::Varchar(width),
+            len: -1,
+            ..Column::default()
+        }
     }
 
     fn seen(pattern: Option<usize>, shortest: i64, longest: i64) -> Seen {

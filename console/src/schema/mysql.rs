@@ -25,8 +25,7 @@ SELECT k.table_schema, k.table_name, k.column_name, k.referenced_table_schema, k
 FROM information_schema.key_column_usage k WHERE k.referenced_table_name IS NOT NULL";
 
 /// Columns of MariaDB whose condition MODIFY would drop; JSON is one.
-const CHECKED: &str =
-    "SELECT constraint_schema, table_name, constraint_name FROM information_schema.check_constraints WHERE level = 'Column'";
+const CHECKED: &str = "SELECT constraint_schema, table_name, constraint_name FROM information_schema.check_constraints WHERE level = 'Column'";
 
 /// Pages of indexes; only for those who may read InnoDB's own tables.
 const SIZES: &str = "SELECT concat(database_name, '.', table_name, '.', index_name), cast(stat_value * @@innodb_page_size AS signed) \
@@ -205,7 +204,9 @@ pub(super) async fn of_tables(link: &mut Link, tables: &[Table], findings: Vec<F
     let sizes = rows(link, SIZES).await.unwrap_or_default();
     let size_of = |object: &str| sizes.iter().find(|row| field(row, 0) == object)?.get(1)?.as_deref()?.parse().ok();
     let is_of = |found: &Finding| {
-        tables.iter().any(|table| found.object.strip_prefix(&table.shown).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+        tables.iter().any(|table| {
+            found.object.strip_prefix(&table.shown).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
     };
     let mut kept: Vec<Finding> = findings.into_iter().filter(is_of).collect();
     kept.iter_mut().for_each(|found| found.bytes_saved = found.bytes_saved.or_else(|| size_of(&found.object)));
