@@ -5,7 +5,7 @@
 //! SHOW ENGINE INNODB STATUS, which alone tells of deadlocks).
 //!
 //! # Invariants
-//! - MYS-1: A wait for a row is told by InnoDB's tables alone (that there is one, its statement, for whom it waits). These are of one moment, up to 0.1 s
+//! - MYS-1: A wait for a row is told by InnoDB's tables alone (that there is one, its statement, the session that it waits for). These are of one moment, up to 0.1 s
 //!   before that of the list of processes, which may have the session's statement before or behind it.
 //!
 //! # Not here

@@ -1,4 +1,4 @@
-//! How many processors the watched server has: the line in the chart of active sessions. More sessions than that on CPU stand in each other's way.
+//! How many processors the watched server has: the line in the chart of active sessions. More sessions than that on CPU take turns.
 //!
 //! Clearway has the setting `processors`. PostgreSQL tells nothing of its machine by itself; the file of the kernel is read by roles that may read the
 //! server's files. MariaDB sizes its pool of threads by the number, MySQL 8 its default resource group.

@@ -24,10 +24,10 @@ const LINKS: &str = "\
 SELECT k.table_schema, k.table_name, k.column_name, k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name
 FROM information_schema.key_column_usage k WHERE k.referenced_table_name IS NOT NULL";
 
-/// Columns of MariaDB whose condition MODIFY would drop; JSON is one.
+/// Columns of MariaDB with a condition, which MODIFY would drop; JSON is one.
 const CHECKED: &str = "SELECT constraint_schema, table_name, constraint_name FROM information_schema.check_constraints WHERE level = 'Column'";
 
-/// Pages of indexes; only for those who may read InnoDB's own tables.
+/// Bytes of indexes; refused to a role without the right to read InnoDB's own tables.
 const SIZES: &str = "SELECT concat(database_name, '.', table_name, '.', index_name), cast(stat_value * @@innodb_page_size AS signed) \
      FROM mysql.innodb_index_stats WHERE stat_name = 'size'";
 

@@ -259,10 +259,11 @@ impl Settings {
             Kept { text: name.to_owned(), identity: Some(identity), source: self.source },
             false,
         );
+        self.count_processors();
     }
 
     /// What `processors` shows. Asking the system takes longer than the rest of a session's start: it is asked once.
-    pub fn count_processors(&mut self) {
+    fn count_processors(&mut self) {
         static COUNT: OnceLock<String> = OnceLock::new();
         let count = COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).to_string());
         self.fix("processors", count);

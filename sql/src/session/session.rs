@@ -189,7 +189,6 @@ impl Session {
         if let Some(directory) = start.backends.directory.get().filter(|_| role.superuser) {
             settings.fix("data_directory", directory);
         }
-        settings.count_processors();
         let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
         let (followed, defaults) = (start.backends.defaults.number(), start.backends.defaults.list());
         let refused = kept::begin(&mut settings, &identities, (&role, database), (&defaults, &start.options))?;
