@@ -303,7 +303,7 @@ async fn start_log(
     let mut prepared = segments.adopt(first).await?;
     // Prepared segments may have been lost in the crash; the log needs the segment in which it continues.
     while prepared <= layout.number(end) {
-        segments.prepare(prepared).await?;
+        segments.prepare(prepared, 1).await?;
         prepared += 1;
     }
     let wal_options = WalOptions { segment_bytes: control.segment_bytes, ..options.wal.clone() };

@@ -12,7 +12,8 @@
 //!
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
-//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`].
+//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`],
+//! WAL-23 in [`waiters`].
 //!
 //! # Latch order
 //! The mutexes of this module are leaves: while one is held, no other latch is taken and no waker runs.
@@ -25,6 +26,7 @@ mod durable;
 mod flush;
 pub mod format;
 pub mod mark;
+mod prepare;
 pub mod reader;
 mod ready;
 pub mod repair;
@@ -35,7 +37,6 @@ mod undo_room;
 mod wait;
 mod waiters;
 
-use crate::buffer::PAGE_BYTES;
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::record::{LsnRange, Record, TxnLog};
@@ -71,7 +72,7 @@ pub struct WalOptions {
     pub ring_bytes: usize,
     /// The size of a segment file in bytes, a multiple of 4096; fixed when the database is created.
     pub segment_bytes: u64,
-    /// Prepared log that is kept ahead of the tail, in bytes.
+    /// Prepared log that is kept ahead of the tail, in bytes; more where writers have had to wait for it.
     pub ahead_bytes: u64,
     /// Prepared log that ordinary credit leaves for undo, commits and checkpoints, in bytes.
     pub floor_bytes: usize,
@@ -166,6 +167,8 @@ pub struct Wal {
     /// The durable mark's file, and the LSN up to which it was synced.
     mark: Option<(Arc<dyn VfsFile>, AtomicU64)>,
     prepare_failures: AtomicU64,
+    /// See [`prepare`].
+    ahead: prepare::Ahead,
     closing: AtomicBool,
     poison: OnceLock<Arc<str>>,
 }
@@ -210,6 +213,7 @@ impl Wal {
             milestone_bell: Bell::new("storage/wal/milestone_bell"),
             milestone: AtomicU64::new(u64::MAX),
             prepare_failures: AtomicU64::new(0),
+            ahead: prepare::Ahead::new(&options),
             closing: AtomicBool::new(false),
             poison: OnceLock::new(),
             options,
@@ -416,15 +420,10 @@ impl Wal {
         assert!(lsn <= self.durable_lsn(), "WAL-1: {lsn} is released, and {} is durable", self.durable_lsn());
         self.needed.fetch_max(lsn.0, Ordering::SeqCst);
         let oldest = lsn.min(self.retention.oldest(self.durable_lsn()));
+        self.ahead.relax();
         let recycled = self.segments.recycle(oldest).await;
         self.preparer_bell.ring();
         recycled.map_err(|err| self.poison(&format!("log segments could not be recycled: {err}")))
-    }
-
-    /// Fails the tasks that wait for log space with `NoSpace`, when nothing will free log soon.
-    pub fn refuse_waiting(&self) {
-        self.prepare_failures.fetch_add(1, Ordering::SeqCst);
-        self.credit_waiters.wake(u64::MAX, usize::MAX);
     }
 
     /// Bytes of live log that recovery would read.
@@ -449,78 +448,6 @@ impl Wal {
     fn fail_waiters(&self) {
         self.durable_waiters.wake(u64::MAX, usize::MAX);
         self.credit_waiters.wake(u64::MAX, usize::MAX);
-    }
-
-    fn gap_is_short(&self) -> bool {
-        self.accounts.log_free() < (self.options.ahead_bytes as i64).saturating_add(self.for_splits())
-    }
-
-    /// Log bytes that the splits of undo may take (WAL-20): for each split, a new node and the operations that link it.
-    fn for_splits(&self) -> i64 {
-        const SPLIT_BYTES: u64 = PAGE_BYTES as u64 * 5 / 4;
-        i64::try_from(self.undo_room.pages() * SPLIT_BYTES).unwrap_or(i64::MAX / 2)
-    }
-
-    /// Whether there is as much live log as allowed. Log that undo has a claim on is prepared all the same.
-    fn at_limit(&self) -> bool {
-        self.live_bytes() > self.options.log_bytes_max && self.accounts.log_free() > 0
-    }
-
-    fn ring_preparer_if_short(&self) {
-        if self.gap_is_short() {
-            self.preparer_bell.ring();
-        }
-    }
-
-    /// Prepares one segment if fewer than `ahead_bytes` are ready; false if nothing was to be done.
-    ///
-    /// # Errors
-    /// The disk is full, which tasks that wait for credit are told; any other failure poisons.
-    pub async fn prepare_step(&self) -> Result<bool, StorageError> {
-        if !self.gap_is_short() || self.at_limit() {
-            return Ok(false);
-        }
-        let prepared = self.segments.prepare(self.segments.end_number()).await;
-        match prepared {
-            Ok(()) => {
-                self.accounts.prepared(self.segments.layout().payload());
-                self.credit_waiters.wake(u64::MAX, usize::MAX);
-                Ok(true)
-            }
-            Err(StorageError::Io(err)) if err.is_full() => {
-                self.prepare_failures.fetch_add(1, Ordering::SeqCst);
-                self.credit_waiters.wake(u64::MAX, usize::MAX);
-                Err(StorageError::NoSpace("a segment of the log".into()))
-            }
-            Err(err) => Err(self.poison(&format!("a log segment could not be prepared: {err}"))),
-        }
-    }
-
-    /// Runs the background preparer until the log is closed or poisoned.
-    pub async fn run_preparer(&self) {
-        let mut failures = 0;
-        loop {
-            self.preparer_bell
-                .wait_until(|| {
-                    let asked = self.gap_is_short() && !self.at_limit();
-                    // After a failure, only if a task waits for log space.
-                    let asked = asked && (failures == 0 || self.credit_waiters.len() > 0);
-                    asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
-                })
-                .await;
-            if self.closing.load(Ordering::SeqCst) || self.poisoned().is_some() {
-                return;
-            }
-            match self.prepare_step().await {
-                // Also if meanwhile nothing is to be done any more: the next shortage is a new one.
-                Ok(_) => failures = 0,
-                // The disk is full: wait until a task asks again.
-                Err(_) => {
-                    failures += 1;
-                    crate::sync::yield_now().await;
-                }
-            }
-        }
     }
 
     /// Tells the background tasks to end once everything appended is durable.

@@ -20,8 +20,8 @@ impl Wal {
     /// A full disk, a failed file operation: the database does not open.
     pub(crate) async fn prepare_for_undo(&self) -> Result<(), StorageError> {
         while self.accounts.log_free() < 0 {
-            self.segments.prepare(self.segments.end_number()).await?;
-            self.accounts.prepared(self.segments.layout().payload());
+            let made = self.segments.prepare(self.segments.end_number(), 1).await?;
+            self.accounts.prepared(made * self.segments.layout().payload());
         }
         Ok(())
     }

@@ -284,11 +284,31 @@ impl Segments {
         (files.live.len() + files.spares.len()) as u64 * self.layout.segment_bytes
     }
 
-    /// Makes segment `number` ready (WAL-10). One caller at a time.
+    /// Makes so many segments ready (WAL-10), from `number` on; how many it made: fewer if the disk is full. One caller at a time.
     ///
     /// # Errors
-    /// A failed file operation; `StorageFull` leaves everything as it was.
-    pub async fn prepare(&self, number: u64) -> Result<(), StorageError> {
+    /// A failed file operation; `StorageFull` if there is room for none, which leaves everything as it was.
+    pub async fn prepare(&self, number: u64, count: u64) -> Result<u64, StorageError> {
+        let mut named = Vec::new();
+        for number in number..number + count {
+            match self.name_one(number).await {
+                Ok(file) => named.push((number, file)),
+                Err(StorageError::Io(err)) if err.is_full() && !named.is_empty() => break,
+                Err(err) => return Err(err),
+            }
+        }
+        self.vfs.sync_dir(&self.dir).await?;
+        let made = named.len() as u64;
+        let mut files = self.files.lock();
+        for (number, file) in named {
+            let before = files.live.insert(number, file);
+            assert!(before.is_none(), "WAL-10: segment {number} was prepared twice");
+        }
+        Ok(made)
+    }
+
+    /// Writes and syncs all blocks of a segment and gives it its name, which the caller syncs.
+    async fn name_one(&self, number: u64) -> Result<Arc<dyn VfsFile>, StorageError> {
         let spare = self.files.lock().spares.pop();
         let source = match spare {
             Some(path) => path,
@@ -297,13 +317,10 @@ impl Segments {
         let file = self.vfs.open(&source, how()).await?;
         self.write_header(&file, number).await?;
         self.vfs.rename(&source, &self.path(number)).await?;
-        self.vfs.sync_dir(&self.dir).await?;
-        let before = self.files.lock().live.insert(number, file);
-        assert!(before.is_none(), "WAL-10: segment {number} was prepared twice");
-        Ok(())
+        Ok(file)
     }
 
-    /// A new zero-filled file. If the disk is full it is removed again.
+    /// A new zero-filled file, not synced yet. If the disk is full it is removed again.
     async fn create(&self) -> Result<PathBuf, StorageError> {
         let path = self.dir.join(UNFINISHED);
         let file = self.vfs.open(&path, OpenHow::create(FileKind::Wal).direct()).await?;
@@ -313,7 +330,6 @@ impl Segments {
             let _ignored = self.vfs.remove(&path).await;
             return Err(err.into());
         }
-        file.sync_data().await?;
         Ok(path)
     }
 

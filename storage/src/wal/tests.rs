@@ -4,6 +4,7 @@ use super::reader::LogReader;
 use super::repair::{Known, check_end, read_all, settle_tail};
 use super::segments::{Layout, Segments};
 use super::*;
+use crate::buffer::PAGE_BYTES;
 use crate::ids::{PageId, Tag, TreeId, TxnId};
 use crate::record::{Before, PageOp, RecordKind, RowUndo};
 use clearway_base::testkit::{Rng, Sim};
@@ -36,6 +37,33 @@ fn ordinary_credit_leaves_what_splits_of_undo_may_take() {
     assert_eq!((room.pages(), log.room_rows, log.room_bytes), (0, 0, 0));
 }
 
+/// More log is kept ready after a writer has waited for some, and less again after checkpoints.
+#[test]
+fn log_is_kept_ready_by_demand() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    crate::testing::now(vfs.create_dir(&dir())).expect("dir");
+    let large = WalOptions { ring_bytes: 256 << 10, ..options() };
+    let wal = crate::testing::now(start_with(large, &vfs, Lsn(8), vec![0; 8], 1));
+    while crate::testing::now(wal.prepare_step()).expect("room for segments") {}
+    assert!(wal.stats().log_free_bytes >= 40 << 10);
+    let mut held = Vec::new();
+    while let Some(credit) = wal.try_credit(Purpose::Change, 8 << 10) {
+        held.push(credit);
+    }
+    let mut waits = Box::pin(wal.credit(Purpose::Change, 8 << 10));
+    let cx = &mut std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(waits.as_mut().poll(cx).is_pending());
+    assert!(crate::testing::now(wal.prepare_step()).expect("room for segments"));
+    assert!(waits.as_mut().poll(cx).is_ready(), "a step gives a waiter what it waits for");
+    while crate::testing::now(wal.prepare_step()).expect("room for segments") {}
+    assert_eq!(wal.ahead.bytes(), 80 << 10, "twice as much");
+    assert!(wal.stats().log_free_bytes >= 80 << 10);
+    for left in [40 << 10, 40 << 10] {
+        crate::testing::now(wal.release_below(Lsn(8))).expect("released");
+        assert_eq!(wal.ahead.bytes(), left);
+    }
+}
+
 const LAYOUT: Layout = Layout { segment_bytes: 32 << 10 };
 
 fn options() -> WalOptions {
@@ -62,7 +90,7 @@ async fn start_with(options: WalOptions, vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<
     let first = LAYOUT.number(at);
     let mut prepared = segments.adopt(first).await.expect("adopt");
     if prepared == first {
-        segments.prepare(first).await.expect("prepare");
+        segments.prepare(first, 1).await.expect("prepare");
         prepared += 1;
     }
     Arc::new(Wal::start(options, segments, StartAt { end: at, head, epoch, mark: None }, prepared, at))

@@ -123,7 +123,10 @@ impl<'a> Future for WaitCredit<'a> {
         match self.outcome() {
             Ok(outcome) => return Poll::Ready(outcome),
             Err(Short::Ring) => wal.ask_flush(wal.ring.tail()),
-            Err(Short::Log) => wal.preparer_bell.ring(),
+            Err(Short::Log) => {
+                wal.ahead.waited();
+                wal.preparer_bell.ring();
+            }
         }
         Poll::Pending
     }

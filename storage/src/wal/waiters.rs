@@ -10,9 +10,12 @@
 //!   dropped. So no waiter below the durable LSN stays asleep because another task was dropped.
 //! - WAL-9: a waiter reads the durable LSN again after it has entered the queue, and a flush reads the queue
 //!   after it has published the durable LSN; one of the two sees the other.
+//! - WAL-23: one call wakes a place at most once, and no place that was entered after the call began. A waiter for credit that others have
+//!   taken meanwhile comes back to its place at once; a call that went on with the first place of the queue would wake it again, for ever.
 
 use clearway_base::sync::Mutex;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
@@ -77,15 +80,18 @@ impl Waiters {
         if self.len() == 0 {
             return 0;
         }
-        let mut woken = 0;
+        let (mut woken, mut last, mut before) = (0, Bound::Unbounded, None);
         while woken < max {
             // The mutex is taken for each waiter: a waker runs foreign code, which must not run under it. Nothing is allocated.
             let waker = {
                 let mut queue = self.queue.lock();
-                let waker = match queue.waiting.first_entry() {
-                    Some(first) if first.key().0 <= durable => Some(first.remove()),
-                    _ => None,
-                };
+                let before = *before.get_or_insert(queue.arrivals); // WAL-23
+                let mut covered = queue.waiting.range((last, Bound::Included((durable, u64::MAX))));
+                let next = covered.find(|((_, arrival), _)| *arrival <= before).map(|(place, _)| *place);
+                let waker = next.and_then(|place| {
+                    last = Bound::Excluded(place);
+                    queue.waiting.remove(&place)
+                });
                 self.len.store(queue.waiting.len(), Ordering::SeqCst);
                 waker
             };
@@ -96,5 +102,56 @@ impl Waiters {
             woken += 1;
         }
         woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, OnceLock};
+    use std::task::Wake;
+
+    /// A waiter that finds nothing when it is woken, and comes back to its place at once.
+    struct Back {
+        waiters: Arc<Waiters>,
+        place: OnceLock<Place>,
+        wakes: AtomicUsize,
+    }
+
+    impl Back {
+        fn come(self: &Arc<Back>) {
+            let place = self.waiters.enter(0, self.place.get().copied(), &Waker::from(Arc::clone(self)));
+            self.place.get_or_init(|| place);
+        }
+    }
+
+    impl Wake for Back {
+        fn wake(self: Arc<Self>) {
+            let wakes = self.wakes.fetch_add(1, Ordering::SeqCst) + 1;
+            // A newcomer with each wake-up, as where writers go on with other transactions.
+            if wakes <= 2 {
+                waiter(&self.waiters);
+            }
+            assert!(wakes < 100, "WAL-23: woken again and again by one call");
+            self.come();
+        }
+    }
+
+    fn waiter(waiters: &Arc<Waiters>) -> Arc<Back> {
+        let back = Arc::new(Back { waiters: Arc::clone(waiters), place: OnceLock::new(), wakes: AtomicUsize::new(0) });
+        back.come();
+        back
+    }
+
+    /// WAL-23
+    #[test]
+    fn a_call_wakes_each_waiter_once_although_it_comes_back() {
+        let waiters = Arc::new(Waiters::default());
+        let all: Vec<_> = (0..5).map(|_| waiter(&waiters)).collect();
+        assert_eq!(waiters.wake(u64::MAX, usize::MAX), 5);
+        assert!(all.iter().all(|back| back.wakes.load(Ordering::SeqCst) == 1));
+        assert_eq!(waiters.len(), 10, "all are back, and five have come");
+        assert_eq!(waiters.wake(u64::MAX, 3), 3, "the three that came first");
+        assert_eq!(all.iter().map(|back| back.wakes.load(Ordering::SeqCst)).collect::<Vec<_>>(), [2, 2, 2, 1, 1]);
     }
 }
