@@ -41,7 +41,26 @@ fn comes_to_rest(within: Duration) -> Result<(), String> {
     }
 }
 
+/// Memory of this process, in MiB.
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    kib.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
+}
+
+/// Opening touches neither the page cache nor the log's buffer: memory is taken as it is used.
+fn an_empty_database_takes_no_memory_for_its_cache() {
+    let before = resident_mib();
+    let db = Database::builder().cache_bytes(1 << 30).in_memory().expect("opened");
+    db.connect().expect("a connection").execute_batch("CREATE TABLE t (a int)").expect("made");
+    let took = resident_mib().saturating_sub(before);
+    assert!(took < 256, "an empty database with a cache of 1 GiB takes {took} MiB");
+    println!("an empty database with a cache of 1 GiB takes {took} MiB");
+    db.close().expect("closed");
+}
+
 fn main() {
+    an_empty_database_takes_no_memory_for_its_cache();
     let within = Duration::from_secs(60);
     let dir = std::env::temp_dir().join(format!("clearway-idle-{}", std::process::id()));
     let db = Database::open(&dir).expect("opened");

@@ -26,6 +26,7 @@ pub mod temp_files;
 mod tidier;
 pub mod undo;
 pub mod wal;
+mod zeroed;
 
 #[cfg(any(test, feature = "interleave"))]
 #[allow(missing_docs)]

@@ -11,6 +11,7 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::interleave::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, AtomicWord};
 use crate::seams::{PageLog, PageSpace};
+use crate::zeroed;
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::collections::{BTreeSet, HashMap};
@@ -93,7 +94,6 @@ impl Pool {
     ) -> Arc<Pool> {
         let frames = options.frames;
         assert!((8..=FRAMES_MAX).contains(&frames), "a pool of {frames} frames");
-        let words = (0..frames).map(|_| [const { AtomicWord::new(0) }; PAGE_WORDS]).collect();
         let meta = || Meta {
             page: AtomicU32::new(NO_PAGE),
             referenced: AtomicBool::new(false),
@@ -102,7 +102,7 @@ impl Pool {
             writing: AtomicU64::new(0),
         };
         Arc::new(Pool {
-            words,
+            words: zeroed::pages(frames),
             metas: (0..frames).map(|_| meta()).collect(),
             table: Table::new(),
             log,

@@ -19,6 +19,7 @@
 
 use crate::ids::Lsn;
 use crate::record::LsnRange;
+use crate::zeroed;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The buffer. Its capacity is a power of two.
@@ -35,8 +36,7 @@ impl Ring {
     pub fn new(capacity_bytes: usize, start: Lsn) -> Ring {
         assert!(capacity_bytes.is_power_of_two() && capacity_bytes >= 4096, "ring of {capacity_bytes} bytes");
         assert!(start.0 % 8 == 0, "WAL-4: records begin at multiples of 8, not at {start}");
-        let words = (0..capacity_bytes / 8).map(|_| AtomicU64::new(0)).collect();
-        Ring { words, tail: AtomicU64::new(start.0) }
+        Ring { words: zeroed::words(capacity_bytes / 8), tail: AtomicU64::new(start.0) }
     }
 
     /// The next position.
