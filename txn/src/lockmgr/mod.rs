@@ -17,7 +17,7 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
+//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks; so an entry either is in the list that is released, or is not made.
 
@@ -120,7 +120,7 @@ pub struct Request<'a> {
 /// A granted lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// The commit LSN that the reply must wait for: the highest of the transactions that released the lock.
+    /// The commit LSN that the reply must wait for: the highest of the transactions that gave up a conflicting mode (LKM-12).
     pub dep_lsn: Lsn,
     /// Whether the request had to wait.
     pub waited: bool,
@@ -328,7 +328,7 @@ impl LockManager {
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
                 request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
-                Entered::Granted(lock.dep_lsn, anew)
+                Entered::Granted(lock.dep_lsn(request.mode), anew)
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
             Decision::Wait(position) => {
@@ -363,7 +363,7 @@ impl LockManager {
             if !lock.queue.is_empty() {
                 waiter.owner.blocking.store(true, Ordering::SeqCst);
             }
-            waiter.granted(lock.dep_lsn);
+            waiter.granted(lock.dep_lsn(waiter.mode));
         }
         admitted
     }
@@ -416,8 +416,7 @@ impl LockManager {
         let Some(lock) = shard.locks.get_mut(tag) else {
             return Vec::new();
         };
-        lock.keep(owner, kept);
-        lock.dep_lsn = lock.dep_lsn.max(commit_lsn);
+        lock.keep(owner, kept, commit_lsn);
         let mut wake = self.admit(lock);
         if commit_lsn != Lsn::ZERO {
             wake.extend(lock.queue.lookers().inspect(|waiter| waiter.look()).cloned());

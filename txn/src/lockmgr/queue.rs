@@ -11,6 +11,10 @@
 //!   A row is different, as in PostgreSQL: a request that conflicts with no holder is granted at once, whatever waits; only requests that
 //!   conflict with a holder enter the queue. (A foreign key's check overtakes a `FOR UPDATE` that waits for other checks.)
 //! - LKM-7: after every change of holders or queue, no waiter is left that LKM-5 and LKM-6 permit to be granted.
+//! - LKM-12: a grant depends on the commits of the transactions that gave up a mode which conflicts with the granted one, and on no other
+//!   commit. Beside a mode that does not conflict the request would have been granted before that commit, so its release tells nothing.
+//!   (Two hundred sessions that insert rows with one foreign key share a lock of its row which is never free: if each depended on the commits
+//!   of the others, none of them could be relaxed about durability.)
 
 use std::sync::Arc;
 
@@ -34,8 +38,8 @@ pub(super) struct Lock {
     pub(super) queue: WaitLine,
     /// Changes with every change of holders or queue.
     pub(super) version: u64,
-    /// The highest commit LSN of the transactions that released the lock; the next holders depend on it.
-    pub(super) dep_lsn: Lsn,
+    /// The modes that were given up, each with the highest commit LSN of the transactions that did (LKM-12). Most locks have none.
+    given_up: Vec<(LockMode, Lsn)>,
 }
 
 /// The verdict on a request.
@@ -99,8 +103,29 @@ impl Lock {
         }
     }
 
-    /// Leaves `owner` only the modes in `kept`.
-    pub(super) fn keep(&mut self, owner: &Owner, kept: ModeSet) {
+    /// The commit LSN on which a holder in this mode depends (LKM-12).
+    pub(super) fn dep_lsn(&self, mode: LockMode) -> Lsn {
+        let conflicts = mode.conflicts();
+        self.given_up
+            .iter()
+            .filter(|(other, _)| conflicts.contains(*other))
+            .map(|(_, lsn)| *lsn)
+            .max()
+            .unwrap_or(Lsn::ZERO)
+    }
+
+    /// Notes the modes that a transaction has given up by its commit.
+    fn note_given_up(&mut self, modes: impl Iterator<Item = LockMode>, commit_lsn: Lsn) {
+        for mode in modes {
+            match self.given_up.iter_mut().find(|(other, _)| *other == mode) {
+                Some((_, lsn)) => *lsn = commit_lsn.max(*lsn),
+                None => self.given_up.push((mode, commit_lsn)),
+            }
+        }
+    }
+
+    /// Leaves `owner` only the modes in `kept`; it has committed at `commit_lsn`, if that is not zero.
+    pub(super) fn keep(&mut self, owner: &Owner, kept: ModeSet, commit_lsn: Lsn) {
         let Some(at) = self.holders.iter().position(|h| h.owner.id == owner.id) else {
             return;
         };
@@ -110,6 +135,10 @@ impl Lock {
         match kept.is_empty() {
             true => drop(self.holders.swap_remove(at)),
             false => self.holders[at].modes = kept,
+        }
+        // Nobody asks a lock that nobody holds or waits for.
+        if commit_lsn != Lsn::ZERO && !self.is_idle() {
+            self.note_given_up(had.iter().filter(|mode| !kept.contains(*mode)), commit_lsn);
         }
     }
 

@@ -59,6 +59,44 @@ fn hand_off_is_first_come_first_served_and_carries_the_commit_lsn() {
     assert_eq!(given(&mut futures[2]).dep_lsn, Lsn(100), "the highest of all that gave it up");
 }
 
+/// LKM-12. Sessions that share a lock which is never free depend on no commit of each other; whoever could not have had it beside them does.
+#[test]
+fn a_grant_depends_on_the_commits_that_gave_up_a_conflicting_mode_alone() {
+    let locks = LockManager::new();
+    let owners: Vec<_> = (1..=5).map(|pid| locks.register(pid)).collect();
+    let take = |at: usize, mode| given(&mut ask(&locks, &owners[at], row(1), mode)).dep_lsn;
+    assert_eq!(take(0, LockMode::RowKeyShare), Lsn::ZERO);
+    assert_eq!(take(1, LockMode::RowKeyShare), Lsn::ZERO);
+    locks.release_transaction(&owners[0], Lsn(100));
+    assert_eq!(take(2, LockMode::RowKeyShare), Lsn::ZERO, "another key share tells nothing");
+    assert_eq!(take(3, LockMode::RowNoKeyUpdate), Lsn::ZERO, "nor does it to an update beside it");
+    locks.release_transaction(&owners[3], Lsn(110));
+    assert_eq!(take(4, LockMode::RowForShare), Lsn(110), "an update of the row conflicts with a share");
+    let mut strong = ask(&locks, &owners[0], row(1), LockMode::RowUpdate);
+    waits(&mut strong);
+    locks.release_transaction(&owners[1], Lsn(130));
+    locks.release_transaction(&owners[4], Lsn(120));
+    locks.release_transaction(&owners[2], Lsn::ZERO);
+    assert_eq!(given(&mut strong).dep_lsn, Lsn(130), "the highest of all that stood in its way");
+}
+
+/// LKM-12 for a table, whose weak locks stand in the lock table while a strong mode is announced.
+#[test]
+fn weak_locks_in_the_lock_table_make_no_commit_depend_on_another() {
+    let locks = LockManager::new();
+    let owners: Vec<_> = (1..=4).map(|pid| locks.register(pid)).collect();
+    let take = |at: usize, mode| given(&mut ask(&locks, &owners[at], relation(1), mode)).dep_lsn;
+    assert_eq!(take(0, LockMode::AccessExclusive), Lsn::ZERO);
+    let mut reader = ask(&locks, &owners[1], relation(1), LockMode::AccessShare);
+    waits(&mut reader);
+    locks.release_transaction(&owners[0], Lsn(50));
+    assert_eq!(given(&mut reader).dep_lsn, Lsn(50));
+    // While a strong mode is announced, weak locks go by the lock table.
+    assert!(!given(&mut ask(&locks, &owners[3], relation(1), LockMode::Share)).waited);
+    locks.release_transaction(&owners[1], Lsn(70));
+    assert_eq!(take(2, LockMode::AccessShare), Lsn(50), "not on the reader before it");
+}
+
 #[test]
 fn compatible_waiters_are_admitted_as_a_group() {
     let locks = LockManager::new();
