@@ -17,6 +17,9 @@ use crate::connection::AsyncConnection;
 use crate::error::{Error, Result};
 use crate::wait::wait;
 
+/// Threads that write a backup's files for a future.
+const WRITERS: usize = 2;
+
 /// A connection as what a backup is taken from; it need not be to a database of this process.
 struct Asking<'c>(&'c mut AsyncConnection);
 
@@ -67,11 +70,46 @@ impl Connection {
     /// # Errors
     /// `Backup`: the role may not back up; the directory holds backups of another database; a damaged page; a failed file operation.
     pub fn backup(&mut self, target: impl AsRef<Path>, mut progress: impl FnMut(u64, u64) + Send) -> Result<()> {
-        let target = Directory::new(Arc::new(RealVfs::inline()), target.as_ref());
+        wait(self.0.backup_by(RealVfs::inline(), target.as_ref(), &mut progress))
+    }
+}
+
+impl AsyncConnection {
+    /// As [`Connection::backup`], as a future. The directory's files are written by threads of its own, so that it blocks no thread of a runtime.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let dir = std::env::temp_dir().join(format!("clearway-async-backups-{}", std::process::id()));
+    /// let db = clearway::Database::in_memory()?;
+    /// let mut connection = db.connect_async().await?;
+    /// connection.backup(&dir, |done, all| println!("{done} of {all} bytes")).await?;
+    /// # std::fs::remove_dir_all(dir).ok();
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
+    /// # Errors
+    /// As there; `Io` if the system has no thread to give.
+    pub async fn backup(
+        &mut self,
+        target: impl AsRef<Path> + Send,
+        mut progress: impl FnMut(u64, u64) + Send,
+    ) -> Result<()> {
+        let vfs = RealVfs::pooled(WRITERS).map_err(Error::Io)?;
+        self.backup_by(vfs, target.as_ref(), &mut progress).await
+    }
+
+    async fn backup_by(
+        &mut self,
+        vfs: RealVfs,
+        target: &Path,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Result<()> {
+        let target = Directory::new(Arc::new(vfs), target);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let options = TakeOptions { incremental: false, resume: false, rate_bytes_per_s: 0, share_percent: 0, version };
         let mut tell = |at: clearway_backup::take::Progress| progress(at.done_bytes, at.all_bytes);
-        let taken = wait(take(&mut Asking(&mut self.0), &target, &options, &mut tell));
+        let taken = take(&mut Asking(self), &target, &options, &mut tell).await;
         taken.map(drop).map_err(|error| Error::Backup(Box::new(error)))
     }
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::params::Params;
 use crate::row::{Collector, FromRow, rows_of};
 use crate::rows::{AsyncRows, Query};
+use crate::rows_as::AsyncRowsAs;
 use crate::savepoint;
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
@@ -223,6 +224,29 @@ impl AsyncConnection {
         let (prepared, step) = begun?;
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
         Ok(Query::new(columns, out, matches!(step, Step::Part), number))
+    }
+
+    /// Runs a statement; its rows, converted one by one as they are asked for.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # let mut connection = db.connect_async().await?;
+    /// let mut pairs = connection.query_as::<(i32, String)>("SELECT g, 'row ' || g FROM generate_series(1, 2) g", ()).await?;
+    /// assert_eq!(pairs.next().await?, Some((1, "row 1".to_owned())));
+    /// assert_eq!(pairs.collect().await?, [(2, "row 2".to_owned())]);
+    /// # Ok::<(), clearway::Error>(())
+    /// # }).expect("done");
+    /// ```
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub async fn query_as<T: FromRow>(
+        &mut self,
+        sql: &str,
+        params: impl Params + Send + Sync,
+    ) -> Result<AsyncRowsAs<'_, T>> {
+        Ok(AsyncRowsAs::of(self.query(sql, params).await?))
     }
 
     /// The first row, converted; further rows are not read.

@@ -1,4 +1,4 @@
-//! COPY: rows in bulk, as text, csv or PostgreSQL's binary form.
+//! COPY: rows in bulk, as text, csv or PostgreSQL's binary form. The form with futures is in `copy_async`.
 
 use std::io::{Read, Write};
 
@@ -7,12 +7,13 @@ use clearway_sql::session::client::ClientFuture;
 use clearway_sql::session::{Client, CopyIn};
 
 use crate::blocking::Connection;
+use crate::connection::AsyncConnection;
 use crate::error::{Error, Result};
 use crate::row::rows_of;
 use crate::wait::wait;
 
 /// Bytes that are read at a time.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 /// Gives the bytes of a reader to COPY FROM STDIN, and takes the tag.
 struct From<'r, R> {
@@ -93,7 +94,7 @@ impl Connection {
     /// The statement's; the reader's, and then no row is inserted.
     pub fn copy_in(&mut self, sql: &str, reader: &mut (impl Read + Send)) -> Result<u64> {
         let mut client = From { reader, failed: None, asked: false, tag: String::new() };
-        let ran = self.run_copy(sql, &mut client);
+        let ran = wait(self.0.run_copy(sql, &mut client));
         match client.failed {
             Some(error) => Err(Error::Io(error)),
             None => ran.map(|()| rows_of(&client.tag)),
@@ -117,30 +118,31 @@ impl Connection {
     /// The statement's; the writer's.
     pub fn copy_out(&mut self, sql: &str, writer: &mut (impl Write + Send)) -> Result<u64> {
         let mut client = To { writer, failed: None, tag: String::new() };
-        let ran = self.run_copy(sql, &mut client);
+        let ran = wait(self.0.run_copy(sql, &mut client));
         match client.failed {
             Some(error) => Err(Error::Io(error)),
             None => ran.map(|()| rows_of(&client.tag)),
         }
     }
+}
 
-    fn run_copy(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
-        wait(async {
-            let mut lease = self.0.lease().await?;
-            let live = lease.live();
-            let waits = std::sync::Arc::clone(&live.waits);
-            let work = async {
-                live.number += 1;
-                if live.unfinished {
-                    live.finish().await?;
-                }
-                let ran = live.link.simple(sql, client).await;
-                live.link.before_send().await?;
-                ran
-            };
-            let ran = with_session(waits, work).await;
-            lease.done();
+impl AsyncConnection {
+    /// Runs a COPY statement whose bytes `client` gives or takes.
+    pub(crate) async fn run_copy(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
+        let mut lease = self.lease().await?;
+        let live = lease.live();
+        let waits = std::sync::Arc::clone(&live.waits);
+        let work = async {
+            live.number += 1;
+            if live.unfinished {
+                live.finish().await?;
+            }
+            let ran = live.link.simple(sql, client).await;
+            live.link.before_send().await?;
             ran
-        })
+        };
+        let ran = with_session(waits, work).await;
+        lease.done();
+        ran
     }
 }

@@ -46,6 +46,7 @@ mod blocking;
 mod builder;
 mod connection;
 mod copy;
+mod copy_async;
 mod database;
 mod error;
 mod guest;
@@ -55,6 +56,7 @@ mod param;
 mod params;
 mod row;
 mod rows;
+mod rows_as;
 mod savepoint;
 #[cfg(feature = "server")]
 mod serve;
@@ -77,6 +79,7 @@ pub use param::{Array, Param, ToSql, Value};
 pub use params::{Named, Params};
 pub use row::{Column, ColumnIndex, FromRow, Row};
 pub use rows::{AsyncRows, Query, Rows};
+pub use rows_as::AsyncRowsAs;
 pub use savepoint::{AsyncSavepoint, Savepoint};
 #[cfg(feature = "server")]
 pub use serve::Server;
