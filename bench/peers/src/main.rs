@@ -40,12 +40,13 @@ fn main() {
     std::process::exit(0);
 }
 
-/// `embedded DIR [PAGE|- [ROWS ROUNDS SECONDS [DATABASES|- [STEPS]]]]`; lists have commas.
+/// `embedded DIR [PAGE|- [ROWS ROUNDS SECONDS [DATABASES|- [STEPS]]]]`; databases are separated by
+/// semicolons (their names have commas), steps by commas.
 fn embed(dir: &Path, args: &[String]) {
     let number = |at: usize, default: f64| args.get(at).map_or(default, |text| text.parse().expect("a number"));
-    let list = |at: usize| {
+    let list = |at: usize, by: char| {
         let text = args.get(at).filter(|text| *text != "-");
-        text.map_or_else(Vec::new, |text| text.split(',').map(str::to_owned).collect())
+        text.map_or_else(Vec::new, |text| text.split(by).map(str::to_owned).collect())
     };
     embedded::run(&embedded::Run {
         dir,
@@ -53,7 +54,7 @@ fn embed(dir: &Path, args: &[String]) {
         rows: number(4, 200_000.0) as i64,
         rounds: number(5, 3.0) as usize,
         time: std::time::Duration::from_secs_f64(number(6, 2.0)),
-        only: list(7),
-        steps: list(8),
+        only: list(7, ';'),
+        steps: list(8, ','),
     });
 }
