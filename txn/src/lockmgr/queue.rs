@@ -136,7 +136,7 @@ impl Lock {
             true => drop(self.holders.swap_remove(at)),
             false => self.holders[at].modes = kept,
         }
-        // Nobody asks a lock that nobody holds or waits for.
+        // A lock without holders and waiters is removed: no later request reads what was noted.
         if commit_lsn != Lsn::ZERO && !self.is_idle() {
             self.note_given_up(had.iter().filter(|mode| !kept.contains(*mode)), commit_lsn);
         }

@@ -59,7 +59,7 @@ fn hand_off_is_first_come_first_served_and_carries_the_commit_lsn() {
     assert_eq!(given(&mut futures[2]).dep_lsn, Lsn(100), "the highest of all that gave it up");
 }
 
-/// LKM-12. Sessions that share a lock which is never free depend on no commit of each other; whoever could not have had it beside them does.
+/// LKM-12. Sessions that share a lock which is never free depend on no commit of each other; a session that could not have had it beside them does.
 #[test]
 fn a_grant_depends_on_the_commits_that_gave_up_a_conflicting_mode_alone() {
     let locks = LockManager::new();
