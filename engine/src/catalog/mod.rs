@@ -30,7 +30,7 @@ use clearway_storage::ids::{Lsn, TreeId};
 pub use acl::{Acl, AclKind, Grant};
 pub use index::{Index, IndexColumn, IndexExpression, IndexState};
 pub use object::{
-    Check, Column, Comment, Database, FIRST_USER_OID, ForeignKey, Object, Oid, ReferentialAction, Relation,
+    Check, Column, Comment, Database, Extension, FIRST_USER_OID, ForeignKey, Object, Oid, ReferentialAction, Relation,
     RelationKind, Schema, Sequence, ViewMeaning,
 };
 pub use policy::{Policy, PolicyCondition, RowSecurity};

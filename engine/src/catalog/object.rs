@@ -36,13 +36,38 @@ pub struct Database {
     /// ALTER DATABASE ... SET: what its sessions begin with.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
+    /// CREATE EXTENSION.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
+}
+
+/// An extension of a database: what it adds is the server's own, and is found in a schema too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extension {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// The schema in which its functions are found.
+    pub schema: Oid,
+    /// Its owner.
+    pub owner: Oid,
+    /// Its version.
+    pub version: String,
 }
 
 impl Database {
     /// A database that everybody may connect to.
     pub fn new(oid: Oid, name: &str, owner: Oid) -> Database {
-        let (acl, settings) = (Acl::default(), Vec::new());
-        Database { oid, name: name.to_owned(), owner, acl, connection_limit: role::any_number(), settings }
+        Database {
+            oid,
+            name: name.to_owned(),
+            owner,
+            acl: Acl::default(),
+            connection_limit: role::any_number(),
+            settings: Vec::new(),
+            extensions: Vec::new(),
+        }
     }
 }
 

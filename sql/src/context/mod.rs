@@ -29,6 +29,7 @@ pub mod convert;
 pub mod core;
 pub mod deferred;
 pub mod errors;
+pub mod extensions;
 pub mod immutable;
 pub mod index_terms;
 pub mod instruments;

@@ -112,6 +112,9 @@ impl Names for CatalogNames {
             name => self.catalog.schema(self.database, name).map(|s| s.oid),
         }
     }
+    fn has_extension_function(&self, schema: &str, function: &str) -> bool {
+        super::extensions::has_function(&self.catalog, self.database, schema, function)
+    }
     fn role(&self, name: &str) -> Option<Oid> {
         self.catalog.role(name).map(|role| role.oid)
     }

@@ -146,6 +146,7 @@ impl Cx<'_> {
             Action::Insert(insert) => Some(self.insert(insert, pending).await?),
             Action::Update(update) => Some(self.update(update, pending).await?),
             Action::Delete(delete) => Some(self.delete(delete, pending).await?),
+            Action::Merge(merge) => Some(Box::pin(self.merge(merge, pending)).await?),
         })
     }
 
@@ -424,7 +425,7 @@ impl Cx<'_> {
     ) -> Result<Outcome> {
         let old = row.clone();
         match self.lock_newest(table, mode, LockWait::Wait, row).await? {
-            Newest::Gone => Ok(Outcome::Skipped),
+            Newest::Gone | Newest::Own => Ok(Outcome::Skipped),
             Newest::Same | Newest::Changed => {
                 Ok(if self.holds_again(recheck, &old, row).await? { Outcome::Done } else { Outcome::Skipped })
             }

@@ -30,6 +30,8 @@ pub enum Newest {
     Changed,
     /// It is gone, or it is locked and was to be skipped.
     Gone,
+    /// This very statement has changed it.
+    Own,
 }
 
 /// The bytes of a key slot.
@@ -60,7 +62,7 @@ impl Cx<'_> {
             match locked.map_err(|e| if e.code() == "40001" { concurrent(false) } else { e })? {
                 Newest::Same => {}
                 Newest::Changed => changed = true,
-                Newest::Gone => return Ok(false),
+                Newest::Gone | Newest::Own => return Ok(false),
             }
         }
         match old {
@@ -94,7 +96,7 @@ impl Cx<'_> {
         let Locked { row: values, ghost, commit, mine, key_changed, .. } = locked;
         // A change of this very statement is none that it has to see.
         if mine.is_some_and(|at| at >= self.run.view.mark) {
-            return Ok(Newest::Gone);
+            return Ok(Newest::Own);
         }
         if ghost {
             return if mine.is_some() { Ok(Newest::Gone) } else { self.gone() };

@@ -5,6 +5,7 @@
 //! query    a level of a query                            nodes    its sources; scan: tables; join: joins
 //! group    aggregates       window  window functions     expand   functions of the select list that give rows
 //! lock     locks rows       change  INSERT, UPDATE, DELETE        foreign  keeps foreign keys
+//! merge    MERGE
 //! host     what expressions may ask of the session
 //! ```
 //! Nodes hand each other rows in batches, first small and then larger ones, so that a LIMIT stops the nodes below it. Locks and the target list
@@ -39,6 +40,7 @@ mod join;
 mod keys;
 pub mod lock;
 pub mod measure;
+mod merge;
 pub mod nodes;
 mod parts;
 mod policies;
@@ -51,6 +53,7 @@ mod routine_definition;
 mod routines;
 mod row_batch;
 mod running;
+mod sample;
 pub mod scan;
 pub mod series;
 mod set_operation;

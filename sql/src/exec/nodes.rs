@@ -132,6 +132,7 @@ impl Rows {
         let mark = out.len();
         let more = match (&mut self.state, &*node) {
             (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
+            (State::Table(rows), Node::Sample(s)) => cx.read_rows(rows, &s.scan, &self.prefix, want, out).await?,
             (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
             (State::Derived(rows), Node::Derived(d)) => {
                 let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
@@ -224,6 +225,7 @@ impl Rows {
                 }
                 State::Functions(sets, 0)
             }
+            Node::Sample(sample) => State::Table(cx.open_sample(sample, &self.prefix)?),
             Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, 0),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),

@@ -61,15 +61,24 @@ impl Cx<'_> {
         row: &[Datum],
         which: &str,
     ) -> Result<()> {
-        let row = row.to_vec();
+        let Some(check) = self.first_refusal(checks, row).await? else { return Ok(()) };
+        let name = check.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
+        let table = &target.table.shape.name;
+        let message = format!("new row violates row-level security policy{name}{which} for table \"{table}\"");
+        Err(SqlError::new("42501", message))
+    }
+
+    /// The first policy that a row does not meet.
+    pub(super) async fn first_refusal<'c>(
+        self,
+        checks: &'c [PolicyCheck],
+        row: &[Datum],
+    ) -> Result<Option<&'c PolicyCheck>> {
         for check in checks {
-            if !self.holds(Some(&check.condition), &row).await? {
-                let name = check.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
-                let table = &target.table.shape.name;
-                let message = format!("new row violates row-level security policy{name}{which} for table \"{table}\"");
-                return Err(SqlError::new("42501", message));
+            if !self.holds(Some(&check.condition), row).await? {
+                return Ok(Some(check));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }

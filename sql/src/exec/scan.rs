@@ -3,6 +3,7 @@
 use super::convert::{borrowed_datum, read_row, to_value};
 use super::ranges::RangeRows;
 use super::row_batch::Batch;
+use super::sample::Sampler;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::Result;
@@ -31,6 +32,8 @@ pub enum TableRows {
     Both(Box<TableScan>, std::vec::IntoIter<Vec<u8>>),
     /// A walk over the table.
     Table(Box<TableScan>),
+    /// The same of a sampled table.
+    Sample(Box<TableScan>, Sampler),
     /// A walk by an index.
     Index(Box<IndexScan>),
     /// A walk over the entries of an index, whose rows are not read (COV-1).
@@ -290,6 +293,12 @@ impl Cx<'_> {
                         *rows = TableRows::Keys(std::mem::take(rest));
                     }
                 }
+                TableRows::Sample(walk, sampler) => {
+                    if !self.append_sampled((walk, sampler), scan, prefix, out).await? {
+                        return Ok(false);
+                    }
+                    break;
+                }
                 TableRows::Index(walk) => {
                     if !self.run.core.engine.take().advance(walk).await.map_err(from_engine)? {
                         return Ok(false);
@@ -374,7 +383,7 @@ fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row
 }
 
 /// Appends it to a list.
-fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
+pub(super) fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);

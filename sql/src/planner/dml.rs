@@ -303,7 +303,7 @@ impl Planner<'_> {
         Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
     }
 
-    fn check_identity(&self, relation: &Relation, column: usize, e: &Expr, s: &stmt::Insert) -> Result<()> {
+    pub(super) fn check_identity(&self, relation: &Relation, column: usize, e: &Expr, s: &stmt::Insert) -> Result<()> {
         let c = &relation.columns[column];
         super::generated::check_given(c, e)?;
         if c.identity == Some('a') && s.overriding_system.is_none() && !matches!(&*e.kind, ExprKind::Default) {
@@ -319,7 +319,7 @@ impl Planner<'_> {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn assigned(
+    pub(super) fn assigned(
         &mut self,
         relation: &Relation,
         column: usize,
@@ -398,7 +398,7 @@ impl Planner<'_> {
         Ok(Conflict { arbiters, update, visible })
     }
 
-    fn assignments(
+    pub(super) fn assignments(
         &mut self,
         set: &[stmt::Assignment],
         relation: &Relation,
@@ -555,7 +555,7 @@ pub fn column_of(relation: &Relation, name: &str, pos: Pos) -> Result<usize> {
         .ok_or_else(|| SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")).at(pos))
 }
 
-fn given_columns(relation: &Relation, s: &stmt::Insert) -> Result<Vec<usize>> {
+pub(super) fn given_columns(relation: &Relation, s: &stmt::Insert) -> Result<Vec<usize>> {
     if s.columns.is_empty() {
         return Ok((0..relation.columns.len()).filter(|i| !relation.columns[*i].is_dropped()).collect());
     }

@@ -113,6 +113,10 @@ impl Joins<'_> {
             Node::System(s) if let Some(found) = sought(s.view, s.base, &s.filter.iter().collect::<Vec<_>>()) => {
                 Estimate { rows: found.rows, cost: PROBE + found.rows }
             }
+            Node::Sample(s) => {
+                let rows = self.figures.rows(&s.scan.table);
+                Estimate { rows: (rows * SOME).max(1.0), cost: rows }
+            }
             Node::System(_) | Node::Function(_) | Node::Work(_) => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
             Node::Derived(d) => {
                 let q = self.shared(&d.query);

@@ -6,13 +6,14 @@ use super::cost::Figures;
 use super::joined::join_node;
 use super::leaf::{derived_leaf, named};
 use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
+use super::sample::{Sampling, sample_node};
 use super::{Planner, pushdown, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::sets::SetCall;
 use crate::expr::{Bound, Params, Reads, Scope, ScopeColumn};
-use crate::syntax::ast::{Alias, FromItem, JoinKind, JoinOn, Locking, TableRef};
+use crate::syntax::ast::{Alias, Expr, FromItem, JoinKind, JoinOn, Locking, TableRef};
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
@@ -42,6 +43,7 @@ pub(super) enum Item {
 pub(super) enum Leaf {
     One,
     Table(TableSlot),
+    Sample(Box<(TableSlot, Sampling)>),
     System(&'static SystemView),
     Work(usize),
     Function { calls: Vec<SetCall>, ordinality: bool },
@@ -125,6 +127,7 @@ impl Item {
                 filters.iter().any(outside)
                     || match kind {
                         Leaf::Function { calls, .. } => calls.iter().flat_map(|c| &c.args).any(outside),
+                        Leaf::Sample(sampled) => sampled.1.exprs().any(outside),
                         Leaf::Derived { lateral, .. } => *lateral,
                         Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => false,
                     }
@@ -216,6 +219,7 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
             let (access, filter) = (chosen.access, conjunction(filters));
             Node::Scan(Scan { table, access, filter, order: None, wanted: None, entries: None })
         }
+        Leaf::Sample(sampled) => sample_node(*sampled, conjunction(filters)),
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
         Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),
         Leaf::Function { calls, ordinality } => {
@@ -327,6 +331,10 @@ impl Planner<'_> {
     ) -> Result<Placed> {
         match item {
             FromItem::Table(table) => self.table(out, table, ground, params),
+            FromItem::Sample(s) => {
+                let placed = self.table(out, &s.table, ground, params)?;
+                self.sampled(placed, s, (left, ground.parent), params)
+            }
             FromItem::Subquery { query, lateral, alias, pos } => {
                 let scope = Scope::over(left.to_vec(), ground.parent);
                 let parent = if *lateral { Some(&scope) } else { ground.parent };
@@ -438,7 +446,7 @@ impl Planner<'_> {
             JoinOn::On(e) => {
                 let columns: Vec<ScopeColumn> = l_columns.into_iter().chain(r_columns).collect();
                 let scope = Scope::over(columns, ground.parent);
-                let bound = self.condition(e, &scope, params, "JOIN/ON")?;
+                let bound = self.join_condition(e, &scope, params)?;
                 (split(bound), scope.columns)
             }
             JoinOn::Using(list) => self.using(kind, list, l_columns, r_columns, params, pos)?,
@@ -459,6 +467,13 @@ impl Planner<'_> {
             },
             columns,
         ))
+    }
+
+    /// Binds the condition of a join.
+    pub(super) fn join_condition(&mut self, e: &Expr, scope: &Scope<'_>, params: &mut Params) -> Result<Bound> {
+        let bound = self.bind(scope, params, "JOIN conditions", None, |b| b.bind_condition(e, "JOIN/ON"))?;
+        self.note(&bound);
+        Ok(bound)
     }
 
     fn using(

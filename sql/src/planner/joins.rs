@@ -493,6 +493,9 @@ fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
         Item::Leaf { kind: Leaf::Function { calls, .. }, .. } => {
             calls.iter().flat_map(|c| &c.args).for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
         }
+        Item::Leaf { kind: Leaf::Sample(sampled), .. } => {
+            sampled.1.exprs().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        }
         Item::Leaf { kind: Leaf::Derived { query, lateral: true, .. }, .. } => {
             rewrite::outer_slots(query, 1, subplans, f);
         }

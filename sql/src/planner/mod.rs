@@ -40,6 +40,7 @@ mod joined;
 mod joins;
 mod leaf;
 mod literals;
+pub mod merge;
 pub mod order;
 mod parts;
 pub mod plan;
@@ -49,6 +50,7 @@ mod pushdown;
 pub mod ranges;
 mod rewrite;
 mod routine;
+pub mod sample;
 pub mod select;
 pub mod sought;
 mod stages;
@@ -246,12 +248,16 @@ impl<'a> Planner<'a> {
         Ok(Plan { changes, action, subqueries, locks, params: types, columns, read_only })
     }
 
-    /// Plans INSERT, UPDATE or DELETE; none for any other statement.
+    /// Plans INSERT, UPDATE, DELETE or MERGE; none for any other statement.
     fn change(&mut self, statement: &Statement, params: &mut Params) -> Result<Option<Planned>> {
         let with: &Option<With> = match statement {
             Statement::Insert(s) => &s.with,
             Statement::Update(s) => &s.with,
             Statement::Delete(s) => &s.with,
+            Statement::Merge(s) => {
+                merge::check(s)?;
+                &s.with
+            }
             _ => return Ok(None),
         };
         let outer_ctes = self.ctes.len();
@@ -261,6 +267,7 @@ impl<'a> Planner<'a> {
                 Statement::Insert(s) => self.insert(s, params).map(Some),
                 Statement::Update(s) => self.update(s, params).map(Some),
                 Statement::Delete(s) => self.delete(s, params).map(Some),
+                Statement::Merge(s) => self.merge(s, params).map(Some),
                 _ => Ok(None),
             });
         self.level -= 1;

@@ -18,6 +18,7 @@ use super::generated::LateUnique;
 pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{Entries, KeyValues, RangePart, Ranges};
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
+pub use super::with::KeptRows;
 use crate::context::deferred::Timing;
 use crate::context::views::SystemView;
 use crate::error::Pos;
@@ -30,7 +31,6 @@ use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::Direction;
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A column of a result.
 #[derive(Clone, Debug)]
@@ -203,6 +203,8 @@ pub enum Node {
     One,
     /// Rows of a table.
     Scan(Scan),
+    /// Rows of a sampled table.
+    Sample(Box<super::sample::SampleScan>),
     /// Rows of a system view.
     System(SystemScan),
     /// generate_series and its kin.
@@ -311,26 +313,6 @@ pub struct Derived {
     pub kept: Option<Arc<KeptRows>>,
     /// What rows must meet.
     pub filter: Option<Bound>,
-}
-
-/// Rows that a statement computes once for several references.
-#[derive(Debug)]
-pub struct KeptRows {
-    /// Their number in the statement.
-    pub id: usize,
-    /// The name that WITH gives them.
-    pub name: String,
-    /// References to them.
-    pub uses: AtomicUsize,
-    /// What the statement says about it.
-    pub materialized: Option<bool>,
-}
-
-impl KeptRows {
-    /// Whether they are kept; else each reference computes them.
-    pub fn is_kept(&self) -> bool {
-        self.materialized.unwrap_or(self.uses.load(Relaxed) > 1)
-    }
 }
 
 /// The kinds of joins that are executed; a right join comes as a left one with its sides exchanged.
@@ -447,6 +429,8 @@ pub enum Action {
     Update(Box<Update>),
     /// DELETE.
     Delete(Box<Delete>),
+    /// MERGE.
+    Merge(Box<super::merge::Merge>),
 }
 
 /// A table to be changed.

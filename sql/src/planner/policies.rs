@@ -126,7 +126,7 @@ fn or(mut list: Vec<Bound>) -> Bound {
 }
 
 /// Moves an expression of a layout that begins at slot 0 to where the layout stands.
-fn shift(e: &mut Bound, by: usize) {
+pub(super) fn shift(e: &mut Bound, by: usize) {
     if let BoundKind::Column { index, level: 0 } = &mut e.kind {
         *index += by;
     }
@@ -184,7 +184,7 @@ impl Planner<'_> {
     }
 
     /// The conditions that rows must meet to be read for a command (RLS-3).
-    fn visible_rows(&mut self, r: &Relation, owner: Option<Oid>, command: char) -> Result<Vec<Bound>> {
+    pub(super) fn visible_rows(&mut self, r: &Relation, owner: Option<Oid>, command: char) -> Result<Vec<Bound>> {
         let (permissive, restrictive) = self.policies_for(r, owner, command);
         let permitted: Vec<&PolicyCondition> = permissive.iter().filter_map(|p| p.using.as_ref()).collect();
         if permitted.is_empty() {
@@ -200,7 +200,7 @@ impl Planner<'_> {
     }
 
     /// The conditions that new rows must meet; with `using`, that rows must meet which are there already.
-    fn writable_rows(
+    pub(super) fn writable_rows(
         &mut self,
         r: &Relation,
         owner: Option<Oid>,

@@ -117,8 +117,10 @@ impl Item {
             Item::Leaf { kind, base, end, .. } => {
                 let to = place(*base, *end);
                 (*base, *end) = (to, to + (*end - *base));
-                if let Leaf::Table(table) = kind {
-                    table.base = to;
+                match kind {
+                    Leaf::Table(table) => table.base = to,
+                    Leaf::Sample(sampled) => sampled.0.base = to,
+                    _ => {}
                 }
             }
             Item::Join { left, right, .. } => {
@@ -249,7 +251,7 @@ impl Planner<'_> {
             return false;
         }
         let simple = match &raw.item {
-            Item::Leaf { kind, .. } => !matches!(kind, Leaf::Function { .. } | Leaf::Derived { .. }),
+            Item::Leaf { kind, .. } => !matches!(kind, Leaf::Function { .. } | Leaf::Derived { .. } | Leaf::Sample(_)),
             Item::Join { kind, .. } => *kind == JoinType::Inner,
         };
         !nullable

@@ -83,6 +83,10 @@ impl Rewriter<'_> {
             }
             Node::Work(s) => s.filter.iter_mut().for_each(|e| self.expr(e, depth)),
             Node::System(s) => s.filter.iter_mut().for_each(|e| self.expr(e, depth)),
+            Node::Sample(s) => {
+                let exprs = s.scan.filter.iter_mut().chain(s.sampling.exprs_mut());
+                exprs.for_each(|e| self.expr(e, depth));
+            }
             Node::Function(s) => s.calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, depth)),
             Node::Derived(d) => {
                 d.filter.iter_mut().for_each(|e| self.expr(e, depth));
@@ -147,6 +151,7 @@ impl Rewriter<'_> {
                     Leaf::Function { calls, .. } => {
                         calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, 0));
                     }
+                    Leaf::Sample(sampled) => sampled.1.exprs_mut().for_each(|e| self.expr(e, 0)),
                     Leaf::Derived { query, lateral, .. } => self.derived(query, *lateral, 0),
                     Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => {}
                 }

@@ -80,8 +80,8 @@ impl Planner<'_> {
             conditions = split(self.condition(filter, &scope, params, "WHERE")?);
         }
         let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };
-        let aggregates = Some((collected.aggregates.clone(), LIFTED_SLOT));
-        let scope = Scope { columns: layout.columns.clone(), parent, aggregates, decimals: layout.decimals };
+        let mut scope = Scope::over(layout.columns.clone(), parent);
+        (scope.aggregates, scope.decimals) = (Some((collected.aggregates.clone(), LIFTED_SLOT)), layout.decimals);
         let everything = Permits { windows: true, sets: true };
         collected.permits = everything;
         let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected), &layout.tables)?;

@@ -293,6 +293,7 @@ fn obstacle(query: &crate::syntax::ast::Query) -> std::result::Result<(&AstSelec
     }
     match s.from.as_slice() {
         [FromItem::Table(table)] => Ok((s, table)),
+        [FromItem::Sample(_)] => Err("Views containing TABLESAMPLE are not automatically updatable."),
         _ => Err("Views that do not select from a single table or view are not automatically updatable."),
     }
 }

@@ -82,6 +82,7 @@ fn node_exprs_here(node: &Node, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bo
         }
         Node::Work(s) => s.filter.iter().for_each(|e| f(e, depth)),
         Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
+        Node::Sample(s) => s.scan.filter.iter().chain(s.sampling.exprs()).for_each(|e| f(e, depth)),
         Node::Function(s) => s.calls.iter().flat_map(|c| &c.args).for_each(|e| f(e, depth)),
         Node::Derived(d) => {
             d.filter.iter().for_each(|e| f(e, depth));
@@ -140,6 +141,7 @@ impl Plan {
             Action::Insert(i) => query_by_key(&i.source),
             Action::Update(u) => by_key(&u.source),
             Action::Delete(d) => by_key(&d.source),
+            Action::Merge(_) => false,
         };
         fn query_by_key(q: &Query) -> bool {
             match &q.body {

@@ -37,7 +37,7 @@ fn narrow_node(node: &mut Arc<Node>, used: &[bool], figures: &Figures<'_>) {
             narrow_node(&mut join.right, used, figures);
         }),
         Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, used, figures)),
-        Node::One | Node::System(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
+        Node::One | Node::System(_) | Node::Sample(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
     }
 }
 

@@ -10,7 +10,7 @@
 use super::Planner;
 use super::from::{Layout, Placed};
 use super::leaf::{derived_leaf, work_leaf};
-use super::plan::{Body, KeptRows, OutputColumn, Query, WithChange};
+use super::plan::{Body, OutputColumn, Query, WithChange};
 use super::walk;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
@@ -22,6 +22,26 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// How high plans of expressions of WITH may stand on each other.
 const HEIGHT_MAX: usize = 1_000;
+
+/// Rows that a statement computes once for several references.
+#[derive(Debug)]
+pub struct KeptRows {
+    /// Their number in the statement.
+    pub id: usize,
+    /// The name that WITH gives them.
+    pub name: String,
+    /// References to them.
+    pub uses: AtomicUsize,
+    /// What the statement says about it.
+    pub materialized: Option<bool>,
+}
+
+impl KeptRows {
+    /// Whether they are kept; else each reference computes them.
+    pub fn is_kept(&self) -> bool {
+        self.materialized.unwrap_or(self.uses.load(Relaxed) > 1)
+    }
+}
 
 /// A plan that all references of an expression share.
 #[derive(Clone)]
@@ -95,6 +115,10 @@ impl Planner<'_> {
 
     /// A statement in WITH that changes rows.
     fn with_change(&mut self, cte: &Cte, params: &mut Params) -> Result<Option<(usize, Arc<[OutputColumn]>)>> {
+        if matches!(&*cte.statement, Statement::Merge(_)) {
+            let message = "MERGE not supported in WITH query";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(cte.pos));
+        }
         if self.level > 1 {
             let message = "WITH clause containing a data-modifying statement must be at the top level";
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(cte.pos));

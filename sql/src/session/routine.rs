@@ -138,6 +138,7 @@ fn command(statement: &Statement) -> String {
         Statement::Insert(_) => "INSERT".to_owned(),
         Statement::Update(_) => "UPDATE".to_owned(),
         Statement::Delete(_) => "DELETE".to_owned(),
+        Statement::Merge(_) => "MERGE".to_owned(),
         Statement::Transaction(Transaction::Begin { start: false, .. }) => "BEGIN".to_owned(),
         Statement::Transaction(Transaction::Begin { start: true, .. }) => "START TRANSACTION".to_owned(),
         Statement::Transaction(Transaction::Commit { .. }) => "COMMIT".to_owned(),
@@ -164,7 +165,7 @@ fn command(statement: &Statement) -> String {
 fn may_stand(statement: &Statement, volatility: Volatility) -> Result<()> {
     match statement {
         Statement::Query(_) => Ok(()),
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => match volatility {
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => match volatility {
             Volatility::Volatile => Ok(()),
             _ => {
                 let message = format!("{} is not allowed in a non-volatile function", command(statement));
@@ -447,7 +448,11 @@ pub fn judge_body(core: &Core, catalog: &Arc<Catalog>, r: &Routine) -> Result<Ve
     for part in &body.parts {
         // The rest is judged when it runs.
         match &part.statement {
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Transaction(_) => {}
+            Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Merge(_)
+            | Statement::Transaction(_) => {}
             other => may_stand(other, r.volatility).or_else(|e| if last_gives(&body, r) { Ok(()) } else { Err(e) })?,
         }
         if polymorphic {

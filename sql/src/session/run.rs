@@ -399,10 +399,16 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
 /// Refuses a plan that changes or locks rows, in a read-only transaction.
 fn may_read_only(plan: &Plan) -> Result<()> {
     let mut actions = std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action));
-    if let Some(change) = actions.find(|a| !matches!(a, Action::Select(_))) {
+    let only_reads = |a: &&Action| match a {
+        Action::Select(_) => true,
+        Action::Merge(m) => m.does_nothing(),
+        _ => false,
+    };
+    if let Some(change) = actions.find(|a| !only_reads(a)) {
         let verb = match change {
             Action::Insert(_) => "INSERT",
             Action::Update(_) => "UPDATE",
+            Action::Merge(_) => "MERGE",
             _ => "DELETE",
         };
         return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
@@ -588,6 +594,7 @@ impl Execution {
             Action::Insert(_) => format!("INSERT 0 {}", self.count),
             Action::Update(_) => format!("UPDATE {}", self.count),
             Action::Delete(_) => format!("DELETE {}", self.count),
+            Action::Merge(_) => format!("MERGE {}", self.count),
         }
     }
 }

@@ -536,7 +536,8 @@ fn may_connect(catalog: &Catalog, start: &SessionStart, role: &Role, database: &
 
 /// Whether a statement goes through the planner.
 pub(super) fn is_planned(statement: &Statement) -> bool {
-    matches!(statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
+    use Statement as S;
+    matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::Merge(_))
 }
 
 fn unplanned(parsed: Parsed, sql: &str) -> Prepared {

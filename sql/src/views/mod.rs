@@ -23,6 +23,7 @@ mod configuration;
 mod constraints;
 mod deadlocks;
 mod dependencies;
+mod extensions;
 mod functions;
 mod indexes;
 mod limits;
@@ -58,6 +59,7 @@ const ROWS: &[&[ViewOf]] = &[
     types::ROWS,
     catalog::ROWS,
     dependencies::ROWS,
+    extensions::ROWS,
     attributes::ROWS,
     indexes::ROWS,
     constraints::ROWS,

@@ -423,6 +423,7 @@ pub struct Alias {
 #[allow(missing_docs)]
 pub enum FromItem {
     Table(TableRef),
+    Sample(Box<TableSample>),
     Subquery {
         query: Box<Query>,
         lateral: bool,
@@ -444,6 +445,16 @@ pub enum FromItem {
         on: JoinOn,
         pos: Pos,
     },
+}
+
+/// TABLESAMPLE.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TableSample {
+    pub table: TableRef,
+    pub method: QualName,
+    pub args: Vec<Expr>,
+    pub repeatable: Option<Expr>,
 }
 
 /// The kinds of joins.

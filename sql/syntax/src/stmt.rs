@@ -5,6 +5,8 @@ use super::ddl::{
     AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, DefaultPrivileges, Drop, Grant, GrantRole,
     IndexKey, ObjectKind, Rename, RoleOption, SequenceOption,
 };
+use super::extension::ExtensionStatement;
+use super::merge::Merge;
 use super::policy::PolicyStatement;
 use super::routine::RoutineStatement;
 use super::user_type::TypeStatement;
@@ -18,6 +20,7 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
+    Merge(Box<Merge>),
     Truncate(Truncate),
     LockTable(LockTable),
     Transaction(Transaction),
@@ -173,6 +176,7 @@ pub enum Statement {
     Checkpoint,
     Type(Box<TypeStatement>),
     Routine(Box<RoutineStatement>),
+    Extension(ExtensionStatement),
     Policy(Box<PolicyStatement>),
     Listen {
         channel: String,

@@ -10,14 +10,14 @@ use std::sync::LazyLock;
 /// configurations, partitions, security labels and so on.
 #[rustfmt::skip]
 pub const EMPTY: &[&str] = &[
-    "pg_available_extension_versions", "pg_available_extensions", "pg_conversion", "pg_event_trigger",
+    "pg_available_extension_versions", "pg_conversion", "pg_event_trigger",
     "pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_ident_file_mappings", "pg_inherits",
     "pg_init_privs", "pg_largeobject", "pg_largeobject_metadata", "pg_parameter_acl", "pg_partitioned_table",
     "pg_prepared_xacts", "pg_publication", "pg_publication_namespace", "pg_publication_rel", "pg_publication_tables",
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",
     "pg_statistic_ext", "pg_statistic_ext_data", "pg_stats_ext", "pg_stats_ext_exprs", "pg_subscription", "pg_subscription_rel",
     "pg_transform", "pg_trigger", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
-    "pg_user_mapping", "pg_user_mappings", "pg_extension", "pg_shdescription", "pg_shdepend", "pg_stat_gssapi",
+    "pg_user_mapping", "pg_user_mappings", "pg_shdescription", "pg_shdepend", "pg_stat_gssapi",
     "pg_stat_progress_basebackup", "pg_stat_progress_cluster",
     "pg_stat_progress_vacuum", "pg_stat_recovery_prefetch", "pg_stat_replication", "pg_stat_replication_slots", "pg_stat_slru",
     "pg_stat_subscription", "pg_stat_subscription_stats", "pg_stat_user_functions", "pg_stat_wal_receiver",

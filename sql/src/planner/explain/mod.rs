@@ -7,6 +7,7 @@ pub mod actual;
 pub mod definition;
 mod parts;
 pub mod render;
+mod sample;
 mod stages;
 mod system;
 mod words;
@@ -29,7 +30,7 @@ use crate::syntax::ast::SetOp;
 use crate::types::text::Conversion;
 use crate::types::{SqlType, facts};
 use clearway_storage::btree::Direction;
-use parts::{is_guaranteed, is_scalar, leaves, node_subqueries, subqueries};
+use parts::{is_guaranteed, is_scalar, leaves, node_subqueries, subqueries, table_slots};
 use render::{Shown, Value};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -93,6 +94,7 @@ impl<'a> Explainer<'a> {
             Action::Insert(i) => ("Insert", &i.target.table, self.query(&i.source, &[]), 0),
             Action::Update(u) => ("Update", &u.target.table, self.changed(&u.source, u.filter.as_ref()), 0),
             Action::Delete(d) => ("Delete", &d.target.table, self.changed(&d.source, d.filter.as_ref()), 0),
+            Action::Merge(m) => ("Merge", &m.target.table, self.changed(&m.source, m.filter.as_ref()), 0),
         };
         let mut node = Shown {
             kind: "ModifyTable".to_owned(),
@@ -338,12 +340,8 @@ impl<'a> Explainer<'a> {
             names.slots.splice(base..end, list);
         };
         leaves(node, &mut |leaf| match leaf {
-            Node::Scan(s) => {
-                let mut list: Vec<(String, String)> =
-                    s.table.shape.columns.iter().map(|c| (s.table.name.clone(), c.name.clone())).collect();
-                list.push((s.table.name.clone(), "ctid".to_owned()));
-                put(s.table.base, list);
-            }
+            Node::Scan(s) => put(s.table.base, table_slots(&s.table)),
+            Node::Sample(s) => put(s.scan.table.base, table_slots(&s.scan.table)),
             Node::System(s) => {
                 put(s.base, s.view.columns.iter().map(|c| (s.view.name.to_owned(), c.0.to_owned())).collect());
             }
@@ -357,6 +355,7 @@ impl<'a> Explainer<'a> {
         let mut out = match &**node {
             Node::One => Shown { kind: "Result".to_owned(), head: "Result".to_owned(), ..Shown::default() },
             Node::Scan(s) => self.scan(s, levels),
+            Node::Sample(s) => self.sample(s, levels),
             Node::System(s) => self.system_scan(s, levels),
             Node::Function(_) => {
                 Shown { kind: "Function Scan".to_owned(), head: "Function Scan".to_owned(), ..Shown::default() }
@@ -380,6 +379,7 @@ impl<'a> Explainer<'a> {
         let Estimate { rows, cost } = self.joins().node(node);
         let width = match &**node {
             Node::Scan(s) => width_of(s.table.types.iter().copied()),
+            Node::Sample(s) => width_of(s.scan.table.types.iter().copied()),
             Node::System(s) => width_of(s.view.columns.iter().map(|c| c.1.into())),
             Node::Derived(d) => width_of(d.query.columns.iter().map(|c| c.ty)),
             Node::Join(_) => out.children.iter().map(|c| c.2.estimate.3).sum(),

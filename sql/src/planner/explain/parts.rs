@@ -18,6 +18,12 @@ pub(super) fn leaves(node: &Node, f: &mut dyn FnMut(&Node)) {
     }
 }
 
+/// The names of the slots of a table: each with that of the table (PLN-1).
+pub(super) fn table_slots(table: &TableSlot) -> Vec<(String, String)> {
+    let columns = table.shape.columns.iter().map(|c| c.name.as_str()).chain(["ctid"]);
+    columns.map(|column| (table.name.clone(), column.to_owned())).collect()
+}
+
 pub(super) fn subqueries(e: &Bound, out: &mut Vec<usize>) {
     walk::each(e, &mut |e| {
         if let BoundKind::Subquery { id, .. } = e.kind
@@ -66,6 +72,7 @@ pub(super) fn is_scalar(plan: &Plan, id: usize) -> bool {
         Action::Insert(i) => walk::query_exprs(&i.source, 0, &mut |e, _| look(e)),
         Action::Update(u) => u.filter.iter().chain(u.set.iter().map(|s| &s.1)).for_each(&mut look),
         Action::Delete(d) => d.filter.iter().for_each(&mut look),
+        Action::Merge(m) => m.filter.iter().for_each(&mut look),
     }
     scalar
 }

@@ -47,6 +47,9 @@ impl Sink for Out<'_> {
 
 fn statement_of(session: &Session, c: &Copy) -> Result<Statement> {
     let (name, columns) = match &c.source {
+        CopySource::Query(s) if matches!(**s, Statement::Merge(_)) => {
+            return Err(SqlError::new("0A000", "MERGE not supported in COPY"));
+        }
         CopySource::Query(s) => return Ok((**s).clone()),
         CopySource::Table(name, columns) => (name, columns),
     };

@@ -59,6 +59,7 @@ impl Ddl<'_> {
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;
             self.own(relation)?;
             self.alter_one(relation.clone(), action).await?;
+            self.tell_cascades();
         }
         Ok(tag)
     }

@@ -1,7 +1,17 @@
 //! What DROP tells of the objects that depend on what is dropped, in PostgreSQL's words.
 
 use super::Ddl;
+use super::role_dependents::described;
+use crate::context::core::Core;
+use crate::context::extensions;
 use crate::error::SqlError;
+use crate::session::utility::with_env;
+use clearway_base::sync::Mutex;
+use clearway_engine::catalog::{Catalog, Object};
+use std::sync::Arc;
+
+/// The lines that a NOTICE lists at most.
+const LINES_MAX: usize = 100;
 
 /// 2BP01: DROP without CASCADE. `detail` says what depends on what is dropped.
 pub(super) fn needed(dropped: &str, detail: impl Into<String>) -> SqlError {
@@ -16,16 +26,57 @@ pub(super) fn needed_by<S: AsRef<str>>(users: &[S], dropped: &str, on: &str) -> 
     needed(dropped, lines.join("\n"))
 }
 
-impl Ddl<'_> {
-    /// Tells the client in one NOTICE what CASCADE drops besides; nothing if there is nothing.
+/// The objects of a schema that goes, in words. What belongs to another of them is not named.
+pub(super) fn contents(core: &Core, catalog: &Arc<Catalog>, schema: u32, inside: &[u32]) -> Vec<String> {
+    let (database, path) = with_env(core, catalog, |env| (env.database, env.path.to_vec()));
+    let mut inside = inside.to_vec();
+    inside.sort_unstable();
+    let named = inside.iter().filter_map(|oid| catalog.get(*oid)).filter(|object| match &***object {
+        Object::Sequence(sequence) => sequence.owned_by.is_none(),
+        Object::Relation(_) | Object::Type(_) | Object::Routine(_) => true,
+        _ => false,
+    });
+    let named = named.map(|object| described(catalog, (database, &path), object));
+    let extensions = extensions::of(catalog, core.database).iter().filter(|e| e.schema == schema);
+    named.chain(extensions.map(|e| format!("extension {}", e.name))).collect()
+}
+
+impl<'a> Ddl<'a> {
+    /// `gathers`: what CASCADE drops is told at the end of the statement, all at once.
+    pub(super) fn new(core: &'a Arc<Core>, gathers: bool) -> Ddl<'a> {
+        Ddl { core, cascades: gathers.then(|| Mutex::new("sql/cascades", Vec::new())) }
+    }
+
+    /// Tells the client what CASCADE drops besides; nothing if there is nothing.
     pub(super) fn tell_cascade<S: AsRef<str>>(&self, users: &[S]) {
-        let lines: Vec<String> = users.iter().map(|user| format!("drop cascades to {}", user.as_ref())).collect();
+        let lines = users.iter().map(|user| format!("drop cascades to {}", user.as_ref()));
+        match &self.cascades {
+            Some(gathered) => gathered.lock().extend(lines),
+            None => self.tell(lines.collect()),
+        }
+    }
+
+    /// Tells what was gathered.
+    pub(super) fn tell_cascades(&self) {
+        if let Some(gathered) = &self.cascades {
+            let lines = std::mem::take(&mut *gathered.lock());
+            self.tell(lines);
+        }
+    }
+
+    fn tell(&self, mut lines: Vec<String>) {
+        let count = lines.len();
         let notice = match lines.as_slice() {
             [] => return,
             [one] => SqlError::new("00000", one.clone()),
-            many => {
-                let message = format!("drop cascades to {} other objects", many.len());
-                SqlError::new("00000", message).detail(many.join("\n"))
+            _ => {
+                let more = count.saturating_sub(LINES_MAX);
+                lines.truncate(LINES_MAX);
+                if more > 0 {
+                    let s = if more == 1 { "" } else { "s" };
+                    lines.push(format!("and {more} other object{s} (see server log for list)"));
+                }
+                SqlError::new("00000", format!("drop cascades to {count} other objects")).detail(lines.join("\n"))
             }
         };
         self.core.notice("NOTICE", notice);

@@ -282,9 +282,7 @@ impl Ddl<'_> {
                     let lines = keys.iter().map(|k| format!("{k} depends on {kind} {}", r.name));
                     return Err(in_the_way(lines.collect::<Vec<_>>().join("\n")));
                 }
-                for key in keys {
-                    self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {key}")));
-                }
+                self.tell_cascade(&keys);
                 self.lock(child.oid, LockMode::AccessExclusive).await?;
             }
             let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };
@@ -383,9 +381,14 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let here = |o: &&Arc<Object>| schema_of(o) == Some(oid);
         let inside: Vec<u32> = catalog.objects().filter(here).map(|o| o.oid()).collect();
-        if !inside.is_empty() && !cascade {
-            let message = format!("cannot drop schema {name} because other objects depend on it");
-            return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        let contents = super::cascade::contents(self.core, &catalog, oid, &inside);
+        if !cascade && (!inside.is_empty() || !contents.is_empty()) {
+            let this = format!("schema {name}");
+            return Err(needed_by(&contents, &this, &this));
+        }
+        // The schema of temporary objects goes without a word.
+        if self.cascades.is_some() {
+            self.tell_cascade(&contents);
         }
         let is_type = |oid: &&u32| matches!(catalog.get(**oid).map(|o| &**o), Some(Object::Type(_)));
         // Types go when the columns that have them are gone.
@@ -398,6 +401,7 @@ impl Ddl<'_> {
                 self.drop_one(*object, true, &inside).await?;
             }
         }
+        self.drop_extensions_of(oid).await?;
         self.forget_defaults(oid).await?;
         self.take_away(oid, None).await
     }

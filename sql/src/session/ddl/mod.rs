@@ -11,6 +11,7 @@ mod cascade;
 mod comment;
 mod composite;
 mod drop;
+mod extension;
 mod foreign_key;
 mod grant;
 mod identity;
@@ -44,6 +45,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
+use clearway_base::sync::Mutex;
 use clearway_engine::catalog::{Catalog, Object, Relation, TypeBody};
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -52,6 +54,8 @@ use std::sync::Arc;
 /// What the statements of one DDL command share.
 pub(super) struct Ddl<'a> {
     core: &'a Arc<Core>,
+    /// What CASCADE drops, where the statement tells it at its end.
+    cascades: Option<Mutex<Vec<String>>>,
 }
 
 /// Runs a statement that defines data.
@@ -61,7 +65,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
     }
     core.engine.take().begin_ddl();
-    let d = Ddl { core: &core };
+    let d = Ddl::new(&core, true);
     let tag = match statement {
         Statement::CreateTable(s) => d.create_table(s).await?,
         Statement::CreateTableAs(s) => return d.create_table_as(session, prepared, s).await,
@@ -93,6 +97,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::Type(s) => d.types(s).await?,
         Statement::Routine(s) => d.routines(s).await?,
         Statement::Policy(s) => d.policy(s).await?,
+        Statement::Extension(s) => d.extension(s).await?,
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
         Statement::Rename(s) => d.rename(s).await?,
@@ -121,6 +126,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::AlterDatabase { name, options } => d.alter_database(name, options).await?,
         _ => d.roles(statement).await?,
     };
+    d.tell_cascades();
     Ok(tag.to_owned())
 }
 

@@ -93,7 +93,7 @@ fn defaults(catalog: &Catalog, owner: &Role, list: &DefaultAcl) -> String {
 }
 
 /// The kind and the name of an object, with its schema where the name alone does not lead to it.
-fn described(catalog: &Catalog, (database, path): (u32, &[String]), object: &Object) -> String {
+pub(super) fn described(catalog: &Catalog, (database, path): (u32, &[String]), object: &Object) -> String {
     let (kind, name) = (object.kind(), quote(object.name()));
     if let Object::Routine(r) = object {
         let shown = super::routine::shown_plainly(r);

@@ -142,11 +142,11 @@ pub(in crate::session) async fn before_commit(core: &Arc<Core>) -> Result<()> {
         let mut engine = core.engine.take();
         engine.is_open() && engine.has_temporary() && engine.txn().id().is_some()
     };
-    if changed { Ddl { core }.end_of_transaction().await } else { Ok(()) }
+    if changed { Ddl::new(core, false).end_of_transaction().await } else { Ok(()) }
 }
 
 /// DISCARD TEMP.
 pub(in crate::session) async fn drop_all(core: &Arc<Core>) -> Result<()> {
     let any = core.engine.take().has_temporary();
-    if any { Ddl { core }.drop_all_temporary().await } else { Ok(()) }
+    if any { Ddl::new(core, false).drop_all_temporary().await } else { Ok(()) }
 }

@@ -395,6 +395,9 @@ impl Parser<'_> {
         if self.is("policy") {
             return self.drop_policy();
         }
+        if self.is("extension") {
+            return self.drop_extension();
+        }
         let at = self.at;
         let object = self.object_kind()?;
         if object == ObjectKind::Column {

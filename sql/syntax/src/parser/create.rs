@@ -34,6 +34,7 @@ impl Parser<'_> {
             Some("type") => self.create_type(),
             Some("domain") => self.create_domain(),
             Some("policy") => self.create_policy(),
+            Some("extension") => self.create_extension(),
             Some("database") => {
                 self.advance();
                 let name = self.col_id()?;

@@ -7,7 +7,7 @@ use super::super::stmt::{
     Statement, Truncate, Update,
 };
 use super::Parser;
-use crate::error::{Result, SqlError, code};
+use crate::error::{Pos, Result, SqlError, code};
 
 impl Parser<'_> {
     /// A statement that PREPARE, EXPLAIN and WITH take.
@@ -26,7 +26,10 @@ impl Parser<'_> {
                 let with = self.opt_with()?;
                 self.delete(with)
             }
-            Some("merge") => Err(self.unsupported("MERGE")),
+            Some("merge") => {
+                let with = self.opt_with()?;
+                self.merge(with)
+            }
             _ if self.is_query_start() || self.is_punct(b'(') => Ok(Statement::Query(Box::new(self.query()?))),
             _ => Err(self.error_here()),
         }
@@ -35,8 +38,10 @@ impl Parser<'_> {
     /// The first word outside parentheses that begins a statement, behind WITH.
     fn word_behind_with(&self) -> Option<String> {
         let mut depth = 0i32;
-        for t in &self.tokens[self.at..] {
+        for (i, t) in self.tokens[self.at..].iter().enumerate() {
             match &t.kind {
+                // An expression of WITH may have this name.
+                Tok::Word(w) if w == "merge" && self.word_at(i + 1) != Some("into") => {}
                 Tok::Punct(b'(') => depth += 1,
                 Tok::Punct(b')') => depth -= 1,
                 Tok::Punct(b';') | Tok::End => return None,
@@ -72,22 +77,9 @@ impl Parser<'_> {
             && !matches!(self.peek_at(1), Tok::Punct(b'('))
             && !matches!(self.word_at(1), Some("select" | "values" | "with" | "table"));
         if is_columns {
-            columns = self.paren_list(|p| {
-                let column = p.col_id_at()?;
-                if p.is_punct(b'[') || p.is_punct(b'.') {
-                    return Err(p.unsupported("INSERT into a part of a column"));
-                }
-                Ok(column)
-            })?;
+            columns = self.insert_columns()?;
         }
-        let mut overriding_system = None;
-        if self.eat("overriding") {
-            overriding_system = Some(self.eat("system"));
-            if overriding_system == Some(false) {
-                self.expect("user")?;
-            }
-            self.expect("value")?;
-        }
+        let overriding_system = self.opt_overriding()?;
         let source = if columns.is_empty() && self.eat_seq(&["default", "values"]) {
             None
         } else if self.is_query_start() || self.is_punct(b'(') {
@@ -106,6 +98,29 @@ impl Parser<'_> {
             on_conflict,
             returning,
         })))
+    }
+
+    pub(super) fn insert_columns(&mut self) -> Result<Vec<(String, Pos)>> {
+        self.paren_list(|p| {
+            let column = p.col_id_at()?;
+            if p.is_punct(b'[') || p.is_punct(b'.') {
+                return Err(p.unsupported("INSERT into a part of a column"));
+            }
+            Ok(column)
+        })
+    }
+
+    /// OVERRIDING SYSTEM VALUE; false: USER VALUE.
+    pub(super) fn opt_overriding(&mut self) -> Result<Option<bool>> {
+        if !self.eat("overriding") {
+            return Ok(None);
+        }
+        let system = self.eat("system");
+        if !system {
+            self.expect("user")?;
+        }
+        self.expect("value")?;
+        Ok(Some(system))
     }
 
     fn on_conflict(&mut self) -> Result<OnConflict> {
@@ -143,7 +158,7 @@ impl Parser<'_> {
         if self.eat("returning") { self.targets() } else { Ok(Vec::new()) }
     }
 
-    fn assignment(&mut self) -> Result<Assignment> {
+    pub(super) fn assignment(&mut self) -> Result<Assignment> {
         let multiple = self.is_punct(b'(');
         let columns = if multiple { self.paren_list(Self::col_id_at)? } else { vec![self.col_id_at()?] };
         let mut part = Vec::new();
@@ -165,8 +180,8 @@ impl Parser<'_> {
         Ok(Assignment { columns, value, multiple, part })
     }
 
-    /// The table of UPDATE and DELETE, whose alias can't be SET.
-    fn modified_table(&mut self) -> Result<TableRef> {
+    /// The table of UPDATE, DELETE and MERGE, whose alias can't be SET.
+    pub(super) fn modified_table(&mut self) -> Result<TableRef> {
         let mut table = self.table_name()?;
         if self.eat("as") || (self.is_col_id() && !self.is("set")) {
             table.alias = Some(Alias { name: self.col_id()?, columns: Vec::new(), types: Vec::new() });

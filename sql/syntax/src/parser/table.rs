@@ -1,6 +1,6 @@
 //! FROM: tables, subqueries, functions and joins.
 
-use super::super::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef, TypeName};
+use super::super::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef, TableSample, TypeName};
 use super::super::lexer::Tok;
 use super::{ITEMS_MAX, Parser, too_complex};
 use crate::error::Result;
@@ -133,10 +133,22 @@ impl Parser<'_> {
         }
         let mut table = self.table_name()?;
         table.alias = self.opt_alias()?;
-        if self.is("tablesample") {
-            return Err(self.unsupported("TABLESAMPLE"));
+        if self.eat("tablesample") {
+            return self.table_sample(table);
         }
         Ok(FromItem::Table(table))
+    }
+
+    fn table_sample(&mut self, table: TableRef) -> Result<FromItem> {
+        let method = self.qual_name()?;
+        let args = self.paren_list(|p| p.expr())?;
+        let mut repeatable = None;
+        if self.eat("repeatable") {
+            self.expect_punct(b'(')?;
+            repeatable = Some(self.expr()?);
+            self.expect_punct(b')')?;
+        }
+        Ok(FromItem::Sample(Box::new(TableSample { table, method, args, repeatable })))
     }
 
     /// Looks ahead along a dotted name for its parenthesis; the few functions with keywords for names count.
@@ -177,9 +189,11 @@ impl Parser<'_> {
                 }
                 Ok(inner)
             }
-            FromItem::Table(_) | FromItem::Subquery { .. } | FromItem::Function { .. } | FromItem::Join { .. } => {
-                Err(self.error_here())
-            }
+            FromItem::Table(_)
+            | FromItem::Sample(_)
+            | FromItem::Subquery { .. }
+            | FromItem::Function { .. }
+            | FromItem::Join { .. } => Err(self.error_here()),
         }
     }
 

@@ -8,9 +8,8 @@ use super::operator_table::OPERATORS;
 use super::operators::Op;
 use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::syntax::ast::{Expr, ExprKind, QualName, Query};
+use crate::syntax::ast::{Expr, ExprKind, Query};
 use crate::types::cast::{self, Context};
-use crate::types::datum::RowShape;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, category, element_of, format_type, oid, user};
 use clearway_base::stack;
@@ -78,6 +77,8 @@ pub struct Scope<'p> {
     pub parent: Option<&'p Scope<'p>>,
     /// Where subqueries put aggregates over this level's columns, and the slot of the first; none: there may be none.
     pub aggregates: Option<(Aggregates, usize)>,
+    /// Columns that are there and may not be named in this place: those of MERGE's table where no row of it is.
+    pub barred: Vec<ScopeColumn>,
     /// A division has four decimals, as in MySQL: FROM names one of its views.
     pub decimals: bool,
 }
@@ -85,7 +86,7 @@ pub struct Scope<'p> {
 impl<'p> Scope<'p> {
     /// A scope over these columns.
     pub fn over(columns: Vec<ScopeColumn>, parent: Option<&'p Scope<'p>>) -> Self {
-        Self { columns, parent, aggregates: None, decimals: false }
+        Self { columns, parent, ..Self::default() }
     }
 }
 
@@ -128,11 +129,6 @@ pub struct Binder<'a> {
     pub place: &'static str,
     /// Whether an aggregate's arguments are being bound.
     pub in_aggregate: bool,
-}
-
-/// The columns that every table has beside its own.
-fn is_system_column(name: &str) -> bool {
-    matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
 }
 
 fn cannot_cast(from: Oid, to: Oid, pos: Pos) -> SqlError {
@@ -272,47 +268,6 @@ impl Binder<'_> {
         }
         let ty = self.params.types[i].unwrap_or(oid::UNKNOWN);
         Ok(Bound { kind: BoundKind::Param(n), ty: ty.into(), pos })
-    }
-
-    pub(super) fn column(&self, name: &QualName) -> Result<Bound> {
-        let column = name.name();
-        let relation = name.schema();
-        let mut scope = Some(self.scope);
-        let mut level = 0;
-        let mut relation_seen = false;
-        while let Some(s) = scope {
-            relation_seen |= s.columns.iter().any(|c| c.relation.as_deref() == relation);
-            let mut hits = s.columns.iter().filter(|c| {
-                c.name == column
-                    && match relation {
-                        Some(_) => c.relation.as_deref() == relation,
-                        None => !c.hidden || is_system_column(column),
-                    }
-            });
-            if let Some(hit) = hits.next() {
-                if hits.next().is_some() {
-                    let message = format!("column reference \"{}\" is ambiguous", column);
-                    return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
-                }
-                return Ok(hit.read(level, name.pos));
-            }
-            if let (None, Some(row)) = (relation, whole_row(s, column, level, name.pos)) {
-                return Ok(row);
-            }
-            scope = s.parent;
-            level += 1;
-        }
-        if let Some(argument) = self.argument_named(&name.parts, name.pos) {
-            return Ok(argument);
-        }
-        Err(match relation {
-            None => SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{column}\" does not exist")),
-            Some(r) if relation_seen => {
-                SqlError::new(code::UNDEFINED_COLUMN, format!("column {r}.{column} does not exist"))
-            }
-            Some(r) => SqlError::new(code::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{r}\"")),
-        }
-        .at(name.pos))
     }
 
     /// A binary operator on bound operands.
@@ -544,20 +499,6 @@ impl Binder<'_> {
             _ => stack::deeper(|| self.other_node(e)),
         }
     }
-}
-
-/// A row of a relation of the query: `t` where no column has that name.
-fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<Bound> {
-    let columns =
-        scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation) && !is_system_column(&c.name));
-    let columns: Vec<&ScopeColumn> = columns.collect();
-    if columns.is_empty() {
-        return None;
-    }
-    let items: Vec<Bound> = columns.iter().map(|c| c.read(level, pos)).collect();
-    let names = Some(columns.iter().map(|c| c.name.clone()).collect());
-    let shape = RowShape { oid: oid::RECORD, names, types: items.iter().map(|i| i.ty).collect() };
-    Some(Bound { kind: BoundKind::Record { items, shape: shape.into() }, ty: oid::RECORD.into(), pos })
 }
 
 /// The operators of a name that functions compute.

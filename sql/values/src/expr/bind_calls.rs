@@ -24,7 +24,8 @@ impl Binder<'_> {
         let name = call.name.name();
         let in_catalog = match call.name.schema() {
             Some("information_schema") => name.starts_with("_pg_"),
-            schema => schema.is_none_or(|s| s == "pg_catalog"),
+            None | Some("pg_catalog") => true,
+            Some(schema) => self.conversion.names.has_extension_function(schema, name),
         };
         if call.over.is_none()
             && !call.within_group

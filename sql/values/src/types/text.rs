@@ -26,6 +26,10 @@ pub trait Names {
     fn schema_name(&self, _oid: Oid) -> Option<String> {
         None
     }
+    /// Whether an extension has put a function of the server's into a schema.
+    fn has_extension_function(&self, _schema: &str, _function: &str) -> bool {
+        false
+    }
     /// The oid of a role.
     fn role(&self, _name: &str) -> Option<Oid> {
         None

@@ -1,0 +1,122 @@
+//! CREATE and DROP EXTENSION.
+
+use super::{Ddl, missing};
+use crate::context::extensions::{KNOWN, known, of};
+use crate::context::privileges::Judge;
+use crate::error::{Result, SqlError, code};
+use crate::syntax::extension::ExtensionStatement;
+use clearway_engine::catalog::{Database, Extension, Object};
+use clearway_txn::lockmgr::LockMode;
+
+impl Ddl<'_> {
+    /// CREATE and DROP EXTENSION.
+    pub(super) async fn extension(&self, s: &ExtensionStatement) -> Result<&'static str> {
+        match s {
+            ExtensionStatement::Create { name, if_not_exists, schema, version } => {
+                self.create_extension(name, *if_not_exists, (schema.as_deref(), version.as_deref())).await?;
+                Ok("CREATE EXTENSION")
+            }
+            ExtensionStatement::Drop { names, if_exists } => {
+                self.drop_extensions(names, *if_exists).await?;
+                Ok("DROP EXTENSION")
+            }
+        }
+    }
+
+    /// The session's database, locked against other changes of its extensions.
+    async fn own_database(&self) -> Result<Database> {
+        self.lock(self.core.database, LockMode::ShareUpdateExclusive).await?;
+        match self.catalog().get(self.core.database).map(|object| &**object) {
+            Some(Object::Database(database)) => Ok(database.clone()),
+            _ => Err(SqlError::internal("the session's database is not in the catalog")),
+        }
+    }
+
+    async fn create_extension(
+        &self,
+        name: &str,
+        if_not_exists: bool,
+        (schema, version): (Option<&str>, Option<&str>),
+    ) -> Result<()> {
+        let mut database = self.own_database().await?;
+        if database.extensions.iter().any(|e| e.name == name) {
+            let message = format!("extension \"{name}\" already exists");
+            if !if_not_exists {
+                return Err(SqlError::new("42710", message));
+            }
+            self.core.notice("NOTICE", SqlError::new("42710", format!("{message}, skipping")));
+            return Ok(());
+        }
+        let Some(known) = known(name) else {
+            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+            let message = format!("extension \"{name}\" is not available");
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message)
+                .hint(format!("The extensions that are there: {}.", names.join(", "))));
+        };
+        if let Some(version) = version.filter(|version| *version != known.version) {
+            let message =
+                format!("extension \"{name}\" has no installation script nor update path for version \"{version}\"");
+            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+        }
+        let catalog = self.catalog();
+        let judge = Judge::of(self.core, &catalog);
+        let object = Object::Database(database.clone());
+        let may = judge.is_superuser() || known.trusted && judge.may_with(&object, 'C');
+        let Some(role) = judge.role().filter(|_| may) else {
+            let who = match known.trusted {
+                true => "Must have CREATE privilege on current database to create this extension.",
+                false => "Must be superuser to create this extension.",
+            };
+            return Err(SqlError::new("42501", format!("permission denied to create extension \"{name}\"")).hint(who));
+        };
+        let path = self.core.path();
+        let first = || path.iter().find_map(|s| catalog.schema(self.core.database, s));
+        let found = match schema {
+            Some(schema) => catalog.schema(self.core.database, schema),
+            None => first(),
+        };
+        let Some(found) = found else {
+            return Err(match schema {
+                Some(schema) => SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")),
+                None => SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in"),
+            });
+        };
+        database.extensions.push(Extension {
+            oid: self.new_oid(),
+            name: name.to_owned(),
+            schema: found.oid,
+            owner: role.oid,
+            version: known.version.to_owned(),
+        });
+        self.put(Object::Database(database)).await
+    }
+
+    async fn drop_extensions(&self, names: &[String], if_exists: bool) -> Result<()> {
+        let mut database = self.own_database().await?;
+        let catalog = self.catalog();
+        let judge = Judge::of(self.core, &catalog);
+        for name in names {
+            match database.extensions.iter().find(|e| e.name == *name) {
+                Some(e) if judge.owns(e.owner) => {}
+                Some(_) => return Err(SqlError::new("42501", format!("must be owner of extension {name}"))),
+                None if if_exists => {
+                    let message = format!("extension \"{name}\" does not exist, skipping");
+                    self.core.notice("NOTICE", SqlError::new("00000", message));
+                }
+                None => return Err(missing("extension", name)),
+            }
+        }
+        database.extensions.retain(|e| !names.contains(&e.name));
+        self.put(Object::Database(database)).await
+    }
+
+    /// A schema goes: so do the extensions that stand in it.
+    pub(super) async fn drop_extensions_of(&self, schema: u32) -> Result<()> {
+        if !of(&self.catalog(), self.core.database).iter().any(|e| e.schema == schema) {
+            return Ok(());
+        }
+        let mut database = self.own_database().await?;
+        database.extensions.retain(|e| e.schema != schema);
+        self.put(Object::Database(database)).await
+    }
+}

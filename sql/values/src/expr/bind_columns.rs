@@ -1,0 +1,92 @@
+//! What names of columns mean, and whole rows by the names of their tables.
+
+use super::bind::{Binder, Scope, ScopeColumn};
+use super::bound::{Bound, BoundKind};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::syntax::ast::QualName;
+use crate::types::datum::RowShape;
+use crate::types::oid;
+
+/// The columns that every table has beside its own.
+fn is_system_column(name: &str) -> bool {
+    matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
+}
+
+impl Binder<'_> {
+    pub(super) fn column(&self, name: &QualName) -> Result<Bound> {
+        let column = name.name();
+        let relation = name.schema();
+        let mut scope = Some(self.scope);
+        let mut level = 0;
+        let mut relation_seen = false;
+        while let Some(s) = scope {
+            relation_seen |= s.columns.iter().any(|c| c.relation.as_deref() == relation);
+            let mut hits = s.columns.iter().filter(|c| {
+                c.name == column
+                    && match relation {
+                        Some(_) => c.relation.as_deref() == relation,
+                        None => !c.hidden || is_system_column(column),
+                    }
+            });
+            if let Some(hit) = hits.next() {
+                if hits.next().is_some() {
+                    let message = format!("column reference \"{}\" is ambiguous", column);
+                    return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
+                }
+                return Ok(hit.read(level, name.pos));
+            }
+            if let (None, Some(row)) = (relation, whole_row(s, column, level, name.pos)) {
+                return Ok(row);
+            }
+            scope = s.parent;
+            level += 1;
+        }
+        if let Some(argument) = self.argument_named(&name.parts, name.pos) {
+            return Ok(argument);
+        }
+        Err(match relation {
+            Some(r) if relation_seen => {
+                SqlError::new(code::UNDEFINED_COLUMN, format!("column {r}.{column} does not exist"))
+            }
+            _ => self.unknown_column(relation, column),
+        }
+        .at(name.pos))
+    }
+
+    /// The error for a column that no scope has.
+    fn unknown_column(&self, relation: Option<&str>, column: &str) -> SqlError {
+        let scopes = std::iter::successors(Some(self.scope), |scope| scope.parent);
+        let mut barred = scopes.flat_map(|scope| &scope.barred);
+        let elsewhere = "but it cannot be referenced from this part of the query.";
+        let Some(relation) = relation else {
+            let error = SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{column}\" does not exist"));
+            let table = barred.find(|c| c.name == column).and_then(|c| c.relation.as_deref());
+            return match table {
+                None => error,
+                Some(table) => {
+                    error.hint(format!("There is a column named \"{column}\" in table \"{table}\", {elsewhere}"))
+                }
+            };
+        };
+        if barred.any(|c| c.relation.as_deref() == Some(relation)) {
+            let message = format!("invalid reference to FROM-clause entry for table \"{relation}\"");
+            return SqlError::new(code::UNDEFINED_TABLE, message)
+                .hint(format!("There is an entry for table \"{relation}\", {elsewhere}"));
+        }
+        SqlError::new(code::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{relation}\""))
+    }
+}
+
+/// A row of a relation of the query: `t` where no column has that name.
+fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<Bound> {
+    let columns =
+        scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation) && !is_system_column(&c.name));
+    let columns: Vec<&ScopeColumn> = columns.collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let items: Vec<Bound> = columns.iter().map(|c| c.read(level, pos)).collect();
+    let names = Some(columns.iter().map(|c| c.name.clone()).collect());
+    let shape = RowShape { oid: oid::RECORD, names, types: items.iter().map(|i| i.ty).collect() };
+    Some(Bound { kind: BoundKind::Record { items, shape: shape.into() }, ty: oid::RECORD.into(), pos })
+}
