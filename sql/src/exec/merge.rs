@@ -44,6 +44,7 @@ impl Cx<'_> {
         let mut source = Rows::new(merge.source.clone(), Vec::new());
         while let Some(row) = source.pull(self).await? {
             self.breathe().await?;
+            self.run.core.limits.check_undo(self.run.core)?;
             if self.holds(merge.filter.as_ref(), &row).await? {
                 self.merge_row(merge, row, pending, &mut out).await?;
             }
@@ -92,7 +93,7 @@ impl Cx<'_> {
     ) -> Result<Tried> {
         let target = &merge.target;
         let table = &target.table;
-        let (key, old) = (key_of(row, table)?, row[table.base..table.base + table.types.len()].to_vec());
+        let old = row[table.base..table.base + table.types.len()].to_vec();
         let guard = merge.guard.as_deref();
         let (changed, mode) = match self.clause_for(&merge.matched, row).await? {
             Some(Change::Update(set)) => {
@@ -102,7 +103,7 @@ impl Cx<'_> {
                     new[*column] = self.value(e, row).await?;
                 }
                 self.complete_merged(merge, guard.map_or(&[], |g| &g.updated_to), &mut new).await?;
-                let changed = self.write_update(target, &key, &old, &new, basis).await?;
+                let changed = self.write_update(target, &key_of(row, table)?, &old, &new, basis).await?;
                 if changed == Changed::Done {
                     pending.updated(target, &old, &new, self.updated_own(target))?;
                 }
@@ -113,7 +114,7 @@ impl Cx<'_> {
             }
             Some(Change::Delete) => {
                 self.may_change_match(merge, guard.map_or(&[], |g| &g.deleted), &old).await?;
-                let changed = self.write_delete(table, &key, &old, basis).await?;
+                let changed = self.write_delete(table, &key_of(row, table)?, &old, basis).await?;
                 if changed == Changed::Done {
                     pending.deleted(target, &old)?;
                 }

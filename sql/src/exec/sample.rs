@@ -7,7 +7,7 @@
 
 use super::Cx;
 use super::row_batch::Batch;
-use super::scan::{TableRows, append_row};
+use super::scan::{TableRows, append_walked};
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::Scan;
@@ -81,8 +81,8 @@ impl Cx<'_> {
         Ok(TableRows::Sample(walk, Sampler::new(*system, percent, seed)))
     }
 
-    /// Appends the next row that is taken, without ending it; false: there is none.
-    pub(super) async fn append_sampled(
+    /// Appends the next row that is taken; false: there is none.
+    pub(super) async fn next_sampled(
         self,
         (walk, sampler): (&mut TableScan, &mut Sampler),
         scan: &Scan,
@@ -91,9 +91,11 @@ impl Cx<'_> {
     ) -> Result<bool> {
         loop {
             self.breathe().await?;
+            let shown = walk.next_shown();
             if let Some((key, value)) = walk.buffered() {
                 if sampler.takes(key) {
-                    append_row(scan, key, value, prefix, out.begin())?;
+                    append_walked(scan, (key, value, shown), prefix, out.begin())?;
+                    out.end();
                     return Ok(true);
                 }
                 continue;

@@ -249,6 +249,7 @@ impl Cx<'_> {
         while out.len() < enough {
             let there = match rows {
                 TableRows::Ranges(ranges) => self.next_of_ranges(ranges, scan, prefix, out).await?,
+                TableRows::Sample(walk, sampler) => self.next_sampled((walk, sampler), scan, prefix, out).await?,
                 _ => self.next_row(rows, scan, prefix, None, out).await?,
             };
             if !there {
@@ -293,12 +294,6 @@ impl Cx<'_> {
                         *rows = TableRows::Keys(std::mem::take(rest));
                     }
                 }
-                TableRows::Sample(walk, sampler) => {
-                    if !self.append_sampled((walk, sampler), scan, prefix, out).await? {
-                        return Ok(false);
-                    }
-                    break;
-                }
                 TableRows::Index(walk) => {
                     if !self.run.core.engine.take().advance(walk).await.map_err(from_engine)? {
                         return Ok(false);
@@ -335,7 +330,7 @@ impl Cx<'_> {
                         break;
                     }
                 }
-                TableRows::Ranges(_) | TableRows::Found(_) => return Ok(false),
+                TableRows::Ranges(_) | TableRows::Sample(..) | TableRows::Found(_) => return Ok(false),
             }
         }
         out.end();
@@ -362,7 +357,7 @@ fn is_new(given: Option<&mut Given>, key: &[u8], shown: Option<ShownEnd>) -> Res
 }
 
 /// Appends a row that a walk gave; one that has ended gets no key (EXE-22).
-fn append_walked(
+pub(super) fn append_walked(
     scan: &Scan,
     (key, value, shown): (&[u8], &[u8], Option<ShownEnd>),
     prefix: &[Datum],
@@ -383,7 +378,7 @@ fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row
 }
 
 /// Appends it to a list.
-pub(super) fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
+fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);
