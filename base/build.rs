@@ -1,4 +1,4 @@
-//! Makes `WaitEvent` and `WaitClass` of wait_events.txt.
+//! Generates the enums `WaitEvent` and `WaitClass` from wait_events.txt.
 #![allow(clippy::disallowed_methods, reason = "a build script writes its output")]
 
 use std::fmt::Write as _;

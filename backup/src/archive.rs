@@ -1,21 +1,23 @@
-//! Sending the log of an open database to a target, piece by piece.
+//! Sends the log of an open database to a target, piece by piece.
 //!
 //! # Life of an archiver
-//! connect (the repository is the database's, the epoch is ours, what is there already) -> a piece when a segment is full, or when the
-//! last one is older than the timeout and there is log since -> the same piece again until it is there.
+//! connect (checks that the repository is the database's, claims the epoch, finds the position that the archive has reached) -> sends a piece
+//! when a segment is full, when a commit waits for the archive, or when the last piece is older than the timeout and there is newer log ->
+//! sends the same piece again until the target has it.
 //!
 //! # Invariants
-//! - ARV-1: only durable log is sent, so no later opening of the directory takes back what is in the archive.
-//! - ARV-2: the log is held from the first position that is not in the archive; it is let go when the piece is durable in the target.
-//! - ARV-3: a piece that failed is sent again with the same bounds: an attempt that did succeed, and was told to have failed, is
-//!   overwritten with itself.
-//! - ARV-4: only the claimer of an epoch sends under it. Of two that claim at the same moment in a target that can't refuse the second,
-//!   one finds the other's claim before its next piece.
+//! - ARV-1: only durable log is sent, so the archive has no log that a later opening of the directory discards.
+//! - ARV-2: the log is held from the first position that is not in the archive. A piece is released when it is durable in the target, or,
+//!   where a limit is set, when more log than the limit is held; then the archive has a hole, which is reported.
+//! - ARV-3: a piece whose sending failed is sent again with the same bounds. So if an earlier attempt did arrive, it is overwritten with the
+//!   same bytes.
+//! - ARV-4: a directory sends only under an epoch that it has claimed. Some targets can't refuse a second claim at the same moment; then one
+//!   of the two directories finds the other's claim before it sends its next piece, and stops.
 //!
 //! # Crash safety
-//! What is in the archive is found by its names; what is not lies in the log's directory, which the next opening holds (ARC-1). The
-//! file `archive` in the database's directory has the claimer's number and the last epoch that it claimed; without it, a new
-//! history begins that needs a backup of its own.
+//! The names of the archive's objects say what it has; log that it lacks is still in the log's directory, where the next opening holds it
+//! (ARC-1). The file `archive` in the database's directory has the directory's number as a claimer and the last epoch that it claimed. Without
+//! that file a new history begins, which needs a backup of its own.
 
 use crate::epochs::{self, Epoch, timeline};
 use crate::error::{BackupError, Result};
@@ -189,7 +191,7 @@ impl Archiver {
 
     fn hole(&self, from: Lsn, to: Lsn) -> Result<()> {
         let what = format!(
-            "the log from LSN {from} to {to} was let go before it was in the archive (archive_max_lag): nothing behind it can be \
+            "the log from LSN {from} to {to} was released before it was in the archive (archive_max_lag): nothing behind it can be \
              restored until a new backup is taken"
         );
         self.store.archive().note(|row| row.archived = to);

@@ -1,4 +1,4 @@
-//! Wall-clock times as words: microseconds since 1970 to `20261122T015231Z` and to `2026-11-22 01:52:31.000000Z`.
+//! Wall-clock times as text: microseconds since 1970 to `20261122T015231Z` and to `2026-11-22 01:52:31.000000+00`.
 
 const DAY_US: i64 = 86_400_000_000;
 

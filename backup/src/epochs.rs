@@ -2,8 +2,8 @@
 //! the end of the same one: a server that went on, and a restore from its archive.
 //!
 //! # Life of an epoch in an archive
-//! The server that is in it claims it before it sends its first piece: the object names the epoch before, the position at which this
-//! one begins in the archive, and the claimer. A server that finds the epoch claimed by another does not send.
+//! A server claims its epoch before it sends the first piece: it puts an object that names the epoch before, the position at which this
+//! epoch begins in the archive, and the claimer. A server that finds its epoch claimed by another directory does not send.
 
 use crate::error::{BackupError, Result};
 use crate::names;

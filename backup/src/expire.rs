@@ -1,4 +1,4 @@
-//! Which backups there are, and which are kept.
+//! Lists the backups of a repository and removes those that a retention rule does not keep.
 
 use crate::clock;
 use crate::error::{BackupError, Result};

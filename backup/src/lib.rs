@@ -6,22 +6,21 @@
 //!   object      how pages and log are packed                     sum   SHA-256
 //!   manifest    what one backup consists of                      names where everything is in a repository
 //!   source      a database that gives its pages and log          take  a backup from a source into a target
-//!   resume      going on with a backup that was broken off         archive  sending the log of an open database
+//!   resume      going on with a backup that was interrupted        archive  sending the log of an open database
 //!   epochs      which log follows which: timelines
-//!   plan        from a wish to a backup, its chain, its log and the place where the log is cut
-//!   restore     a plan carried out                               verify, expire
+//!   plan        from a restore's goal to a backup, its chain, its log and the position where the log is cut
+//!   restore     carries out a plan                               verify, expire
 //! ```
 //! docs/design/backup.md has the theory, docs/format.md the bytes.
 //!
 //! # Invariants
-//! - BKP-1: an object appears in a target whole or not at all, and a backup counts only when its manifest is there, which is
-//!   put last: what a crash of the taker leaves is not taken for a backup.
+//! - BKP-1: an object appears in a target whole or not at all. A backup counts only if its manifest is there, and the manifest is put last.
+//!   So a backup that was interrupted is never taken for a whole one.
 //! - BKP-2: everything that is read back is checked against a sum that was made when it was written: objects by their own
 //!   checksums and the manifest's SHA-256, pages and log records by theirs.
 //! - BKP-3: log is joined only along one timeline: a piece of an epoch counts only below the position at which the next epoch of
 //!   the timeline begins.
-//! - BKP-4: nothing is written to a restored directory before the log up to the place where it will be cut has been read and found
-//!   whole.
+//! - BKP-4: before anything is written to a restored directory, the log up to the position where it will be cut has been read and is whole.
 //!
 //! # Errors
 //! [`BackupError`] says which object, what was expected and what was found.

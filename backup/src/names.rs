@@ -1,13 +1,13 @@
-//! Where everything is in a repository.
+//! The names of the objects in a repository.
 //!
 //! ```text
 //!   repository                          whose backups and log these are
-//!   backups/<id>/begun                  what is being taken, for one that goes on with it after a break
+//!   backups/<id>/begun                  what is being taken, for a resume after an interruption
 //!   backups/<id>/start                  what the copy began with
 //!   backups/<id>/pages/<8 hex>-<8 hex>  pages from a number on, packed
 //!   backups/<id>/log/<16 hex>-<16 hex>  log that recovery of the copy needs, packed
 //!   backups/<id>/manifest               put last
-//!   epochs/<8 hex>                      where an epoch of the archive begins, and in which one
+//!   epochs/<8 hex>                      where an epoch begins in the archive, and the epoch before it
 //!   log/<8 hex>/<16 hex>-<16 hex>       archived log of an epoch, packed
 //! ```
 

@@ -1,4 +1,4 @@
-//! Log in objects: which pieces there are, and how they join.
+//! The pieces of log that a backup or a timeline has, and reading them as one stream.
 
 use crate::epochs::Timeline;
 use crate::error::{BackupError, Result};

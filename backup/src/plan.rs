@@ -1,9 +1,10 @@
-//! From a wish to what is restored: a backup, what it rests on, the log that follows it, and the place where the log is cut.
+//! Plans a restore: from a goal (a moment, a position, a name) to a backup, the backups on which it rests, the log that follows it, and the
+//! position where the log is cut.
 //!
 //! # Life of a plan
-//! the history (the newest epoch, or the one that was asked for) -> backups of it, newest first -> for each: read the log from the
-//! backup's `scan` to the place that was asked for. The first backup whose end lies at or before that place is taken; the whole log
-//! up to there has been read and found whole by then (BKP-4).
+//! the history (the newest epoch, or the one that was asked for) -> its backups, newest first -> for each: read the log from the
+//! backup's `scan` to the goal. The first backup whose end is at or before the goal is used; by then the log up to the goal has been read
+//! and is whole (BKP-4).
 
 use crate::clock;
 use crate::epochs::{self, Timeline};

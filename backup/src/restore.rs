@@ -1,4 +1,4 @@
-//! A plan carried out: a directory that opens as the database was.
+//! Carries out a plan: makes a directory that opens as the database was at the plan's goal.
 
 use crate::archive::{LOCAL, Local};
 use crate::error::{BackupError, Result};

@@ -1,15 +1,16 @@
-//! Going on with a backup that was broken off: by the loss of its connection, or by the end of the program that took it.
+//! Resumes a backup that was interrupted: its connection was lost, or the program that took it has ended.
 //!
 //! # Life of a resumed backup
-//! the newest backup without a manifest -> its lease is given back, so that the source refuses a taker that still uses it -> a new lease ->
-//! each object of pages that is there is read and checked, and the pages that changed since the first beginning are put over it -> the rest
-//! as in `take`.
+//! find the newest backup without a manifest -> give back its lease, so that the source refuses a taker that still uses it -> take a new lease
+//! -> read and check each object of pages that the target has, and replace in it the pages that have changed since the first beginning ->
+//! the rest as in `take`.
 //!
 //! # Invariants
-//! - RSM-1: a page in an object that is there has every change below the `redo` of the backup's first beginning. So it is whole up to
-//!   the new one's `redo` once every page with a later LSN has been put over it: what an incremental backup is to the one it rests on.
-//! - RSM-2: only within one epoch: LSNs of pages of another one mean other changes.
-//! - RSM-3: `begun` is written once. A resumed backup that is broken off again goes on from the first beginning, too.
+//! - RSM-1: a page in an object that the target has contains every change below the `redo` of the backup's first beginning. So once every page
+//!   with a later LSN has replaced its older copy, the pages contain every change below the `redo` of the new beginning. An incremental
+//!   backup is applied to its parent in the same way.
+//! - RSM-2: a backup is resumed only within one epoch, since the same LSN in another epoch means another change.
+//! - RSM-3: `begun` is written once. A resumed backup that is interrupted again is resumed from the first beginning, too.
 
 use crate::error::{BackupError, Result};
 use crate::names;

@@ -1,4 +1,4 @@
-//! A database that gives its pages and log: one that is open in this process, or one behind a connection.
+//! The source of a backup: a database that gives its pages and log. It is open in this process or reached through a connection.
 
 use crate::error::{BackupError, Result};
 use clearway_base::vfs::{Overlay, Vfs};

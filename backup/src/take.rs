@@ -1,11 +1,12 @@
-//! Taking a backup: from a source into a target.
+//! Takes a backup from a source into a target.
 //!
 //! # Life of a backup
-//! begin -> the repository is the database's -> the parent, if it is an incremental one; or the backup that was broken off (`resume`) ->
-//! pages, file by file -> end -> log -> the manifest (BKP-1) -> leave.
+//! begin -> check that the repository is the database's -> find the parent of an incremental backup, or the interrupted backup (`resume`) ->
+//! copy pages, file by file -> end -> copy the log -> put the manifest (BKP-1) -> leave.
 //!
 //! # Crash safety
-//! Without a manifest nothing of it counts; it can be resumed, and `expire` removes it later. What the source keeps for it ends by itself.
+//! An interrupted backup has no manifest and does not count. It can be resumed, and `expire` removes it later. The source's lease for it
+//! expires.
 
 use crate::clock;
 use crate::epochs;
@@ -375,7 +376,8 @@ pub async fn owner(target: &dyn Target) -> Result<u64> {
     number.ok_or_else(|| BackupError::damaged(names::REPOSITORY, expected, String::from_utf8_lossy(&found)))
 }
 
-/// The newest backup of the same history, which an incremental one rests on: only there do LSNs of pages mean the same.
+/// The newest backup of the same history: the parent of an incremental backup. Only within one history does an LSN of a page always mean the
+/// same change.
 async fn parent(target: &dyn Target, start: &Start) -> Result<Manifest> {
     let control = start.control;
     let history = epochs::timeline(&epochs::all(target).await?, control.epoch);

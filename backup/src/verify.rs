@@ -1,4 +1,4 @@
-//! Whether everything that is in a repository is what was put there, and whether a restore would find all it needs.
+//! Verifies a repository: every object has the bytes that were written, and every backup and history has what its restore needs.
 
 use crate::epochs;
 use crate::error::{BackupError, Result};

@@ -3,9 +3,9 @@
 //! `cargo run --release -p clearway-base --example books [seconds] [load threads]`
 //!
 //! One task computes, spins and parks for a held mutex, sleeps, waits for a position, is in a run queue and writes
-//! with a sync, while load threads compete for the processors. The truth of each share is measured by other means than
-//! the books: the computing by the kernel's CPU clock around it, the blocked stretches by the clock of the task that holds or
-//! wakes, the sync by the clock less the scheduler's run delay. Prints the books, the truth, and what is unaccounted.
+//! with a sync, while load threads compete for the processors. Each share is also measured without the books: the computing
+//! by the kernel's CPU clock around it, the blocked stretches by the clock of the task that holds or wakes, the sync by the
+//! clock less the scheduler's run delay. Prints the books, these second figures, and what is unaccounted.
 // The truth is measured by other means than those that are judged.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,7 +1,8 @@
-//! What the two ends of a TLS connection must know of a certificate beside its validity, which rustls judges: the common name of its subject, and
-//! the digest that channel binding ties a login to.
+//! Reads from an X.509 certificate what server and console need of it: the common name of its subject, and the digest to which channel
+//! binding ties a login. Whether a certificate is valid is decided by rustls.
 //!
-//! X.509 is DER: a tag, a length, a content. Every step here is checked; what is not as expected gives none.
+//! X.509 is DER: a tag, a length, a content. The bytes are untrusted: every read is checked, and a certificate that does not decode gives
+//! `None`.
 
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 

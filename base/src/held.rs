@@ -1,11 +1,12 @@
 //! What the calling thread holds: the number of its latches, and in debug builds their order.
 //!
 //! # Invariants
-//! - HELD-1: the count of a thread is the number of its latch guards; guards are not `Send`, so a thread's own.
-//! - HELD-2: in debug builds, a thread waits for a ranked class only while all ranked classes that it holds rank lower,
-//!   or are the same one and coupled. Tries are exempt: they never wait.
-//! - HELD-3: in debug builds, a thread within a [`Bare`] section takes no mutex and no latch and waits for nothing, and, where the
-//!   program's allocator is [`crate::memory::Accounted`], it allocates and frees nothing.
+//! - HELD-1: a thread's count is the number of latch guards that it holds. Guards are not `Send`, so the thread that took a latch gives it
+//!   back.
+//! - HELD-2: debug builds assert that a thread waits for a ranked class only while every ranked class that it holds ranks lower, or is the
+//!   same class and coupled. A `try_*` call is exempt: it never waits.
+//! - HELD-3: debug builds assert that a thread within a [`Bare`] section takes no mutex and no latch, waits for nothing, and, where the
+//!   program's allocator is [`crate::memory::Accounted`], allocates and frees nothing.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
-//! Files, latches, wait events and test kit: the base of every layer, which knows no database.
+//! Files, latches, wait events, memory accounts, breaths and the test kit: what every layer is built on. Nothing here knows of a database.
 //!
-//! Unsafe code is denied but in the files that say so at their top: `sync/mutex.rs` and `sync/rwlock.rs` (a value behind
+//! Unsafe code is denied except in the files that allow it at their top: `sync/mutex.rs` and `sync/rwlock.rs` (a value behind
 //! a lock), `sync/slice.rs` (two system calls), `waits/tsc.rs` (one instruction), `memory/allocator.rs` (the hook in the allocator).
 #![deny(unsafe_code)]
 // What the other layers must not use is wrapped here (clippy.toml).

@@ -1,7 +1,7 @@
 //! Deep recursion: gives a function more stack where little is left.
 //!
-//! The depth of a recursion over a statement is bounded elsewhere (SYN-2: the height of a tree is bounded); this module provides the stack
-//! for it. So a thread's own stack need not be as large as the deepest statement needs.
+//! The parser bounds the depth of a recursion over a statement (SYN-2: the height of a syntax tree); this module provides the stack for
+//! that depth. So a thread's own stack need not be large enough for the deepest statement.
 //!
 //! # Invariants
 //! - STK-1: a recursive function calls [`deeper`] at every level, and takes less than [`SPARE_BYTES`] of stack between two calls. Code that

@@ -1,4 +1,4 @@
-//! The books close: exactly on a virtual clock. On the real one see `examples/books.rs`.
+//! The columns of the books add up to the elapsed time, exactly on a virtual clock. On the real clock see `examples/books.rs`.
 
 use std::future::Future;
 use std::pin::{Pin, pin};

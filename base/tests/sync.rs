@@ -1,4 +1,4 @@
-//! Queues, positions, timers, latch order and slow paths with real threads; interleavings are loom's (`tests/loom.rs`).
+//! Queues, LSN waits, timers, latch order and slow paths with real threads; `tests/loom.rs` tries the interleavings.
 #![cfg(not(loom))]
 
 use std::future::Future;

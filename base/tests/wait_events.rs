@@ -1,4 +1,4 @@
-//! The list of wait events and what is made of it.
+//! The list of wait events against the enums, rows and documentation page that are generated from it.
 // The page stands in the source tree, not in a database.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 

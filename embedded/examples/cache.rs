@@ -1,4 +1,4 @@
-//! A cache with a lock against stampedes: of all that miss a key at once, one computes the value and the others wait for it.
+//! A cache with a lock against stampedes: if several callers miss a key at once, one computes the value and the others wait for it.
 //! `cargo run --example cache -p clearway`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

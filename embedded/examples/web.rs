@@ -1,7 +1,7 @@
-//! A web service that counts its visits, with the console attached to the database in it.
+//! A web service that counts its visits in an embedded database, to which the console connects.
 //! `cargo run --example web -p clearway --features server -- 127.0.0.1:8080 127.0.0.1:5433`, and beside it
 //! `clearway watch postgresql://postgres@127.0.0.1:5433/clearway`: the console shows the service's own threads, their waits and their locks.
-//! Without addresses the service asks itself for some pages and ends.
+//! Without addresses the service requests some pages from itself and ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

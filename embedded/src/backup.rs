@@ -1,4 +1,4 @@
-//! Backups from within the program, while everybody goes on working.
+//! Backups from within the program, while other connections go on working.
 
 use std::path::Path;
 use std::sync::Arc;

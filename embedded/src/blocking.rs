@@ -140,7 +140,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Query::fetch`].
     pub fn fetch(&mut self, query: &mut Query) -> Result<bool> {
         wait(query.fetch(&mut self.0))
     }
@@ -160,7 +160,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Query::end`].
     pub fn end_query(&mut self, query: &mut Query) -> Result<()> {
         wait(query.end(&mut self.0))
     }
@@ -268,7 +268,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Connection::transaction`].
     pub fn transaction_repeatable_read(&mut self) -> Result<Transaction<'_>> {
         Transaction::begin(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
     }

@@ -1,4 +1,5 @@
-//! How a database is opened: the options, and where the directory's form is chosen.
+//! The builder of a database: its options, and the ways to open it: a directory, alone or shared with other processes; memory; an engine that
+//! is open already.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;

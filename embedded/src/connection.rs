@@ -329,7 +329,7 @@ impl AsyncConnection {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncConnection::transaction`].
     pub async fn transaction_repeatable_read(&mut self) -> Result<AsyncTransaction<'_>> {
         AsyncTransaction::begin(self, "BEGIN ISOLATION LEVEL REPEATABLE READ").await
     }

@@ -88,7 +88,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Database::open`].
     pub fn open_or_connect(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().open_or_connect(path)
     }

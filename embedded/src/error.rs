@@ -1,4 +1,4 @@
-//! What can go wrong, as one type.
+//! The errors of the library, as one type.
 
 use std::fmt;
 

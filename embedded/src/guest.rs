@@ -1,15 +1,16 @@
-//! A session in another process: the one that has the directory and lets others in through a Unix socket in it.
+//! A guest: a session in another process, which has the directory open and serves this process through a Unix socket in the directory.
 //!
 //! # Life of a guest
 //! `connect` -> as with a session of this process: `prepare`, `bind`, `execute` for each batch of rows, `sync`; or `simple` -> `end`.
-//! What needs no answer (`bind`, `close_statement`) waits in `out` for the next message that does.
+//! A message that needs no answer (`bind`, `close_statement`) is kept in `out` and sent with the next one that does.
 //!
 //! # Invariants
-//! - GST-2: a connection that broke stays broken: every later call answers [`Error::Lost`]. Where a transaction block was open, the program
-//!   is told until it rolls back, so that no COMMIT of a lost transaction passes for one of another session.
+//! - GST-2: a guest whose socket broke stays broken: its calls fail with [`Error::Lost`], and the connection begins another session for its
+//!   next call. If a transaction block was open, the connection's calls fail with `Lost` until the program rolls back. So a COMMIT that was
+//!   meant for the lost transaction never runs in another session.
 //!
 //! # Not here
-//! Becoming the owner when the owner has gone: `sessions`.
+//! Opening the directory in this process after the other process has ended: `sessions`.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

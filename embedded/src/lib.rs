@@ -34,11 +34,12 @@
 //! - Features `jiff`, `uuid`, `serde_json`: their types as parameters and results.
 //!
 //! # Threads and processes
-//! A `Database` may be shared by all threads; a connection belongs to one at a time. One process has a directory open; another one is told which, or works
-//! through it with the same calls ([`Database::open_or_connect`]).
+//! A `Database` may be shared by all threads; a connection belongs to one thread at a time. One process at a time has a directory open. In
+//! another process, [`Database::open`] fails with an error that names the first, and [`Database::open_or_connect`] works through the first
+//! process with the same calls.
 //!
 //! # Errors
-//! [`Error`]; a failed statement has PostgreSQL's SQLSTATE ([`Error::code`]).
+//! [`Error`]; the error of a failed statement has PostgreSQL's SQLSTATE ([`Error::code`]).
 #![forbid(unsafe_code)]
 
 mod backup;

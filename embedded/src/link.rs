@@ -1,4 +1,4 @@
-//! What a connection speaks with: a session of this process, or one of the process that has the directory.
+//! The session of a connection: one in this process, or one in the process that has the directory open.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! LISTEN and NOTIFY: what other connections, of this process and of others, tell this one.
+//! LISTEN and NOTIFY: notifications that this connection gets from other connections, of this process and of others.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncConnection::notifications`].
     pub fn notifications(&mut self, limit: Option<Duration>) -> Result<Vec<Notification>> {
         wait(self.0.notifications(limit))
     }

@@ -1,7 +1,7 @@
-//! Values on their way in: parameters of statements.
+//! Values of parameters, from Rust to a statement.
 //!
-//! A parameter goes in the binary form where its type and the one that the statement expects are the same, else in the text form: the type's own
-//! reading of the text then says what does not fit, in PostgreSQL's words.
+//! A parameter is sent in the binary form if its type is the one that the statement expects, else in the text form. Then the expected type
+//! reads the text, and its error, in PostgreSQL's words, says what does not fit.
 
 use clearway_values::types::{Oid, oid};
 

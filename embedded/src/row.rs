@@ -1,4 +1,4 @@
-//! Rows: a batch of them as it came from the session, and views of single ones.
+//! Rows: a batch of rows as the session returned it, and views of single rows in it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Savepoints as guards.
+//! Savepoints as guards: a guard that is dropped rolls back to its savepoint.
 
 use std::ops::{Deref, DerefMut};
 

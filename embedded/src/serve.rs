@@ -1,4 +1,4 @@
-//! Serves the open database to clients of PostgreSQL's protocol, while the program goes on using it.
+//! Serves the open database to clients over PostgreSQL's protocol, while the program goes on using it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! The sessions of an open database: how one begins, and the list that closing goes through.
+//! The sessions of an open database: how a session begins, and the list of sessions that closing ends.
 //!
 //! # Invariants
-//! - EMD-1: closing is final for every clone and every connection. No session begins after it; statements that run are stopped (57P01), open
-//!   transactions are rolled back, and only then the files are closed.
+//! - EMD-1: closing is final for every clone and every connection. No session begins after closing has begun. Running statements are stopped
+//!   (57P01), then open transactions are rolled back, then the files are closed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,12 +1,12 @@
-//! Where a connection's session stands between two calls, so that closing the database can end it.
+//! Slots: a slot keeps a connection's session between two calls, so that closing the database can end the session.
 //!
 //! # Life of a session
-//! `lease` takes it out of the slot -> a call works with it -> the lease's end puts it back. `end` waits until it is back, ends it, and
-//! leaves the slot closed.
+//! `lease` takes the session out of the slot -> a call works with it -> the end of the lease puts it back. `end` waits until the session is
+//! back, ends it, and leaves the slot closed.
 //!
 //! # Invariants
-//! - SLT-1: a session that a dropped future left in the middle of a call is marked `cut`: the next call ends it, which rolls its transaction
-//!   back, and begins another one.
+//! - SLT-1: if the future of a call is dropped before the call has ended, the session is marked `cut`. The next call ends that session, which
+//!   rolls its transaction back, begins another session, and fails with [`Error::Dropped`].
 //! - SLT-2: once a slot is closed no call gets a session from it again.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::statement::Live;
 
 enum State {
     Idle(Box<Live>),
-    /// A call has it; its interrupt is here, so that another thread can stop it.
+    /// A call has the session.
     Busy,
     Closed,
 }

@@ -1,4 +1,4 @@
-//! Running statements on a leased session: the cache of prepared statements, parameters in, rows out.
+//! Runs statements on a leased session: the cache of prepared statements, the binding of parameters, the batches of rows.
 //!
 //! # Life of a statement
 //! `prepared` finds it in the cache or has the session parse it -> `begin` binds the parameters and runs it, for one batch of rows ->
@@ -6,7 +6,7 @@
 //! durable.
 //!
 //! # Not here
-//! Whose turn it is on the session: `slot`.
+//! Which call has the session: `slot`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -153,8 +153,8 @@ pub(crate) enum Step {
 }
 
 impl Live {
-    /// The statement of a text, prepared now or earlier. DDL of anybody makes the connection prepare its statements anew, so that a
-    /// `SELECT *` has the columns of today.
+    /// The statement of a text, prepared now or earlier. After DDL of any session the connection prepares its statements anew, so that a
+    /// `SELECT *` has the table's present columns.
     async fn prepared(&mut self, sql: &str, params: &(impl Params + ?Sized)) -> Result<Arc<Prepared>> {
         let named = are_named(params);
         let version = self.link.catalog_version();
@@ -221,7 +221,7 @@ impl Live {
                 if !self.link.is_stale(&error) || self.in_block() {
                     return Err(error);
                 }
-                // DDL of anybody has changed the columns: prepared anew, the statement gives those of today.
+                // DDL of some session has changed the columns: prepared anew, the statement returns the present ones.
                 self.forget_statements();
                 let begun = self.begin_unguarded(sql, params, rows, out).await;
                 if begun.is_err() {

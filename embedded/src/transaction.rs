@@ -1,4 +1,4 @@
-//! Transactions as guards.
+//! Transactions as guards: a guard that is dropped without a commit rolls its transaction back.
 
 use std::ops::{Deref, DerefMut};
 

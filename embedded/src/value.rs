@@ -1,8 +1,9 @@
-//! Values on their way out: what a row holds, and the types that it becomes. Those of other crates go both ways here.
+//! Values of rows, and their conversion to Rust types. Types of other crates (features `jiff`, `uuid`, `serde_json`) are converted in both
+//! directions here.
 //!
 //! # Forms
-//! Numbers, texts, bytes, dates, times and uuids cross in PostgreSQL's binary form; every other type crosses in its text form, which
-//! both sides can read: a `numeric`, an array or a `jsonb` is a text here.
+//! Booleans, integers, floats, texts, bytes, dates, times and uuids are transferred in PostgreSQL's binary form. Every other type is
+//! transferred in its text form: a `numeric`, an array or a `jsonb` is a text here.
 
 use clearway_values::types::{Oid, oid};
 

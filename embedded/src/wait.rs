@@ -1,4 +1,4 @@
-//! How a synchronous call waits.
+//! The wait of a synchronous call: the calling thread drives the future and performs its own I/O.
 
 use std::future::Future;
 

@@ -1,7 +1,7 @@
 //! The Unix socket to the process that has the directory: PostgreSQL's messages, as bytes.
 //!
 //! # Invariants
-//! - GST-1: no answer grows without a bound: a message of more than a gibibyte ends the connection, and data of COPY is passed over unless
+//! - GST-1: the memory for an answer is bounded: a message of more than a gibibyte ends the connection, and data of COPY is skipped unless
 //!   the caller asked for it.
 
 use std::io::{self, Read, Write};

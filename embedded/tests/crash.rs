@@ -1,5 +1,5 @@
-//! The SQL interface on a simulated disk that crashes at any begin or end of an I/O: what was acknowledged or shown is there afterwards, what was
-//! rolled back is not, and what was under way is there whole or not at all.
+//! The SQL interface on a simulated disk that crashes at any begin or end of an I/O. Afterwards changes that were acknowledged or shown are
+//! there, changes that were rolled back are not, and a transaction that was under way is there as a whole or not at all.
 //!
 //! Long form: `CLEARWAY_SEEDS=100 CLEARWAY_CRASHES=100 cargo test --release -p clearway --test crash`.
 

@@ -1,5 +1,5 @@
-//! A database that is not in use takes no processor time: none of its threads wakes. The test is a program of its own, since it counts the wakes of
-//! all threads of the process.
+//! A database that is not in use takes no processor time: none of its threads wakes up. The test is a program of its own, since it counts the
+//! wake-ups of all threads of the process.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;

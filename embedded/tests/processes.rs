@@ -1,4 +1,4 @@
-//! A directory that several processes share: the first has it, the others work through its socket with the same calls.
+//! A directory that several processes share: the first has it open, the others work through its socket with the same calls.
 #![cfg(feature = "server")]
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! The same live database for the program and for clients.
+//! The program and clients over TCP use the same open database.
 #![cfg(feature = "server")]
 
 use std::net::SocketAddr;

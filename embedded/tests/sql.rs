@@ -1,4 +1,4 @@
-//! The library as a program uses it.
+//! The library's SQL interface as a program uses it.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Durable commits a second by 1, 8, 64 and 512 committers, beside what the device gives to one thread that appends and syncs.
+//! Durable commits a second by 1, 8, 64 and 512 committers, compared with one thread that appends to a file and syncs it.
 //!
 //! `cargo run --release -p clearway-engine --example commit_rate DIRECTORY [SECONDS [ROUNDS]]`
 //!

@@ -1,11 +1,11 @@
-//! One row that everybody increments, durably: by `update_with`, and by a closure that reads and then writes.
+//! One row that all tasks increment, durably: by `update_with`, and by a closure that reads and then writes.
 //!
 //! `cargo run --release -p clearway-engine --example hot_row DIRECTORY [SECONDS [TASKS...]]`; prints a row per number of tasks, then
 //! the same for the closure with an `r` before the numbers (`... 3 1 10 100 r 1 10`); `w1` before numbers: tasks run on one thread, not two. Each task waits until its increment is durable before
 //! it begins the next one. At the end the row must hold every increment that was acknowledged, and again after closing and opening.
 //!
-//! `... --example hot_row kill DIRECTORY [SECONDS [TASKS...]]`: another process increments and says how many it has acknowledged; it is
-//! killed in the middle (SIGKILL), and the row must hold all of them.
+//! `... --example hot_row kill DIRECTORY [SECONDS [TASKS...]]`: another process increments the row and reports how many increments it has
+//! acknowledged; it is killed in the middle (SIGKILL), and the row must hold all acknowledged increments.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

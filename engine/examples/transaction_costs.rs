@@ -1,4 +1,4 @@
-//! What transactions cost where others grow with something.
+//! What a transaction costs as the number of its changes, of open transactions or of inserting tasks grows.
 //!
 //! `cargo run --release -p clearway-engine --example transaction_costs WHAT DIRECTORY [NUMBER [MEGABYTES [TIMES]]]`, where WHAT is
 //! - `rollback`: an update of NUMBER rows (1,000,000) in one transaction, forward and rolled back, three times; with MEGABYTES (64) of memory

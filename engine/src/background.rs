@@ -1,8 +1,8 @@
-//! Background work that fails: nothing is thrown away, and a panic stops the database.
+//! Failures of background work: every error is recorded, and a panic stops the database.
 //!
 //! # Invariants
-//! - BG-1: an error that no session is told of is counted, kept and logged; the same one again and again is logged once.
-//! - BG-2: a panic in a background task poisons the database: its work would stop otherwise, without a sign.
+//! - BG-1: an error of background work is counted, kept as the last error, and logged unless it equals the one before it.
+//! - BG-2: a panic in a background task poisons the database. Otherwise the task's work would stop unnoticed.
 
 use std::any::Any;
 use std::future::poll_fn;

@@ -2,12 +2,14 @@
 //!
 //! # Life of a database
 //! open (`open.rs`): storage recovers -> losers that touched the catalog are undone -> the catalog is read -> open for sessions; the
-//! other losers are undone in the background (`upkeep.rs`) while their rows stay locked. close: no session is left, everything goes to disk.
+//! other losers are undone in the background (`upkeep.rs`) while their rows stay locked. close: once no session is left, everything is
+//! written to disk.
 //!
 //! # Invariants
-//! - DB-2: the published form of an index that a transaction made public, or whose tree it replaced, is valid from that transaction's commit:
-//!   a snapshot below it does not see the entries that it made, whatever its catalog says.
-//! - DB-1: the published catalog holds exactly what committed transactions made; a transaction publishes its changes before its locks go.
+//! - DB-1: the published catalog holds exactly the changes of committed transactions; a transaction publishes its changes before its locks
+//!   are released.
+//! - DB-2: if a transaction makes an index public or replaces the index's tree, the published index is valid from that transaction's commit
+//!   on (`valid_from_lsn`). A snapshot below that commit does not read the index, even if its statement uses a catalog that has it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tables and indexes: the embedded library.
+//! Tables, indexes and the catalog over trees and transactions; no SQL. `embedded` offers typed tables to programs.
 #![forbid(unsafe_code)]
 
 pub mod background;

@@ -1,5 +1,5 @@
-//! The line before a row: while one update of a row runs, further updates of that row wait in its line, and the running one does them in its
-//! own transaction.
+//! The line of a row: while one update of the row runs, further updates of that row wait in its line, and the running update makes their
+//! changes in its own transaction.
 //!
 //! Source: flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010), applied to rows instead of data structures. The update that holds the
 //! row, the leader, runs the closures of the waiting updates while the row is in the processor's caches. One commit record and one sync of the
@@ -15,19 +15,20 @@
 //! # Invariants
 //! - LINE-1: a line has at most one leader and exists only while it has one. The leader passes the line on or removes it, however the leader
 //!   ends.
-//! - LINE-2: an update is done exactly once: by the transaction that served it, if that transaction commits, or else by a transaction of its
+//! - LINE-2: an update is made exactly once: by the transaction that served it, if that transaction commits, or else by a transaction of its
 //!   own. A served update waits until that commit is durable, and for nothing else.
 //! - LINE-3: an update in line has no transaction: no id, no snapshot, no lock. So the waits-for graph lacks no edge.
-//! - LINE-4: no update waits for long behind a leader that cannot go on: [`Lines::dissolve`] sends the waiting updates to the row's lock queue,
-//!   where the views show each of them, and no further update joins that line.
+//! - LINE-4: a line that has had the same leader for a tenth of a second is dissolved ([`Lines::dissolve`]): its waiting updates go to the
+//!   row's lock queue, where the views show each of them, and no further update joins that line.
 //! - LINE-5: the updates in line are served, and become leader, in the order in which they arrived.
-//! - LINE-6: of the updates that one transaction served, each that is woken, or is dropped after it was woken, wakes the next; so none stays
-//!   asleep.
-//! - LINE-7: no update depends for long on a future that is not polled: if a leader or a predecessor is not polled, upkeep
-//!   ([`Lines::wake_durable`]) wakes the waiters that it should have woken.
+//! - LINE-6: each update that is woken after it was served, or is dropped after that, wakes the next one that the same transaction served. So
+//!   none stays asleep.
+//! - LINE-7: no update depends for long on a future that is not polled: if the leader or a predecessor is not polled, upkeep
+//!   ([`Lines::wake_durable`]) wakes the waiters that the leader or the predecessor should have woken.
 //!
 //! # Latch order
-//! A shard, then a seat. Closures run, wakers wake and their values are dropped with neither latched.
+//! The mutex of a shard of lines, then that of a seat (the state of one waiting update). Closures run, wakers are called and values are
+//! dropped with neither held.
 //!
 //! # Not here
 //! Transactions, and what an update does to a row: the embedded library.
@@ -152,7 +153,7 @@ impl<W: Work> Seated for Seat<W> {
             state.stage = Stage::Serving;
             state.work.take()
         };
-        let mut work = taken.expect("who stands in line has his closure");
+        let mut work = taken.expect("an update in line has its closure");
         let value = value.downcast_mut::<W::Value>().expect("a place has one type of value");
         // The panic belongs to the closure: it continues in the future that brought the closure. What the closure left of the value is undone.
         let ran = catch_unwind(AssertUnwindSafe(|| work.run(value)));

@@ -1,4 +1,4 @@
-//! Lines against what they promise: tasks that are polled by hand in a random order, given up, spoilt and left behind.
+//! Tests of the invariants of lines: tasks that are polled by hand in a random order, dropped, made to fail, or not polled any more.
 
 use std::pin::pin;
 use std::task::Context;

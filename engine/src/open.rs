@@ -1,4 +1,4 @@
-//! Opens a database directory, and makes one where there is none. What happens in which order: `db.rs`, Life of a database.
+//! Opens a database directory, and creates one where there is none. For the order of the steps see `db.rs`, Life of a database.
 
 use std::sync::Arc;
 

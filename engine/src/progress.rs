@@ -1,7 +1,7 @@
 //! What a session's long statement has done so far: shown by the pg_stat_progress views while it runs.
 //!
 //! # Invariants
-//! - PRG-1: what is shown belongs to the statement that runs: it is gone when its [`Working`] is dropped, whatever way the statement ends.
+//! - PRG-1: the figures belong to the statement that runs: they are cleared when its [`Working`] is dropped, however the statement ends.
 //!
 //! Counting is a relaxed addition to a number that only the session itself changes; a reader may see it a little late.
 

@@ -1,12 +1,12 @@
-//! Sequences: numbers that are given out once, whatever becomes of the transaction that asked.
+//! Sequences: each value is given out once, also if the transaction that asked for it is rolled back.
 //!
 //! Values are taken from the stored state 32 at a time, as in PostgreSQL, by a transaction of their own; a crash skips the rest of such a
-//! batch. What is told of a value waits until that transaction is durable.
+//! batch. A reply that depends on a value waits until that transaction is durable.
 //!
 //! # Invariants
-//! - SEQ-2: a sequence that begins anew gets another state: the catalog says which, so a rollback takes that back and the old state goes on
-//!   where it was. What was told of values is never taken back.
-//! - SEQ-1: a value that was told to anybody lies within what the tree says was taken, and that is durable by then.
+//! - SEQ-1: when a reply with a value leaves, the stored state counts that value as taken, and the state is durable.
+//! - SEQ-2: a sequence that is restarted gets another state, and its catalog object names that state. So a rollback of the restart returns to
+//!   the old state, which goes on where it was. A value that was given out is never given back.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,13 +5,13 @@
 //! A statement that fails is rolled back to the mark that was taken before it.
 //!
 //! # Invariants
-//! - SES-3: a statement reads at the durable LSN only if it is proven to read only and stands outside a block or in a read-only block. Every
-//!   other statement reads at the visible LSN and notes the commits on which its results depend. So a session that is granted a lock sees what
-//!   the previous holder committed.
+//! - SES-3: a statement reads at the durable LSN (or at the session's own last commit, if that is later) only if it is proven to read only and
+//!   is outside a block or in a read-only block. Every other statement reads at the visible LSN and notes the commits on which its results
+//!   depend. So a session that is granted a lock sees what the previous holder committed.
 //! - SES-4: rows, counts and errors leave only when everything on which they depend is durable; `wait_reply` and `commit` wait for that.
-//! - SES-6: whatever was looked up in the catalog depends on the commit that published that version of the catalog.
 //! - SES-5: a name that is created or dropped stays locked until the transaction ends, so no two transactions publish the same name.
-//! - SES-7, SES-8: what a change of the catalog is based on stays as it was read, and what it names stays there (`ddl`).
+//! - SES-6: a statement that used the catalog depends on the commit that published that version of the catalog.
+//! - SES-7, SES-8: an object does not change between its reading and its replacement, and no object names one that was dropped (`ddl`).
 
 mod at_once;
 mod basis;

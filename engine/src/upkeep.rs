@@ -1,4 +1,4 @@
-//! The background work of an open database: losers are undone, old versions pruned, given-up indexes dropped, rows counted.
+//! The background work of an open database: undoes losers, prunes old versions, drops indexes whose building was given up, counts rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -33,7 +33,7 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
         db.lines().dissolve(UPKEEP_PAUSE.as_nanos() as u64);
         db.lines().wake_durable(db.transactions().store().wal().durable_lsn());
         let errors = db.background_errors(); // BG-1
-        errors.note("undoing a transaction that nobody has any more", db.undo_losers().await);
+        errors.note("undoing a transaction whose session is gone", db.undo_losers().await);
         let freed = db.transactions().upkeep_step().await;
         let mut busy = freed.as_ref().map_or(true, |freed| *freed > 0);
         errors.note("freeing old versions", freed);

@@ -1,4 +1,4 @@
-//! What opening does to a directory that is not a database, or not a whole one: nothing.
+//! An opening changes nothing in a directory that is no database or only a part of one.
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs};

@@ -1,4 +1,4 @@
-//! The embedded library, from outside.
+//! The embedded library through its public interface.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The engine through its public face: on files in memory with threads, and on a simulated disk with crashes.
+//! The engine through its public interface: on files in memory with threads, and on a simulated disk with crashes.
 
 /// So that debug builds see what allocates in the commit section (HELD-3).
 #[global_allocator]

@@ -1,5 +1,5 @@
-//! What a newer program wrote is refused by name of the file, version found and version supported; and docs/format.md names what the
-//! code writes.
+//! A file of a newer program is refused with its name, the version found and the version supported; and docs/format.md has the versions
+//! that the code writes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Random concurrent transactions on a simulated disk, and a checker of what they were told.
+//! Random concurrent transactions on a simulated disk, and checkers of the replies that they got.
 
 #[path = "history/checker.rs"]
 mod checker;

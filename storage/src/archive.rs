@@ -1,10 +1,11 @@
-//! Storage's part of a log archive: a holder of the log from the opening on, and the figures for views.
+//! Storage's part of a log archive: a holder (`wal::retention`) that keeps the log until it is archived, the wait of commits for the
+//! archive, and the figures for views.
 //!
 //! # Invariants
-//! - ARC-1: a directory that is opened with an archive holds all log that lies there without a hole before any checkpoint can
-//!   release it: what was not sent when the process ended is sent by the next one.
-//! - ARC-2: `reached` is published when the log below it is durable in the archive. Where commits wait for that, no log is let go before
-//!   it was sent, so the archive has no hole at which a commit would be taken for archived.
+//! - ARC-1: the opening of a directory with an archive registers the holder at the oldest log that is still there, before any checkpoint
+//!   can release it. So log that one process did not send is sent by the next one.
+//! - ARC-2: `reached` is published after the log below it has become durable in the archive. Where commits wait for `reached`, the holder has
+//!   no limit, so no log of this opening is released before it was sent. So all log from the opening to an archived commit is in the archive.
 
 use crate::ids::Lsn;
 use crate::sync::Bell;

@@ -1,4 +1,4 @@
-//! Looking over a database that no process has open, without changing it.
+//! Checks a database that no process has open for damage, without changing it.
 //!
 //! # Life of a check
 //! ```text
@@ -14,7 +14,8 @@
 //! - CHK-2: an allocated page belongs to one owner, and an owner's pages are allocated.
 //!
 //! # Errors
-//! Damage is collected, with file, page, LSN, what was expected and what was found; errors are what keeps from looking.
+//! Damage is collected in the report, with file, page, LSN, what was expected and what was found. An error means that the check itself
+//! could not go on.
 
 use crate::buffer::{PAGE_BYTES, not_ahead, verify};
 use crate::error::{Corruption, StorageError};

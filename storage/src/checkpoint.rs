@@ -6,12 +6,13 @@
 //! file -> write the control file -> remove the old file, recycle log, cut data files.
 //!
 //! # Invariants
-//! - REC-7: the control file refers to nothing that is not synced: log up to the checkpoint's knowledge, its file.
-//! - REC-8: log is released only below what the synced control file asks for: redo's start, and the begin of the
-//!   checkpoint before, from which the undo of younger transactions is read.
+//! - REC-7: before the control file is written, everything to which it refers is synced: the checkpoint's file, and the log up to the last
+//!   record that the file takes into account.
+//! - REC-8: only log below the synced control file's `scan` is released. `scan` is the lower of redo's start and the `begin` of the previous
+//!   checkpoint, from which recovery reads the undo of transactions that began later.
 //!
 //! # Crash safety
-//! Before the control file is written the old checkpoint holds, and all it needs is there.
+//! Until the control file is written, recovery starts from the old checkpoint, and everything that the old checkpoint needs is kept.
 
 use crate::error::StorageError;
 use crate::ids::Lsn;

@@ -1,4 +1,4 @@
-//! The numbers by which log, pages, trees and transactions know each other, and what storage asks of the layer above.
+//! The numbers that name positions in the log, pages, trees, transactions and undo records, each a type of its own.
 
 use std::fmt;
 

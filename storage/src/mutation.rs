@@ -1,4 +1,4 @@
-//! Planted mistakes, to prove that the sweeps find them. Compiled in always, reachable only with the feature
+//! Planted mistakes, to prove that the sweeps of crashes find them. Always compiled in, reachable only with the feature
 //! `mutations`; one at a time, for the whole process.
 
 use std::sync::atomic::{AtomicU8, Ordering};

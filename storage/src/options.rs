@@ -1,4 +1,4 @@
-//! Sizes and habits of a database.
+//! The options of an open database: sizes, intervals, and what its opening may do.
 
 use crate::buffer::PoolOptions;
 use crate::recovery::progress::Progress;
@@ -17,7 +17,7 @@ pub(crate) const fn interval(checkpoint_bytes: u64) -> u64 {
     checkpoint_bytes / 5 * 2
 }
 
-/// Sizes and habits of a database.
+/// The options of an open database.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// The log.

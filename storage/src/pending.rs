@@ -10,14 +10,14 @@
 //! ```
 //!
 //! # Invariants
-//! - PND-1: from its commit until its last page is free, what is to be freed is on the list, in the directory as
-//!   dropping, or both; and a crash brings it back there, from the checkpoint or from the log.
-//! - PND-2: freeing again what was freed already does nothing: a page counts as the chain's or the tree's only while it
-//!   says so itself, and neither numbers of chains nor ids of trees are used twice.
+//! - PND-1: from its commit until its last page is free, a tree or chain that is to be freed is on the list, or marked as dropping in the
+//!   directory, or both. After a crash recovery puts it on the list again, from the checkpoint or from the log.
+//! - PND-2: freeing a page a second time does nothing: a page is freed only while its own header names the chain or the tree, and
+//!   neither numbers of chains nor ids of trees are used twice.
 //! - PND-3: no record frees more than a batch of pages, however large the tree.
 //!
 //! # Crash safety
-//! At every point between two records what is left of a chain or tree can be found from its beginning.
+//! Between any two records, the rest of a chain or tree can be found from its beginning.
 
 use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};

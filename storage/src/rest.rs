@@ -1,13 +1,14 @@
-//! Rest: the background loops of a database that is not in use stop waking up.
+//! Rest: lets the background loops of a database that is not in use wake up once a minute at most.
 //!
 //! # Life of a rest
-//! The upkeep finds that nothing has happened for a while -> [`Rest::begin`] -> it looks once more -> each loop waits at its next pause, for a
-//! minute at a time -> a statement begins -> [`Rest::end`] -> the loops go on with their pauses.
+//! The upkeep finds that nothing has happened for a while -> [`Rest::begin`] -> the upkeep looks for snapshots once more -> at its next pause
+//! each loop waits for the end of the rest -> a statement begins -> [`Rest::end`] -> the loops go on with their usual pauses.
 //!
 //! # Invariants
 //! - RST-1: while the loops rest, no statement has a snapshot. A statement publishes its snapshot, fences, and then looks at `resting`; the
 //!   upkeep sets `resting` and then looks for snapshots, and ends the rest if it finds one. One of the two sees the other.
-//! - RST-2: a loop that rests holds no database: `ended` must not be the only way to it. The thread that drops or closes the database ends the rest.
+//! - RST-2: a resting loop has no strong reference to its database, so the database can be dropped meanwhile. The thread that drops or closes
+//!   it ends the rest, so that the loops end at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -9,7 +9,7 @@
 //! The background loops are futures: threads drive them in production, the seed's scheduler in tests.
 //!
 //! # Invariants
-//! - STO-1: no background loop waits for a transaction: what they wait for is the log, the disk, and each other in
+//! - STO-1: no background loop waits for a transaction. A loop waits for the log, for the disk, and for loops behind it in
 //!   the order tidier, dropper, checkpointer, cleaner, flusher.
 //!
 //! # Not here

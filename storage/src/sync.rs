@@ -1,4 +1,4 @@
-//! Waiting of background tasks: a bell for the one that sleeps until there is work, a turn for those that must go one by one.
+//! Waits of background tasks: a bell, for one task that sleeps until it has work, and a turn, for tasks that exclude each other.
 
 use clearway_base::sync::Mutex;
 use std::future::{Future, poll_fn};

@@ -1,10 +1,11 @@
-//! Temporary files: what a statement writes because its memory does not suffice (sorted runs, batches of a hash, kept results).
+//! Temporary files: hold what exceeds a statement's memory (sorted runs, batches of a hash table, kept results).
 //!
 //! # Life of a temporary file
 //! created -> its name removed -> appended to, flushed, read in blocks -> dropped with its last reader: the system frees the bytes
 //!
 //! # Invariants
-//! - TMF-1: a file has no name once [`TempFiles::create`] has returned. So its bytes go with its last handle, however the process ends.
+//! - TMF-1: a file has no name once [`TempFiles::create`] has returned. So the system frees its bytes with its last handle, however the
+//!   process ends.
 //! - TMF-2: a reader reads only bytes that were flushed before it was made, and nothing changes them afterwards.
 //! - TMF-3: a buffer holds a block, of the writer's or the reader's choice, or one frame if that is longer. It belongs to the account of the
 //!   statement that works on the file.

@@ -1,4 +1,4 @@
-//! A log and a space of the simplest kind, for tests of pages and trees alone.
+//! The simplest implementations of log and space (`seams`), for tests of pages and trees alone.
 
 use crate::btree::{Tree, TreeRedo, root_init};
 use crate::buffer::page::{PageBytes, checksum};
@@ -397,7 +397,7 @@ impl Rig {
     }
 }
 
-/// Runs a future that never has to wait for anybody else.
+/// Runs a future that never has to wait for another task.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

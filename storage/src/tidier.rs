@@ -1,10 +1,9 @@
-//! The background loop that keeps trees in shape: packs leaves that are no longer written, merges what has become nearly
-//! empty, strips what has settled.
+//! The tidier, a background loop: packs leaves that are no longer written, merges nodes that are nearly empty, and strips settled tags.
 //!
 //! # Life of a round
 //! Each second, the trees that have split or grown sparse since they were last looked at are visited in turn, until the
 //! round's budget is spent; the next round goes on where this one stopped. A leaf is at rest when it has not changed
-//! for [`QUIET_ROUNDS`] rounds. A tree whose leaves still change stays on the list.
+//! for [`QUIET_ROUNDS`] rounds. A tree whose leaves still change is visited again.
 //!
 //! # Invariants
 //! - STO-2: a tree is tidied only under the dropper's turn, while it is live and is not being dismantled. So closing, which

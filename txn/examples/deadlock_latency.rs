@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p clearway-txn --example deadlock_latency [ROUNDS [WAITERS]]`
 //!
-//! Two owners hold a row each and ask for the other's; the time is that of the second request, which closes the ring, until its error.
-//! The waiters stand: nowhere; each behind a row of its own; all behind one other row; all behind one of the two rows of the ring; in a
-//! chain that ends at a holder of the ring (each holds what the next wants). Cases are run in turn, a deadlock at a time.
+//! Two owners hold a row each and ask for the other's row. Measured is the time from the second request, which closes the cycle, to its
+//! error. The cases differ in where the other waiters wait: there are none; each waits for a row of its own; all wait for one other row; all
+//! wait for one of the two rows of the cycle; they form a chain that ends at a holder of the cycle (each holds what the next one wants). The
+//! cases take turns, one deadlock at a time.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Snapshots, locks and the commit section.
+//! Transactions: row versions and snapshots, locks with deadlock detection, and the commit section.
 #![forbid(unsafe_code)]
 
 pub mod error;

@@ -1,5 +1,5 @@
-//! Planted mistakes: clauses of the protocol that can be left out one by one, to prove that the tests would notice. Compiled in
-//! always, reachable only with the feature `mutations`; one at a time, for the whole process.
+//! Planted mistakes: steps of the protocol that can be left out one by one, to prove that the tests find each. Always compiled in,
+//! reachable only with the feature `mutations`; one at a time, for the whole process.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -13,9 +13,9 @@
 //! # Invariants
 //! - COM-1: `visible_lsn` only rises, and a snapshot at `visible_lsn` sees every transaction that committed at or below it: statuses are
 //!   stored before it is published, inside the section.
-//! - COM-2: the section takes no mutex and no latch, waits for nothing, allocates and frees nothing, and touches nothing that the
-//!   transaction wrote. What it needs is made before it; [`Bare`] checks that in debug builds. A checkpoint, which asks under the same
-//!   mutex who still runs, keeps to it too.
+//! - COM-2: the code that runs under the section's mutex takes no other mutex and no latch, waits for nothing, allocates and frees nothing,
+//!   and touches nothing that the transaction wrote. What it needs is made before it; [`Bare`] checks that in debug builds. A checkpoint
+//!   asks under the same mutex, by the same rules, which transactions are still active.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! A directory of files as a place for objects.
+//! A target that keeps each object as a file in a directory.
 //!
 //! # Crash safety
-//! An object is written under a name of the writer's own that ends with `.partial`, synced and renamed; the names of its directories
-//! are synced. What ends with `.partial` and is not being written has no owner, and is not listed.
+//! An object is written under a name that only this writer uses and that ends with `.partial`, synced and renamed; then the names of its
+//! directories are synced. A file whose name ends with `.partial` is not listed; a crash may leave such files.
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};

@@ -1,7 +1,8 @@
 //! A backup in a single file: the stream's objects, found by a walk over their entries.
 //!
 //! # Crash safety
-//! A file is written under a name of the writer's own that ends with `.partial`, synced and renamed. A file without its end is damage.
+//! A file is written under a name that only this writer uses and that ends with `.partial`, synced and renamed. A file without the stream's
+//! end entry is damaged.
 
 use super::stream::{ENTRY_BYTES, HEAD_BYTES, Sink, StreamWriter, check_head, lengths, named};
 use super::{Listed, Target};

@@ -1,4 +1,4 @@
-//! Where objects are kept: names with slashes, bytes that are put whole.
+//! Targets: places that keep objects, each a name with slashes and bytes that are put whole.
 
 mod directory;
 pub mod file;

@@ -1,4 +1,4 @@
-//! An object store as a place for objects: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`. The only module that knows
+//! A target in an object store: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`. The only module that uses
 //! the crate `object_store`.
 //!
 //! Credentials, regions and endpoints come from the environment, by the names that each provider's own tools use
@@ -9,8 +9,8 @@
 //! executor of any kind.
 //!
 //! # Crash safety
-//! The store makes an object visible when all of it has arrived, or not at all, and it is durable then (BKP-1). An attempt that succeeded
-//! and was told to have failed is repeated with the same bytes; `put_new` that finds its own bytes there has succeeded.
+//! The store makes an object visible when all of it has arrived, or not at all, and it is durable then (BKP-1). A request whose answer was
+//! lost is repeated with the same bytes, which changes nothing; a `put_new` that finds its own bytes there has succeeded.
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};

@@ -1,4 +1,4 @@
-//! Objects one behind the other in one stream: a backup as a single file, or through a pipe.
+//! A target that writes objects one after the other into one stream: a backup as a single file, or through a pipe.
 //!
 //! ```text
 //!   head     0 CLRWYSTR   8 version u32   12 checksum u32 of bytes 0..12
@@ -6,7 +6,8 @@
 //!           16 number of the object in the stream u64        24 the name, the object
 //!   end      an object without a name and without bytes
 //! ```
-//! Checksums are CRC-32C; objects have sums of their own. One backup with all that it needs is in a stream, and nothing behind it.
+//! Checksums are CRC-32C; objects have sums of their own. A stream contains one backup with everything that a restore needs, and nothing after
+//! the end.
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};

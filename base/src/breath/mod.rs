@@ -2,29 +2,29 @@
 //!
 //! # Structure
 //! ```text
-//! within(flag, future)   runs a session's future: its computations obey that flag
-//!   step(cost)           in synchronous code: counts work; now and then it reads the clock and the flag
+//! within(flag, future)   runs a session's future: while it is polled, its computations read that flag
+//!   step(cost)           in synchronous code: counts work; every STEPS units it takes a breath: it reads the clock and the flag
 //!   breathe(cost)        the same in asynchronous code
 //!   stop     the flag: a reason that was raised, or a deadline
 //!   turn     which of the long computations run now
 //!   share    how much processor time the sessions of a role or a database have together
 //! ```
 //! A unit of cost is about a nanosecond in an optimized build: copying a byte or reading a character costs one unit; a row costs
-//! [`ROW`]. Every loop whose length depends on data or input counts its work, so that between two readings of the clock there are about
-//! [`STEPS`] units of work.
+//! [`ROW`]. Every loop whose length depends on data or input counts its work, so that about [`STEPS`] units of work lie between two
+//! breaths.
 //!
 //! # Life of a long computation
-//! It runs on one of the runtime's workers -> [`FIRST_NS`] after it was polled it is long: it waits for a turn and steps aside, which means
-//! that another thread takes over the worker's other tasks (`StepAside`); from here on the operating system divides the processors between
-//! it and the workers -> each [`SLICE_NS`] the turn passes to another long computation, if there is one -> the poll ends, or the
-//! computation does: the turn is given back.
+//! It runs on one of the runtime's workers -> when its poll has lasted [`FIRST_NS`], it counts as long: it waits for a turn and steps aside,
+//! which means that another thread takes over the worker's other tasks (`StepAside`); from then on the operating system divides the
+//! processors between it and the workers -> every [`SLICE_NS`] it passes the turn to another long computation, if one waits -> at the end of
+//! the poll it gives the turn back.
 //!
 //! # Invariants
-//! - BRE-1: between two breaths of a computation less than [`STRETCH_MAX_NS`] of processor time pass. Debug builds assert it.
-//! - BRE-2: a thread has at most one turn, and gives it back when the poll ends in which it took it.
+//! - BRE-1: between two breaths a computation uses less than [`STRETCH_MAX_NS`] of processor time. Debug builds assert it.
+//! - BRE-2: a thread has at most one turn, and gives it back at the end of the poll in which it took the turn.
 //! - BRE-3: no computation waits for a turn, or for its share of the processors, while it holds a latch.
-//! - BRE-4: what a computation with a limited share computes within `within` is entered in its budget: at each look at the clock, and when
-//!   the poll ends.
+//! - BRE-4: the processor time that a computation with a limited share uses within `within` is entered in its budget, at each breath and at the
+//!   end of the poll.
 //!
 //! # Not here
 //! The meaning of a reason, and the code that raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server
@@ -48,13 +48,13 @@ pub use share::{Budget, QUANTUM_NS, Share};
 pub use stop::{StopFlag, Stopped};
 pub use turn::{Enter, Turns};
 
-/// What a row costs.
+/// The cost of a row.
 pub const ROW: u32 = 256;
-/// Work between two looks at the clock.
+/// Units of work between two breaths.
 pub const STEPS: u32 = 1 << 15;
-/// A computation that has run for so long within one poll is long.
+/// A computation whose poll has lasted this long needs a turn.
 pub const FIRST_NS: u64 = 2_000_000;
-/// So long a turn lasts while others want it.
+/// How long a turn lasts while other computations wait for one.
 pub const SLICE_NS: u64 = 10_000_000;
 /// The longest stretch between two breaths, in processor time: ten times the target, and thirty times that without optimization, where
 /// giving back a list of millions of rows in one call takes more than a second.

@@ -1,15 +1,16 @@
-//! Turns: of those that want to run, so many do at a time; the others wait in line.
+//! Turns: at most so many callers have a turn at a time; the others wait in a queue.
 //!
 //! Statements that compute for long take turns, as many at a time as the machine has processors, each for a slice. Transactions of a role with
 //! a limit take turns, each to its end.
 //!
 //! # Life of a turn
-//! `enter` -> a turn is free: the computation begins; else it waits in line until another leaves -> a slice later `rotate`: the turn passes
-//! to the head of the line, if there is one -> `leave`.
+//! `enter` -> if a turn is free, the caller takes it; else it waits in the queue until a turn is granted to it -> a long computation, a slice
+//! later, if `is_wanted`: `leave`, which grants the turn to the head of the queue, and `enter` again -> at the end of the poll, or of the
+//! transaction, `leave`.
 //!
 //! # Invariants
-//! - TURN-A: while any caller waits in line, all turns are taken.
-//! - TURN-B: if a future is dropped before it has seen that it was granted a turn, the turn passes to the next in line.
+//! - BRE-5: while any caller waits in the queue, all turns are taken.
+//! - BRE-6: if a future is dropped after it was granted a turn and before it was polled again, the turn passes to the head of the queue.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -35,7 +36,7 @@ impl Line {
             && let Some((ticket, waker)) = self.waiting.pop_front()
         {
             self.taken += 1;
-            self.granted.push(ticket); // TURN-A
+            self.granted.push(ticket); // BRE-5
             woken.push(waker);
         }
         woken
@@ -99,7 +100,7 @@ impl Turns {
     pub fn leave(&self) {
         let woken = {
             let mut line = self.line.lock();
-            assert!(line.taken > 0, "a turn that nobody has is given back");
+            assert!(line.taken > 0, "a turn that was not taken is given back");
             line.taken -= 1;
             line.grant()
         };
@@ -155,7 +156,7 @@ impl Drop for Enter<'_> {
         if let Some(at) = line.granted.iter().position(|t| *t == self.ticket) {
             line.granted.swap_remove(at);
             drop(line);
-            self.turns.leave(); // TURN-B
+            self.turns.leave(); // BRE-6
         } else {
             line.waiting.retain(|(t, _)| *t != self.ticket);
         }
@@ -176,11 +177,11 @@ mod tests {
         let turns = Turns::new(1);
         assert!(poll(pin!(turns.enter())));
         let (mut a, mut b, mut c) = (Box::pin(turns.enter()), Box::pin(turns.enter()), Box::pin(turns.enter()));
-        assert!(!poll(a.as_mut()) && !poll(b.as_mut()) && !poll(c.as_mut()), "TURN-A");
+        assert!(!poll(a.as_mut()) && !poll(b.as_mut()) && !poll(c.as_mut()), "BRE-5");
         turns.leave();
         assert!(!poll(b.as_mut()), "the head of the line is first");
         drop(a);
-        assert!(poll(b.as_mut()), "TURN-B");
+        assert!(poll(b.as_mut()), "BRE-6");
         drop(c);
         assert!(!turns.is_wanted());
         turns.leave();
@@ -195,7 +196,7 @@ mod tests {
         assert!(!poll(a.as_mut()) && !poll(b.as_mut()));
         assert_eq!(turns.counts(), (1, 2));
         turns.set_max(3);
-        assert!(poll(a.as_mut()) && poll(b.as_mut()), "TURN-A");
+        assert!(poll(a.as_mut()) && poll(b.as_mut()), "BRE-5");
         turns.set_max(1);
         turns.enter_anyway();
         assert_eq!(turns.counts(), (4, 0));

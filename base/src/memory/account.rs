@@ -1,4 +1,4 @@
-//! The accounts of sessions and of the server.
+//! The accounts of sessions and of the server: their counters, their limits, and the decision whether a statement is past one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};

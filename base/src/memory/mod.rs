@@ -12,20 +12,20 @@
 //! session asked for (the page cache, undo, the catalog) counts to the server, and so do allocations under [`uncharged`].
 //!
 //! # Life of a statement
-//! [`begin_statement`] notes what the session has and the limit -> the statement allocates; the account passes 64 KiB
-//! steps, and past the limit the thread's `over` is set -> [`check`], called by every loop and function of the executor,
-//! fails with an [`Excess`] -> the statement's memory is freed on the way out -> [`end_statement`] gives pages
-//! back to the system if the statement had many.
+//! [`begin_statement`] notes the limit and how much the session has -> the statement allocates; the thread's balance goes to the account
+//! in steps of 64 KiB, and past the limit the thread's `over` is set -> [`check`], called by every loop and function of the executor,
+//! fails with an [`Excess`] -> the error unwinds the statement, which frees its memory -> [`end_statement`] gives pages back to the system
+//! if the statement had more than 32 MiB.
 //!
 //! # Invariants
 //! - MEM-1: the sum of all balances and accounts is what is allocated: a byte moves between them and is never dropped.
-//! - MEM-2: the paths of `malloc` and `free` write nothing that two threads share, but for every 64 KiB of a
-//!   thread's net change that belongs to no session, and every MiB of a session's.
-//! - MEM-3: the limit of the server refuses only statements that have more than [`SMALL_BYTES`]: when one statement fills
-//!   the memory, the short ones of others go on in what [`set_server_limit`] leaves free above the limit.
-//! - MEM-4: memory that a session keeps between statements (portals, prepared statements, advisory locks) counts to each of
-//!   its statements.
-//! - MEM-5: allocating never fails for the account: the account is judged where an error can be returned. Between two
+//! - MEM-2: `malloc` and `free` write the server's account, which all threads share, once per 64 KiB of a thread's net change where no
+//!   session is charged, and once per MiB of a session's net change. Everything else that they write belongs to one thread.
+//! - MEM-3: the server's limit refuses only a statement that has more than [`SMALL_BYTES`]. So when one statement fills the memory, the
+//!   small statements of other sessions go on in the memory that [`set_server_limit`] leaves above the limit.
+//! - MEM-4: memory that a session keeps between statements (portals, prepared statements, advisory locks) counts against the limit of each
+//!   of its statements.
+//! - MEM-5: an account never makes an allocation fail. It is judged where the code can return an error ([`check`], [`claim`]). Between two
 //!   judgements a function allocates at most a few times its largest value; [`claim`] judges such a value beforehand.
 //!
 //! # Errors
@@ -172,14 +172,15 @@ pub fn end_statement() {
     });
 }
 
-/// Runs `f` for the server's account: for what a session makes and others keep or free.
+/// Runs `f` for the server's account: for objects that one session makes and other sessions keep or free. Within a session each call writes
+/// the server's account.
 pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
     let _outside = Turn::new(None);
     f()
 }
 
-/// Memory that a session allocates, the server keeps and anybody may free: it belongs to the server's account while this
-/// lives. For what is made too often for [`uncharged`].
+/// Memory that a session allocates, the server keeps and any session may free: it belongs to the server's account while this
+/// exists. For objects that are made too often for [`uncharged`].
 #[derive(Debug)]
 pub struct Outside {
     bytes: u32,

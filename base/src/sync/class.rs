@@ -1,7 +1,7 @@
-//! Classes of latches and mutexes: a name, a place in the order, and what their slow paths have cost.
+//! Classes of latches and mutexes: a name, a rank in the latch order, and what their slow paths have cost.
 //!
 //! Every latch and mutex belongs to a class. A structure that exists once has a class of its own; the latches of all
-//! pages share one. The registry lists every class for `SHOW ENGINE INNODB MUTEX` and its like.
+//! pages share one. The registry lists every class, for the views and for `SHOW ENGINE INNODB MUTEX`.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -81,7 +81,7 @@ impl Class {
     }
 
     /// The class of a name, made at the first call and kept for ever: names are few and in the source. Each thread remembers where it
-    /// found one: statements and transactions make mutexes of their own, and the registry's mutex is everybody's.
+    /// found one: statements and transactions make mutexes of their own, and all threads share the registry's mutex.
     pub fn named(name: &'static str) -> &'static Class {
         let place = (name.as_ptr() as usize >> 3) % REMEMBERED;
         let known = FOUND.try_with(|found| found[place].get()).ok().flatten();
@@ -206,11 +206,11 @@ impl Class {
 pub struct ClassStats {
     /// The class's name.
     pub name: &'static str,
-    /// How often it was not had at once.
+    /// How often an acquisition had to wait.
     pub slow: u64,
     /// How often a thread parked for it.
     pub parks: u64,
-    /// Time spun away for it.
+    /// Time that threads spun for it.
     pub spin_ns: u64,
     /// Time parked for it.
     pub park_ns: u64,
@@ -218,11 +218,11 @@ pub struct ClassStats {
     pub max_ns: u64,
     /// How many threads wait for it now.
     pub waiting: u64,
-    /// How often it was held while holders were tracked, and the longest of these holds.
+    /// How often it was held while holders were tracked.
     pub holds: u64,
-    /// See there.
+    /// The longest hold while holders were tracked.
     pub hold_max_ns: u64,
-    /// Who took it last and has it still, when holders are tracked. Of a class with many instances, one of them.
+    /// The thread that took it last and still holds it, while holders are tracked. For a class with many instances, the holder of one of them.
     pub holder: Option<Holder>,
 }
 

@@ -10,14 +10,14 @@
 //! | 0 | 0 | 0 | free |
 //! | 0 | n | 0 | held shared by n |
 //! | 1 | 0 | 0 | held exclusively |
-//! | 0 | n | 1 | held shared, threads in line; newcomers that want it shared go behind them |
-//! | 1 | 0 | 1 | held exclusively, threads in line |
-//! | 0 | 0 | 1 | free, and the head of the line is being woken |
+//! | 0 | n | 1 | held shared, threads are parked; a new shared request waits behind them |
+//! | 1 | 0 | 1 | held exclusively, threads are parked |
+//! | 0 | 0 | 1 | free, and the first parked thread is being woken |
 //!
 //! # Invariants
-//! - LATCH-1: EXCLUSIVE excludes every shared holder and every other exclusive one.
-//! - LATCH-2: the version grows by one when an exclusive hold ends, and only then. So a reader that finds the same
-//!   version, not EXCLUSIVE, after reading as before has read what no writer touched meanwhile.
+//! - LATCH-1: while a thread holds the latch exclusively, no other thread holds it.
+//! - LATCH-2: the version grows by one when an exclusive hold ends, and only then. So a reader that finds EXCLUSIVE clear and the same
+//!   version before and after it reads has read data that no writer changed in between.
 //! - LATCH-3: what an exclusive holder wrote is visible to every later holder and to every reader that validates a later
 //!   version: taking is an acquire, giving back a release; `validate` has an acquire fence before its load, and
 //!   taking exclusively a release fence after its exchange (Boehm, "Can seqlocks get along with programming language

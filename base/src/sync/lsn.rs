@@ -1,16 +1,16 @@
 //! A queue of tasks that wait for an LSN to be reached, as commits do for the durable LSN. They are woken in order, and in a chain.
 //!
 //! # Life of a wait
-//! `wait(lsn)`: ready at once if `published` is past it; else in the line, by LSN -> `publish` wakes the first few that
-//! are due -> each of them, when it goes on (or is dropped), wakes a few more. So the flusher never wakes thousands
-//! itself: it goes back to the next flush while the woken wake each other.
+//! `wait(lsn)`: ready at once if `published` has reached it; else the waiter enters the queue, ordered by LSN -> `publish` wakes the first
+//! few waiters whose LSN it has reached (they are due) -> each of them, when it is polled or dropped, wakes a few more. So the flusher
+//! never wakes thousands itself: it begins the next flush while the woken waiters wake the others.
 //!
 //! # Invariants
-//! - LSN-1: `published` never goes back.
-//! - LSN-2: a waiter enters the line under the mutex and reads `published` again before it leaves the mutex; `publish`
-//!   stores before it takes the mutex. So one of the two finds every waiter that is due.
-//! - LSN-3: a waiter that is taken off the line passes the chain on, whether it is polled or dropped. So while a due waiter
-//!   waits in line, a task that is awake is going to wake it.
+//! - LSN-1: `published` never falls.
+//! - LSN-2: a waiter enters the queue under the mutex and reads `published` again before it releases the mutex; `publish`
+//!   stores before it takes the mutex. So either the waiter or the publisher notices that the waiter is due.
+//! - LSN-3: a waiter that was taken off the queue wakes the next few, whether it is polled or dropped. So while a due waiter is in the
+//!   queue, a woken waiter exists that is going to wake it.
 
 use std::collections::BTreeMap;
 use std::future::Future;

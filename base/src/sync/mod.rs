@@ -1,4 +1,4 @@
-//! Latches, mutexes, queues of waiting tasks and threads: spin-then-park written once, every slow path in the books.
+//! Latches, mutexes, queues of waiting tasks, and threads. Spin-then-park is written once, and every slow path is accounted for.
 //!
 //! # Structure
 //! ```text
@@ -14,8 +14,8 @@
 //!
 //! # Latch order
 //! By `Class::ranked`: a thread that holds rank r waits only for higher ranks; lower layers (storage) have the higher
-//! ranks, since calls go downward. A latch may be waited for under a latch, a mutex under both; anything else is
-//! waited for with no latch held (`assert_no_latches`).
+//! ranks, since calls go downward. A thread that holds a latch may wait for another latch or for a mutex, and for nothing else
+//! (`assert_no_latches`).
 
 mod class;
 mod latch;

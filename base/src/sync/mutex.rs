@@ -1,8 +1,8 @@
-//! A mutex with a name, and a condition to wait for under it.
+//! A mutex with a name, and a condition variable that is waited for under it.
 //!
 //! # Invariants
-//! - MUTEX-1: the value is touched only by the holder of LOCKED.
-//! - MUTEX-2: a condition's waiter enters the line before it releases the mutex. So a notification that follows a
+//! - MUTEX-1: only the thread that has set the bit LOCKED touches the value.
+//! - MUTEX-2: a thread that waits for a condition enters the queue before it releases the mutex. So a notification that follows a
 //!   change made under the mutex reaches the waiter.
 //!
 //! # Not here

@@ -1,19 +1,19 @@
-//! Spin, then park: the one slow path of every latch and mutex, and the table in which parked threads stand.
+//! Spin, then park: the one slow path of every latch and mutex, and the table that lists the parked threads.
 //!
 //! # Structure
-//! A latch or mutex is a word with a bit PARKED. Threads that parked for it are in a bucket of a global table, found
-//! by the word's address, first come first. The design is that of WebKit's and parking_lot's parking lots; it is written
+//! A latch or mutex is a word with a bit PARKED. The threads that parked for it are a queue in a bucket of a global table,
+//! found by the word's address. The design is that of WebKit's and parking_lot's parking lots; it is written
 //! here because the books must see each spin and park, and because loom must see the code.
 //!
 //! # Life of a slow acquisition
-//! spin with growing pauses, trying -> under the bucket's mutex: try once more, else set PARKED and wait in line ->
+//! spin with growing pauses, trying -> under the bucket's mutex: try once more, else set PARKED and enter the queue ->
 //! park -> woken -> spin and try again.
 //!
 //! # Invariants
-//! - PARK-1: PARKED is set and cleared only under the bucket's mutex, and it is set while a thread waits in line. So
-//!   a thread that frees the word and sees PARKED finds the line; a thread that does not see PARKED need not wake any.
-//! - PARK-2: a thread that frees the word with PARKED set wakes the head of the line. The woken thread takes the word, or
-//!   finds it taken by a thread that will free it in turn. So a free word never has threads in line of which none is awake.
+//! - PARK-1: PARKED is set and cleared only under the bucket's mutex, and it is set while a thread is in the queue. So a thread
+//!   that frees the word and sees PARKED finds the queue; a thread that does not see PARKED need not wake any.
+//! - PARK-2: a thread that frees the word with PARKED set wakes the head of the queue. The woken thread takes the word, or
+//!   finds it taken by a thread that will free it in turn. So the word is never free while all threads that want it are parked.
 //!
 //! # Not here
 //! Fairness: a running thread may overtake one that is being woken. Queues of tasks (`queue`) are first come, first

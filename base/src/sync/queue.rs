@@ -1,14 +1,13 @@
 //! A queue of waiting tasks: first come, first served; a grant that reached a dropped waiter passes on.
 //!
 //! # Life of a waiter
-//! `enroll` puts it in line -> granted by a `wake_*` (or its future is dropped and it leaves) -> its future is ready.
-//! Enroll first, then check the condition, then await: a grant that comes in between is kept.
+//! `enroll` enters it in the queue -> a `wake_*` grants it (or its future is dropped, and it leaves the queue) -> its future is ready.
+//! A caller enrolls first, then checks its condition, then awaits: a grant that comes in between is kept.
 //!
 //! # Invariants
 //! - QUEUE-1: grants go in the order of enrolment.
-//! - QUEUE-2: a grant of `wake_one` or `wake_n` ends in a future that was polled to its end, or the line was empty: a
-//!   waiter that is dropped with such a grant hands it to the next. A grant of `wake_all` is not handed on: it was not
-//!   meant for waiters that enrolled later.
+//! - QUEUE-2: a grant of `wake_one` or `wake_n` is lost only if the queue is empty: a waiter that is dropped with such a grant hands it to
+//!   the next. A grant of `wake_all` is not handed on: it was not meant for waiters that enrolled later.
 //! - QUEUE-3: no waker runs while the queue's mutex is held.
 
 use std::future::Future;
@@ -94,7 +93,7 @@ impl Line {
         match std::mem::replace(&mut self.places[at].state, State::Granted { hand_on }) {
             State::Waiting(waker) => Some(waker),
             State::Free | State::Granted { .. } => {
-                unreachable!("only waiting places stand in line")
+                unreachable!("the queue has only places that wait")
             }
         }
     }

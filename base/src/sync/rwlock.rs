@@ -16,7 +16,7 @@ pub struct RwLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: LATCH-1 keeps writers apart from everybody; moving the lock moves the value.
+// SAFETY: LATCH-1 excludes every other thread while one writes; moving the lock moves the value.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
 // SAFETY: LATCH-1; readers on several threads at once need `T: Sync`, a writer elsewhere `T: Send`.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}

@@ -1,12 +1,12 @@
-//! The slice of a processor that a thread asks the operating system for.
+//! Asks the operating system for shorter scheduling slices for a thread.
 //!
-//! A thread that computes without a pause keeps its processor for a slice, of about 3 ms, before a thread that has woken up meanwhile comes to it.
-//! Where all processors compute, clients and the flusher wait so long for theirs. A thread that asks for a shorter slice leaves the processor sooner, and comes
-//! back to it sooner: it gets as much as before, in smaller pieces.
+//! A thread that computes without a pause keeps its processor for a slice of about 3 ms before the kernel lets a thread run that has become
+//! ready meanwhile. While every processor computes, the flusher and the clients' threads wait that long. A thread with a shorter slice
+//! leaves the processor sooner and returns to it sooner: it gets the same share in smaller pieces.
 #![allow(unsafe_code)]
 
-/// Asks for slices of so many nanoseconds for the calling thread, and for the threads that it starts. Linux takes 0.1 to 100 ms, from version 6.12
-/// on; older kernels ignore it. Whether the system has heard of it is told; a sandbox may forbid the call.
+/// Asks for slices of so many nanoseconds for the calling thread, and for the threads that it starts. Linux from version 6.12 on accepts
+/// 0.1 to 100 ms; older kernels ignore the request. Returns whether the system call succeeded; a sandbox may forbid it.
 #[cfg(all(target_os = "linux", not(loom)))]
 pub fn ask_for_slice(slice_ns: u64) -> bool {
     // The bytes of the system's `sched_attr` in its first version.

@@ -1,4 +1,4 @@
-//! Threads, and futures driven on the calling one.
+//! Threads whose waits are accounted for, and `block_on`, which drives a future on the calling thread.
 
 use std::cell::Cell;
 use std::future::Future;

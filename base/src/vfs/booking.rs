@@ -1,4 +1,4 @@
-//! Under which wait event an operation is booked, and for which object.
+//! The wait event and the object under which an operation's wait is accounted.
 
 use super::{FileKind, OpKind};
 use crate::waits::{Object, WaitEvent};

@@ -1,9 +1,8 @@
 //! An owned buffer that direct I/O accepts.
 //!
 //! # Structure
-//! The bytes stand inside a larger vector that is never reallocated while it is in use; `start` is
-//! where the first aligned byte lies. That costs up to `IO_ALIGN - 1` untouched bytes per buffer and
-//! needs no unsafe code.
+//! The bytes are inside a larger vector; `start` is the offset of the first aligned byte. That costs up to `IO_ALIGN - 1` untouched
+//! bytes per buffer and needs no unsafe code.
 //!
 //! # Invariants
 //! - VFS-6: `start + len <= raw.len()`, and the address of the first byte, where there is one, is a multiple of `IO_ALIGN`.

@@ -1,4 +1,4 @@
-//! Closing the books: what the elapsed time of a future or a call consists of.
+//! The books: divide the elapsed time of a future or a call into processor time, run queue, waits, and what is unaccounted.
 //!
 //! # Structure
 //! ```text

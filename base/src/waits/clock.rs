@@ -1,5 +1,5 @@
-//! The clock of the books: a calibrated time-stamp counter, the system's clock where that can't be trusted, or a
-//! virtual one.
+//! The clock by which waits are timed: a calibrated time-stamp counter, the system's clock where the counter can't be trusted, or a
+//! virtual clock.
 //!
 //! # Structure
 //! `now_ns` asks, in this order: the virtual clock that a simulation installed on the calling thread, the calibrated

@@ -1,4 +1,4 @@
-//! The wait events that wait_events.txt lists, with the rows that views and pages show.
+//! The wait events that wait_events.txt lists, each with its class, its names and its description, as views and documents show them.
 
 include!(concat!(env!("OUT_DIR"), "/wait_events.rs"));
 

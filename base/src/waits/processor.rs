@@ -1,20 +1,24 @@
 //! Processor time and elapsed time of a session, measured while its future is polled.
 //!
 //! # Life of a poll
-//! begun -> (settled where a statement begins or ends) -> ended. At each step the time since the step before is divided: what sync waits took
-//! is theirs, what the thread computed is the session's processor time.
+//! `begins` -> (`settle` where a statement begins or ends) -> `ended`. The time from one of these to the next is a step. A step's own time is
+//! its elapsed time less its sync waits. It is divided into the session's processor time, run delay (the thread was ready and had no
+//! processor), and a gap that nothing explains.
 //!
 //! # Invariants
-//! - CPU-1: processor time is never computed from elapsed time and waits of other polls. Where the thread's processor clock was read at both
-//!   ends it decides. It was not read for a short step, since reading it costs half a microsecond: a step of less than [`SHORT_NS`] counts as
-//!   a whole, for a thread that lost its processor would not be back so soon. A longer step that was not measured counts as what the thread
-//!   has computed since its clocks were last read, less what other steps have been charged with (CPU-3); the next one is measured.
-//! - CPU-3: where a step is longer by [`GAP_NS`] than what is known of it, the scheduler's run delay since the thread last read it says how much
-//!   of that the thread stood ready without a processor. The clocks are read again after [`REFRESH_NS`], so that little else is in that
-//!   figure, and the step's gap bounds it.
-//! - CPU-4: while [`account`] has switched this off nothing is measured: figures stand still. A poll that was under way ends as it began.
-//! - CPU-2: no moment counts twice: sync waits are taken off, and of a session's poll that an inner session's interrupts only what comes after
-//!   that counts.
+//! - CPU-1: the processor time of a step is the first of these that applies:
+//!   - what the thread's processor clock says, if that clock was read at both ends of the step;
+//!   - the step's own time, if that is below [`SHORT_NS`]. Reading the clock costs half a microsecond, and a thread that lost its processor
+//!     is seldom back so soon;
+//!   - what the thread has computed since its clocks were last read, less what earlier steps were charged with since then (CPU-3).
+//!
+//!   After a step of 50 us or more the clock is read for the session's next step.
+//! - CPU-2: no moment counts twice. Sync waits are subtracted. If one session's future is polled within a poll of another session, the outer
+//!   session is charged only for the part of its poll that follows the inner poll.
+//! - CPU-3: if the gap of a step reaches [`GAP_NS`], the scheduler's run delay since the thread last read it explains the gap, up to the gap's
+//!   length. The thread reads its clocks again every [`REFRESH_NS`], so that the run delay of other code adds little to that figure.
+//! - CPU-4: while [`account`] has switched this off, no new step is measured and the figures do not change. A step that had begun is still
+//!   charged.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -33,14 +37,14 @@ pub fn account(on: bool) {
 
 /// Steps below this are not measured by the thread's processor clock.
 pub const SHORT_NS: u64 = 100_000;
-/// After a step of this length the session's next polls are measured by the thread's processor clock.
+/// After a step of this length the session's next step is measured by the thread's processor clock.
 const LONG_NS: u64 = 50_000;
 /// After one of this length the scheduler's run delay is read as well.
 const VERY_LONG_NS: u64 = 1_000_000;
 
-/// A step of which so much is not known is looked into (CPU-3).
+/// A gap of this length is explained by the scheduler's run delay (CPU-3).
 const GAP_NS: u64 = 20_000;
-/// What the thread's clocks said is too old after this time.
+/// The thread reads its clocks again after this time.
 const REFRESH_NS: u64 = 4_000_000;
 
 /// What the clocks of a thread said when they were last read outside a statement.
@@ -210,11 +214,11 @@ pub struct SessionTime {
     pub idle_ns: u64,
     /// Ready, without a processor.
     pub run_queue_ns: u64,
-    /// All other waits, those of them for files and for their stable storage, and those of commits and replies until they are durable.
+    /// All other waits.
     pub wait_ns: u64,
-    /// See there.
+    /// Of [`SessionTime::wait_ns`], the waits for files and their syncs.
     pub io_ns: u64,
-    /// See there.
+    /// Of [`SessionTime::wait_ns`], the waits of commits and replies until they are durable.
     pub durable_ns: u64,
 }
 
@@ -234,7 +238,7 @@ impl SessionTime {
         self.durable_ns += other.durable_ns;
     }
 
-    /// What came on top of an earlier look.
+    /// The time that was added since an earlier reading.
     pub fn since(&self, before: &SessionTime) -> SessionTime {
         SessionTime {
             elapsed_ns: self.elapsed_ns.saturating_sub(before.elapsed_ns),

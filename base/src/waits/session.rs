@@ -5,8 +5,8 @@
 //! generation. A reader reads the generation before and after the rest and tries again where they differ.
 //!
 //! # Invariants
-//! - SES-1: the generation changes between any two waits and is odd while one is shown, so a reader that sees the same
-//!   odd generation before and after has seen one wait's fields.
+//! - SES-1: the generation is odd while the block shows a wait, and no two waits have the same one. So a reader that reads the same odd
+//!   generation before and after the other fields has read the fields of one wait.
 //! - SES-2: the block has one writer at a time: the thread that polls the session's futures.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //! retired totals and forgotten.
 //!
 //! # Invariants
-//! - TOT-1: only its own thread writes a shard; so a load and a store make an addition.
+//! - TOT-1: only its own thread writes a shard, so a load followed by a store is a correct addition.
 //! - TOT-2: nothing that was recorded is lost when a thread ends, and nothing is counted twice while it ends: retiring
 //!   and reading exclude each other.
 

@@ -1,4 +1,4 @@
-//! The wrappers around everything that waits: a guard for calls that block the thread, a future for those that don't.
+//! The wrappers of every wait: a guard around a call that blocks the thread, and a future around a future that suspends the task.
 
 use std::future::Future;
 use std::marker::PhantomData;

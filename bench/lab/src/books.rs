@@ -1,4 +1,4 @@
-//! What Clearway's own books say of a run: time that was spun away at latches, and time that nothing accounts for.
+//! Clearway's own books of a run: the time that it spun at latches, and the time that is unaccounted.
 
 use crate::outcome::{Outcome, RunFacts};
 use crate::scenario::{Flavour, Measure, Scenario};

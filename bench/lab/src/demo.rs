@@ -1,4 +1,4 @@
-//! The third act of `clearway demo`: one row, more and more clients, over TCP: Clearway beside PostgreSQL where that is installed.
+//! The third part of `clearway demo`: more and more clients change one row over TCP, in Clearway and in PostgreSQL if that is installed.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Latencies in buckets of at most 6 % width.
+//! A histogram of latencies; each bucket is at most 6 % wide.
 
 /// Sub-buckets of each power of two.
 const PARTS: u64 = 16;

@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! ```text
-//! scenario, scenarios/*   what is set up, which clients do what, what is drawn, the limit line
+//! scenario, scenarios/*   what is set up, what each client does, what the chart shows, the limit line
 //! session                 servers x variants x points x repeats, interleaved; progress
 //!   server/*              starts a server on loopback with a scratch directory, or takes a URL; what it promises
 //!   load                  one load generator: groups of clients that run scripts; counts and latencies
@@ -17,14 +17,14 @@
 //! A new scenario is one file under `scenarios/` and one line in [`scenarios::all`].
 //!
 //! # Invariants
-//! - LAB-1: equal durability: a reply to a committed change means that a sync has happened, unless the scenario's variant waives it
-//!   for all; a server that promises less does not take part (LSRV-3).
-//! - LAB-2: no server is measured twice in a row while another one waits: repeats are the outer loop.
-//! - LAB-3: what a scenario can check it checks after every run: the table holds what clients were told was committed. A run
+//! - LAB-1: equal durability: a reply to a committed change means that a sync has happened, unless the scenario's variant waives this
+//!   for all servers; a server that promises less does not take part (LSRV-3).
+//! - LAB-2: at each point and variant every server is measured once before the next one begins, and repeats are the outer loop.
+//! - LAB-3: after every run a scenario checks, where it can, that the table holds everything that clients were told was committed. A run
 //!   that fails its check or its load is reported as failed, never left out.
 //!
 //! # Not here
-//! No figure is kept or compared across sessions of the lab: machines differ, and so do their days.
+//! Comparisons across sessions of the lab: machines differ, and the same machine differs from day to day.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a client, no part of the database")]

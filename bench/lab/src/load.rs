@@ -1,17 +1,17 @@
 //! The load generator: groups of clients that run scripts over the wire; the same code for every server.
 //!
 //! # Life of a run
-//! connect and prepare (32 at a time) -> all start at once -> warm-up -> window -> stop: every client ends the pass it is in.
-//! What ends within the window is counted; what was acknowledged at any time is counted apart, for the scenario's check.
+//! connect and prepare (32 at a time) -> all start at once -> warm-up -> window -> stop: every client finishes its current pass.
+//! Passes that end within the window are counted. All acknowledged changes are counted separately, for the scenario's check.
 //!
 //! # Invariants
-//! - LOAD-1: closed loop: a client has at most one statement under way, so the server is never asked for more than it answers;
-//!   a pass that outlasts the window shows in the rate, not in the latencies.
-//! - LOAD-2: no client is cut off in the middle of a statement: what it was told and what the table holds can be compared.
+//! - LOAD-1: closed loop: a client has at most one statement under way, so the load never exceeds what the server answers.
+//!   A pass that outlasts the window lowers the rate and does not appear in the latencies.
+//! - LOAD-2: no client is stopped in the middle of a statement. So the replies that it got can be compared with the table.
 //!
 //! # Errors
 //! A statement that fails is counted by its SQLSTATE; its block is rolled back and the client goes on. A client that can't
-//! connect, or loses its connection, ends; its reason is in the result.
+//! connect, or loses its connection, ends; the reason is in the result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

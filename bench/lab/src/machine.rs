@@ -1,4 +1,4 @@
-//! The machine and the time, for the captions.
+//! The description of the machine, and the date, for the captions of reports.
 
 use std::fs::read_to_string;
 use std::path::Path;

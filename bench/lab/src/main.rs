@@ -1,4 +1,4 @@
-//! The `clearway-lab` command: the contention lab. `clearway lab` runs it where it is beside that binary.
+//! The program `clearway-lab`: the contention lab. `clearway lab` starts it if it is in the same directory as `clearway`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

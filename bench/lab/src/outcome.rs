@@ -1,4 +1,4 @@
-//! Everything that a session of the lab found, and its medians.
+//! The outcome of a session of the lab: the figures of every run, and their medians.
 
 use crate::scenario::Measure;
 

@@ -1,7 +1,7 @@
-//! What a scenario is: tables, clients with scripts, the group that is measured, what is drawn, the limit line.
+//! The definition of a scenario: tables, clients with scripts, the group that is measured, what the chart shows, the limit line.
 //!
-//! Everything is data, so that a scenario says nothing of protocols, threads or clocks and runs against every server alike. Where
-//! servers need other words for the same thing, [`Flavour`] says which server it is.
+//! A scenario is data: it contains nothing about protocols, threads or clocks and runs against every server in the same way. Where
+//! servers need different SQL for the same thing, [`Flavour`] says which server it is.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! A session: servers x variants x points x repeats, interleaved.
+//! A session of the lab: measures servers x variants x points x repeats, interleaved.
 //!
 //! # Invariants
-//! - LAB-2 of the crate: the order of the loops below, and the servers' order turns with each repeat, so that none is always
-//!   the first after the limit's measurement or after another one.
+//! - LAB-2 (see the crate) follows from the order of the loops below. The order of the servers rotates with each repeat, so that no server
+//!   is always the first after the measurement of the limit, or always after the same other server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

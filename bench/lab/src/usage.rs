@@ -1,7 +1,7 @@
-//! What processes use: processor time and context switches, from /proc.
+//! Processor time and context switches of processes, from /proc.
 //!
-//! Counted are the processes that are named and all that descend from them, each with all its threads, as they stand when they are
-//! looked at: what ends in between is not counted. Clients stay connected during a window, so a server's threads do too.
+//! The figures are those of the given processes and their descendants, with all threads that exist at the moment of the reading. A thread
+//! that ended between two readings is not counted. Clients stay connected during a window, so a server's threads do not end.
 
 use std::collections::HashMap;
 use std::fs::{read_dir, read_to_string};

@@ -1,7 +1,7 @@
-//! Trees against peers: the tables of `docs/measured/trees-against-peers.md`.
+//! Compares Clearway's trees with peers: the tables of `docs/measured/trees-against-peers.md`.
 //!
-//! Each scenario opens every engine in turn, round after round, so that whatever slows the machine for a while slows
-//! all of them; the figures are medians of the rounds. A round of one engine:
+//! Each scenario runs every engine in turn, round after round, so that a time in which the machine is slow affects all engines; the figures
+//! are medians of the rounds. A round of one engine:
 //! ```text
 //!   load      seven rows in ten, keys ascending          -> "insert in order", 1 task
 //!             the other three between them, ascending:     leaves are then about 70 % full
@@ -69,7 +69,7 @@ fn scenarios() -> [Scenario; 3] {
     let terms = |durable, mib: usize| Terms { durable, cache: mib << 20 };
     [
         Scenario {
-            title: "1 million rows, nobody waits for a sync",
+            title: "1 million rows, no commit waits for a sync",
             note: "",
             rows: 1_000_000,
             terms: terms(false, 1536),
@@ -87,7 +87,7 @@ fn scenarios() -> [Scenario; 3] {
             time: Duration::from_millis(600),
         },
         Scenario {
-            title: "10 million rows, nobody waits for a sync",
+            title: "10 million rows, no commit waits for a sync",
             note: "",
             rows: 10_000_000,
             terms: terms(false, 4096),

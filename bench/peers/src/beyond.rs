@@ -1,4 +1,4 @@
-//! Data larger than memory: whether the budget is kept and the rate steady, and what splits cost readers.
+//! Measures data larger than memory: whether the cache keeps to its budget, how steady the rate is, and what splits cost readers.
 
 use crate::scatter;
 use crate::stored::Stored;

@@ -1,4 +1,4 @@
-//! Trees and embedded databases against peers, and Clearway's storage alone: data beyond memory, long rows, bytes a row.
+//! Measurements of trees and embedded databases beside peers, and of Clearway's storage alone: data beyond memory, long rows, bytes a row.
 
 mod against;
 mod beyond;

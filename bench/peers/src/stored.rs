@@ -1,4 +1,4 @@
-//! Clearway's storage as it runs: the real log with its flusher, background loops, transactions that commit durably.
+//! Clearway's storage as in production: the real log with its flusher, the background loops, and transactions that commit durably.
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{RealVfs, inline_io_here};

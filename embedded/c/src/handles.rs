@@ -1,4 +1,4 @@
-//! The handles that C holds: numbers, and the connections and statements that they name.
+//! The handles that C code holds: numbers, each the name of a connection or a statement.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;

@@ -1,11 +1,11 @@
-//! Clearway for C: what `include/clearway.h` declares.
+//! The C library: the functions that `include/clearway.h` declares.
 //!
-//! Structure: `handles` gives connections and statements to C as numbers and finds them again; `work` does what the functions below ask for, in safe
-//! code. Here stands what C calls: it reads C's strings and writes C's pointers.
+//! Structure: this file has the functions that C code calls; they read C's strings and write through C's pointers. `work` does their work, in
+//! safe code. `handles` gives connections and statements to C as numbers and finds them again.
 //!
 //! # Invariants
-//! - CAPI-1: a handle is a number that is never given twice, not an address: a stale one is found out and answers CLEARWAY_MISUSE.
-//! - CAPI-2: no panic crosses into C: it is caught and answers CLEARWAY_ERROR.
+//! - CAPI-1: a handle is a number that is given out once, not an address. So a stale handle is detected, and the call returns CLEARWAY_MISUSE.
+//! - CAPI-2: no panic crosses into C: it is caught, and the call returns CLEARWAY_ERROR, or NULL or 0 where it returns no code.
 
 mod handles;
 mod work;

@@ -1,7 +1,7 @@
-//! What the functions of `clearway.h` do, by handle.
+//! The work of the functions of `clearway.h`, by handle.
 //!
-//! A call takes its connection or statement out of the list of handles, works without the list's mutex, and puts it back. A call that finds it taken answers
-//! CLEARWAY_MISUSE.
+//! A call takes its connection or statement out of the list of handles, works without the list's mutex, and puts it back. A call whose
+//! connection or statement another call has taken returns CLEARWAY_MISUSE.
 
 use std::ffi::{CString, c_char, c_int};
 use std::sync::Arc;

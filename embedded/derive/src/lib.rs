@@ -1,7 +1,7 @@
 //! `#[derive(FromRow)]`, `#[derive(Params)]`, `#[derive(Columns)]` and `#[derive(Key)]` of the clearway library.
 //!
-//! All take structures with named fields. A field is the column, or the parameter, of its own name;
-//! `#[clearway(rename = "other")]` gives another one.
+//! All work on structures with named fields. A field stands for the column, or the parameter, of the same name;
+//! `#[clearway(rename = "other")]` names another one.
 #![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;

@@ -1,5 +1,5 @@
-//! The native module of the Python package `clearway`: databases, connections and batches of rows. What DB-API 2.0 asks for is made of them in
-//! Python (`python/clearway`).
+//! The native module of the Python package `clearway`: databases, connections and batches of rows. The package implements DB-API 2.0 on top
+//! of them in Python (`python/clearway`).
 //!
 //! The interpreter's lock is released during every call into the database.
 

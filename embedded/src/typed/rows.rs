@@ -1,4 +1,4 @@
-//! The rows of a range of keys, from either end.
+//! Iterators over the rows of a range of keys, from either end.
 
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow, RangeBounds};

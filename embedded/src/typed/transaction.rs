@@ -1,4 +1,4 @@
-//! Transactions on typed tables: what one that reads can do, and one that writes.
+//! Transactions on typed tables: `ReadTxn`, which can only read, and `WriteTxn`, which can also write.
 
 use std::ops::{ControlFlow, Deref, DerefMut, RangeBounds};
 

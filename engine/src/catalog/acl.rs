@@ -1,8 +1,9 @@
-//! Access lists: who may do what with an object, by whom it was granted, and what may be granted further.
+//! Access lists: which role has which privileges on an object, which role granted them, and which of them may be granted further.
 //!
 //! # Invariants
-//! - ACL-1: an entry says everything that one role granted another; no two entries have the same pair, none is empty.
-//! - ACL-2: every grant option but the owner's rests on another entry; what it rests on is taken away only together with it.
+//! - ACL-1: one entry holds all privileges that one role granted to another role; no two entries have the same two roles, and none is empty.
+//! - ACL-2: a role other than the owner has a grant option only through another entry. If that entry is revoked, the grant option is revoked
+//!   with it.
 //!
 //! Source: PostgreSQL's `aclupdate`, `recursive_revoke`, `check_circularity` (src/backend/utils/adt/acl.c).
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Oid;
 
-/// The grantee that stands for everybody.
+/// The grantee PUBLIC: every role.
 pub const PUBLIC: Oid = 0;
 /// Every letter, in the order in which PostgreSQL prints them.
 pub const LETTERS: &str = "arwdDxtXUCTc";
@@ -20,13 +21,13 @@ const OWNER: Oid = Oid::MAX;
 /// What one role granted another, in PostgreSQL's letters (`r`, `a`, `w`, `d`, `D`, `x`, `t`, `X`, `U`, `C`, `T`, `c`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The role that may; [`PUBLIC`]: everybody.
+    /// The role that has the privileges; [`PUBLIC`]: every role.
     pub role: Oid,
-    /// The role that allowed it.
+    /// The role that granted them.
     pub by: Oid,
-    /// What.
+    /// The privileges.
     pub privileges: String,
-    /// What of it the role may grant further.
+    /// Those of the privileges that the role may grant further.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub grantable: String,
 }
@@ -132,7 +133,7 @@ impl Acl {
         Acl(Some(entries))
     }
 
-    /// Schemas of an older format could be used by everybody.
+    /// Schemas of an older format could be used by every role.
     pub fn of_older_schema() -> Acl {
         let everybody = Grant { role: PUBLIC, by: OWNER, privileges: "U".to_owned(), grantable: String::new() };
         Stored::Older(vec![everybody]).into()
@@ -174,7 +175,7 @@ impl Acl {
         all.into_iter().filter(|e| !e.privileges.is_empty()).collect()
     }
 
-    /// Whether one of `roles` or everybody has the privilege.
+    /// Whether one of `roles` or PUBLIC has the privilege.
     pub fn allows(&self, owner: Oid, kind: AclKind, letter: char, mut has: impl FnMut(Oid) -> bool) -> bool {
         match &self.0 {
             None => {

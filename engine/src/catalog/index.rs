@@ -1,4 +1,4 @@
-//! Indexes, as the catalog knows them.
+//! Indexes in the catalog: their columns, their state, and the snapshots that may read them.
 
 use super::Oid;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct IndexExpression {
 pub enum IndexState {
     /// Writers keep it up; no query reads it.
     WriteOnly,
-    /// Everybody whose snapshot is at or above `valid_from_lsn` reads it.
+    /// A statement reads it if its snapshot is at or above `valid_from_lsn`.
     #[default]
     Public,
 }

@@ -1,4 +1,4 @@
-//! The catalog: which objects there are. Stored in a tree of the database itself and changed by transactions like any row; in memory, an
+//! The catalog: which objects there are. It is stored in a tree of the database and changed by transactions like any row. In memory it is an
 //! immutable version that statements share.
 //!
 //! # Structure
@@ -9,7 +9,7 @@
 //!
 //! # Invariants
 //! - CAT-1: a name is unique in its name space.
-//! - CAT-2: the indexes of a table are those whose `table` is its number; nothing is said twice.
+//! - CAT-2: the indexes of a table are those whose `table` is the table's number. The table itself stores no list of them.
 
 pub mod acl;
 pub(crate) mod change;

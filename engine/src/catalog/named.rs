@@ -1,4 +1,4 @@
-//! The schemas, roles and types that an object names: they must not go while it stands (SES-8).
+//! The schemas, roles and types that an object names: they must not be dropped while the object exists (SES-8).
 
 use super::acl::PUBLIC;
 use super::object::{FIRST_USER_OID, Object, Oid};

@@ -57,7 +57,7 @@ pub struct Extension {
 }
 
 impl Database {
-    /// A database that everybody may connect to.
+    /// A database to which every role may connect.
     pub fn new(oid: Oid, name: &str, owner: Oid) -> Database {
         Database {
             oid,

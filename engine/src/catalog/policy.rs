@@ -1,4 +1,4 @@
-//! Row-level security of a table: whether it holds, and the policies that say which rows a role may see and write.
+//! Row-level security of a table: whether it is in force, and the policies that say which rows a role may see and write.
 
 use super::object::{Oid, ViewMeaning};
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// What a table says of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowSecurity {
-    /// It holds for everybody but the table's owner.
+    /// It is in force for every role but the table's owner.
     pub enabled: bool,
-    /// It holds for the owner, too.
+    /// It is in force for the owner, too.
     pub forced: bool,
     /// The policies, by name.
     pub policies: Vec<Policy>,
@@ -32,7 +32,7 @@ pub struct Policy {
     pub restrictive: bool,
     /// `r`, `a`, `w`, `d` for SELECT, INSERT, UPDATE, DELETE, `*` for all of them.
     pub command: char,
-    /// The roles for which it holds; 0: everybody.
+    /// The roles for which it is in force; 0: every role.
     pub roles: Vec<Oid>,
     /// The rows that may be seen and changed.
     pub using: Option<PolicyCondition>,

@@ -1,4 +1,4 @@
-//! What the catalog knows of a role.
+//! Roles in the catalog: their attributes, passwords, memberships, settings and default privileges.
 
 use super::acl::Acl;
 use super::object::Oid;

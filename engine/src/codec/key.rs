@@ -1,8 +1,9 @@
 //! Keys: tuples of values as bytes that sort as the values do.
 //!
-//! Each value begins with a byte that says whether it is null (after everything, or before it by the column's choice) or not; the
-//! rest sorts bytewise: integers big-endian with the sign bit flipped, floats by the IEEE total order trick, bytes with 0x00 escaped and
-//! a terminator (the encoding of FoundationDB's tuple layer), decimals as in `Decimal::encode_key`. A descending column has every byte complemented.
+//! Each value begins with a byte that says whether it is null; nulls sort last, or first if the column says so. The
+//! rest sorts bytewise: integers big-endian with the sign bit flipped, floats in the bit order of IEEE 754's total order, bytes with 0x00
+//! escaped and a terminator (the encoding of FoundationDB's tuple layer), decimals as in `Decimal::encode_key`. In a descending column every
+//! byte is complemented.
 //!
 //! # Invariants
 //! - KEY-1: for tuples a and b of the same columns, `encode(a) < encode(b)` exactly if a sorts before b.

@@ -1,4 +1,4 @@
-//! Tuples as bytes: the key, which sorts, and the rest of the row.
+//! Tuples as bytes: the key, whose bytes sort as its values do, and the rest of the row.
 
 pub mod key;
 pub mod row;

@@ -5,13 +5,14 @@
 //! head (1 byte: schema version & 0x3f, 0x40 = version continues in 2 more bytes, 0x80 = some value is null)
 //! [null bits, one a column, if some value is null]
 //! fixed columns at their declared width, little-endian; nulls take no space
-//! variable columns: end offsets (1 byte each if the variable part is at most 255 bytes, else 2, else 4; which one: see below), then bytes
+//! variable columns: [width of an offset (1 byte: 1, 2 or 4), end offsets, if there are two or more], then their bytes
 //! ```
-//! With no variable column there are no offsets. The width of an offset follows from a byte before the offsets: 1, 2 or 4; the
-//! last variable column needs no offset, it ends with the row, so a row with a single variable column has neither byte nor offsets.
+//! The width is the smallest that holds the length of the variable part. The last variable column ends with the row and has no offset. So
+//! a row with a single variable column has neither width nor offsets. A null takes no space and counts as no column here.
 //!
 //! # Invariants
-//! - ROW-1: decoding what was encoded with the same columns gives the same values; the bytes of anybody else give an error, not a panic.
+//! - ROW-1: decoding a row with the columns with which it was encoded gives the same values. Damaged bytes never cause a panic; bytes that do
+//!   not decode give an error.
 //! - ROW-2: a row without nulls and variable columns costs one byte beside its columns.
 
 use std::ops::Range;
@@ -96,7 +97,6 @@ pub fn encode_row<'v>(
     assert_eq!(out.len() - from, variable_bytes, "ROW-1: the offsets are those of the bytes");
 }
 
-/// Bytes of a value of a variable column.
 /// A value in another form than its column's would be read back as another value (ROW-1).
 fn assert_form(storage: &Storage, value: &Value) {
     let width = storage.fixed_width();
@@ -109,6 +109,7 @@ fn assert_form(storage: &Storage, value: &Value) {
     }
 }
 
+/// Bytes of a value of a variable column.
 fn variable_len(value: &Value) -> usize {
     match value {
         Value::Decimal(d) => d.encoded_len(),

@@ -1,4 +1,4 @@
-//! A closure is run until its transaction meets no conflict: attempts, and how each ends.
+//! Attempts of a closure: it is run again while its transaction meets a conflict, at most `ATTEMPTS_MAX` times.
 
 use super::error::Error;
 use super::transaction::{AsyncTxn, Contended};

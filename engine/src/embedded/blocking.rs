@@ -1,4 +1,4 @@
-//! The synchronous face: each call parks the thread until its future is done.
+//! The synchronous calls: each parks the thread until its future is done.
 
 use std::ops::{ControlFlow, RangeBounds};
 
@@ -26,23 +26,23 @@ impl<'s> Txn<'_, 's> {
         Txn(self.0)
     }
 
-    /// See [`AsyncTxn::set_savepoint`].
+    /// As [`AsyncTxn::set_savepoint`].
     pub fn set_savepoint(&mut self) {
         self.0.set_savepoint();
     }
 
-    /// See [`AsyncTxn::end_savepoint`].
+    /// As [`AsyncTxn::end_savepoint`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::end_savepoint`].
     pub fn end_savepoint(&mut self, keep: bool) -> Result<(), Error> {
         wait(self.0.end_savepoint(keep))
     }
 
-    /// See [`AsyncTxn::scan_index`].
+    /// As [`AsyncTxn::scan_index`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::scan_index`].
     pub fn scan_index<K: Key, V: Columns, I: Columns>(
         &mut self,
         table: &Table<K, V>,
@@ -53,18 +53,18 @@ impl<'s> Txn<'_, 's> {
         wait(self.0.scan_index(table, index, values, f))
     }
 
-    /// See [`AsyncTxn::get`].
+    /// As [`AsyncTxn::get`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::get`].
     pub fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
         wait(self.0.get(table, key))
     }
 
-    /// See [`AsyncTxn::get_ref`].
+    /// As [`AsyncTxn::get_ref`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::get_ref`].
     pub fn get_ref<K: Key, V: Columns, R>(
         &mut self,
         table: &Table<K, V>,
@@ -74,10 +74,10 @@ impl<'s> Txn<'_, 's> {
         wait(self.0.get_ref(table, key, f))
     }
 
-    /// See [`AsyncTxn::scan_ref`].
+    /// As [`AsyncTxn::scan_ref`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::scan_ref`].
     pub fn scan_ref<K: Key, V: Columns>(
         &mut self,
         table: &Table<K, V>,
@@ -88,42 +88,42 @@ impl<'s> Txn<'_, 's> {
         wait(self.0.scan_ref(table, range, direction, f))
     }
 
-    /// See [`AsyncTxn::get_for_update`].
+    /// As [`AsyncTxn::get_for_update`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::get_for_update`].
     pub fn get_for_update<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
         wait(self.0.get_for_update(table, key))
     }
 
-    /// See [`AsyncTxn::insert`].
+    /// As [`AsyncTxn::insert`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::insert`].
     pub fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
         wait(self.0.insert(table, key, value))
     }
 
-    /// See [`AsyncTxn::put`].
+    /// As [`AsyncTxn::put`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::put`].
     pub fn put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
         wait(self.0.put(table, key, value))
     }
 
-    /// See [`AsyncTxn::delete`].
+    /// As [`AsyncTxn::delete`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::delete`].
     pub fn delete<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<bool, Error> {
         wait(self.0.delete(table, key))
     }
 
-    /// See [`AsyncTxn::update_with`].
+    /// As [`AsyncTxn::update_with`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::update_with`].
     pub fn update_with<K: Key, V: Columns, R>(
         &mut self,
         table: &Table<K, V>,
@@ -133,10 +133,10 @@ impl<'s> Txn<'_, 's> {
         wait(self.0.update_with(table, key, f))
     }
 
-    /// See [`AsyncTxn::scan`].
+    /// As [`AsyncTxn::scan`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::scan`].
     pub fn scan<K: Key, V: Columns>(
         &mut self,
         table: &Table<K, V>,
@@ -147,10 +147,10 @@ impl<'s> Txn<'_, 's> {
         wait(self.0.scan(table, range, direction, f))
     }
 
-    /// See [`AsyncTxn::range`].
+    /// As [`AsyncTxn::range`]; the call parks the thread until it is done.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::range`].
     pub fn range<K: Key, V: Columns>(
         &mut self,
         table: &Table<K, V>,

@@ -1,4 +1,4 @@
-//! Reads that copy no value: a closure looks at a row where it was read.
+//! Reads that copy no value: a closure gets the row's columns as references into the bytes that were read.
 
 use std::ops::{ControlFlow, Range, RangeBounds};
 
@@ -42,7 +42,7 @@ impl AsyncTxn<'_> {
     /// As [`AsyncTxn::scan`], with each value where it is.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AsyncTxn::scan`].
     pub async fn scan_ref<K: Key, V: Columns>(
         &mut self,
         table: &Table<K, V>,

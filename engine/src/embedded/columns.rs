@@ -7,7 +7,7 @@
 //!   Columns   one cell, or a tuple of up to eight: what a table's V is
 //!   Key       the same of key cells: what a table's K is
 //! ```
-//! A type of one's own becomes a cell by naming a storage and translating to and from [`Value`].
+//! A program makes its own type a cell: it names the storage, and translates the type to and from [`Value`].
 
 use crate::catalog::Oid;
 use crate::value::{Storage, Value, ValueRef};

@@ -1,4 +1,4 @@
-//! What can go wrong for a program that has the database inside.
+//! The errors of the embedded library.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub enum Error {
         table: String,
     },
     /// The transaction has failed and can only end; an earlier error was ignored.
-    #[error("the transaction has failed: an error of one of its operations was not handed on")]
+    #[error("the transaction has failed: the closure ignored an error of one of its operations")]
     Failed,
     /// The database was closed.
     #[error("the database is closed")]

@@ -1,7 +1,8 @@
 //! Look-up by a secondary index, and savepoints.
 //!
 //! # Invariants
-//! - EMB-7: going back to a savepoint releases the locks taken since, those of tables included: the list of locked tables goes back, too.
+//! - EMB-7: a rollback to a savepoint releases the locks taken since, table locks included, and removes these tables from the transaction's
+//!   list of locked tables. So the next operation on such a table locks it again.
 
 use std::ops::ControlFlow;
 

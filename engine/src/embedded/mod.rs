@@ -320,7 +320,7 @@ impl Database {
     /// [`Database::transact`] as a future; `f` makes the future of one attempt.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Database::transact`].
     pub async fn transact_async<T, E: From<Error>>(
         &self,
         options: TxnOptions,

@@ -1,7 +1,7 @@
 //! Typed tables: how a pair of Rust types becomes a table of the catalog, and rows become values.
 //!
-//! A typed table is an ordinary table of the database `clearway`, schema `public`, with a primary key: SQL sees it, may add indexes
-//! and columns with defaults to it, and whatever it may do the typed table checks again when the catalog has changed.
+//! A typed table is an ordinary table of the database `clearway`, schema `public`, with a primary key. SQL can read and change it, and add
+//! indexes and columns with defaults to it. After each change of the catalog the typed table checks again that its types still fit.
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};

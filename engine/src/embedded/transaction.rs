@@ -1,18 +1,19 @@
 //! A transaction of the embedded library: typed operations, each a statement of its own.
 //!
 //! # Life of an operation
-//! Table lock -> statement -> row -> done, or an error. After `Duplicate` the operation's changes are undone and the transaction goes on; after
-//! any other error the transaction can only end.
+//! Lock the table -> begin a statement -> read or change the row -> end the statement. After `Duplicate` the operation's changes are undone and
+//! the transaction goes on; after any other error the transaction has failed and can only be rolled back.
 //!
 //! # Invariants
 //! - EMB-1: what an operation returns inside a transaction is provisional: it may depend on commits that are not durable yet. What `transact`
 //!   and `update_with` return is final: they wait until it is durable (SES-4), also before they return an error of the closure.
-//! - EMB-4: after two failed attempts, an attempt first queues for the locks of the rows on which earlier attempts met a conflict or a
-//!   deadlock, in the order of their keys, and takes its snapshot once it holds them. No other transaction changes those rows then, so the rows
-//!   that the closure changes bound the number of attempts lost to conflicts. Transactions that met deadlocks take those locks in one order.
-//! - EMB-5: an operation whose future is dropped leaves no part of its changes behind: its transaction can only be undone, and its snapshot is
-//!   closed.
-//! - EMB-2: a failed transaction does not commit, whatever the closure does with the error.
+//! - EMB-2: a failed transaction does not commit, even if the closure ignores the error and returns `Ok`.
+//! - EMB-4: after two failed attempts, the next attempt first waits for the locks of the rows on which earlier attempts met a conflict or a
+//!   deadlock, in the order of table and key, and takes its snapshot once it holds them. No other transaction changes those rows then. So each
+//!   attempt that still meets a conflict adds a row, and a closure that changes n rows loses a number of attempts that n bounds. Since all
+//!   transactions take these locks in the same order, they do not deadlock over them.
+//! - EMB-5: an operation whose future is dropped leaves no part of its changes behind: its transaction can only be rolled back, and its
+//!   snapshot is closed.
 
 use std::ops::{ControlFlow, RangeBounds};
 use std::sync::Arc;

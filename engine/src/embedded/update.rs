@@ -1,4 +1,4 @@
-//! Updates of one row by a closure, each a transaction of its own; those of a row that many change are done together (`crate::line`).
+//! Updates of one row by a closure, each a transaction of its own. Concurrent updates of one row share a transaction (`crate::line`).
 
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
@@ -35,7 +35,7 @@ where
     }
 }
 
-/// An update that everybody sees, and what has to be durable before it may be told.
+/// An update that is visible to other sessions, and the commits that must be durable before its result is returned.
 struct Done<'l, R> {
     result: Option<R>,
     due: ReplyDue,
@@ -45,8 +45,8 @@ struct Done<'l, R> {
 
 impl Database {
     /// Runs `f` on the newest value of a key under the row's lock, stores what it leaves, and commits; returns what `f` returned, or
-    /// `None` if there is no such key. The lock goes with the commit and not with its durability, so that a row that everybody
-    /// changes is limited by the processor and not by the disk; only the result waits until it is durable.
+    /// `None` if there is no such key. The lock is released at the commit, before the commit is durable. So the rate of changes of a hot row
+    /// is limited by the processor and not by the disk; only the result waits until it is durable.
     ///
     /// # Errors
     /// From the engine.

@@ -1,4 +1,4 @@
-//! Lock waits and deadlocks as they are saved: plain fields with names, so that a later version may add some.
+//! The saved form of lock waits and deadlocks: JSON objects with named fields, so that a later version can add fields.
 
 use clearway_storage::ids::{TreeId, TxnId};
 use clearway_txn::lockmgr::history::{Facts, Outcome, Party, WaitRecord};

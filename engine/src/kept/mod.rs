@@ -1,13 +1,13 @@
-//! What was observed and is kept over restarts: lock waits, deadlocks, and what the layers above add (digests, totals, samples).
+//! Observations that are kept over restarts: lock waits, deadlocks, and what the layers above add (digests, totals, samples).
 //!
 //! # Structure
 //! One small file in the directory, `observations`, written as a whole: a line with version, checksum and length, then a JSON object that
-//! maps the name of each source to its text. Written each minute where something has changed, soon after a deadlock, and when the database
-//! is closed.
+//! maps the name of each source to its text. It is written once a minute if something has changed, soon after a deadlock, and when the
+//! database is closed.
 //!
 //! # Crash safety
-//! The file is written beside its place, synced and renamed: a crash leaves the old one or the new one. No data depends on it: a file that
-//! does not read well is taken for none, and `background_errors` says so.
+//! The file is written under another name, synced and renamed: a crash leaves the old file or the new one. No data depends on it: a file that
+//! is damaged is ignored and reported in `background_errors`.
 //!
 //! # Invariants
 //! - KEP-1: a source's text is bounded by its source, and the file by [`BYTES_MAX`]; beyond that the largest source is left out.

@@ -1,12 +1,12 @@
-//! Changes and commits for callers that don't wait: one attempt each.
+//! Changes and commits without a wait: one attempt each.
 //!
 //! # Life of an attempt
-//! polled once -> ready: it is done; pending (a page is not in memory, the log has no room, another transaction has the row): it is dropped, and the
-//! caller goes the way that waits.
+//! polled once -> ready: it is done; pending (a page is not in memory, the log has no room, another transaction has the row): its future is
+//! dropped, the attempt returns `None` or false, and the caller uses the call that waits.
 //!
 //! # Invariants
-//! - NOW-1: an attempt that gives nothing has changed nothing. A change is one edit of a leaf, which a dropped future has not made; a commit
-//!   waits only before its record is reserved.
+//! - NOW-1: an attempt that returns `None` or false has changed nothing. A change is one edit of a leaf, which a future that is dropped while
+//!   it waits has not made; a commit waits only before its record is reserved.
 
 use std::future::Future;
 use std::pin::pin;

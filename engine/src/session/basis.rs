@@ -1,4 +1,4 @@
-//! What a statement of DDL has read of the catalog (SES-7).
+//! The objects of the catalog that a DDL statement has read, and on which its changes are based (SES-7).
 
 use std::collections::HashMap;
 use std::sync::Arc;

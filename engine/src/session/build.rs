@@ -9,13 +9,13 @@
 //! # Invariants
 //! - BLD-1: the transaction that fills the tree has created it, and the caller's lock keeps writers away from the table. So no other
 //!   transaction sees a loaded entry before the commit, and undoing the creation of the tree removes all entries (BTR-14).
-//! - BLD-2: loaded entries are settled: every snapshot would see them. The index's `valid_from_lsn` keeps snapshots that are older than the
-//!   rows from reading the index (DB-2).
+//! - BLD-2: loaded entries are settled, so every snapshot would see them. A snapshot that is older than the rows does not read the index,
+//!   because of the index's `valid_from_lsn` (DB-2).
 //! - BLD-3: two entries with the same key of a unique index are neighbours in the merge. So a duplicate is never loaded unnoticed.
 //!
 //! # Crash safety
 //! Each page of the load is one structure record. A crash before the commit leaves a tree that the undo of its creation drops. The commit
-//! record stands after all pages in the log, so once it is durable the whole index is there.
+//! record follows the records of all pages in the log, so once it is durable the whole index is there.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Changes of the catalog by a session: objects are put and dropped, trees created and dropped.
 //!
 //! # Invariants
-//! - SES-7: an object is replaced only if no other transaction has changed or dropped it since the statement read it. Else the change that was
-//!   committed meanwhile would be lost.
+//! - SES-7: an object is replaced only if no other transaction has changed or dropped it since the statement read it. Otherwise the other
+//!   transaction's change would be lost.
 //! - SES-8: a transaction that makes an object name a schema, a role or a type holds `AccessShare` on that other object, and a transaction that drops
-//!   one holds `AccessExclusive` on it before it looks for what depends on it. So no committed object names one that has gone.
+//!   one holds `AccessExclusive` on it before it looks for objects that depend on it. So no committed object names one that was dropped.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,10 +6,10 @@
 //! # Invariants
 //! - LDG-1: an entry of a unique index is inserted together with its row, so that TAB-2 holds for loaded rows, too. Other entries wait in a
 //!   batch (BAT-1).
-//! - LDG-2: a row that is not loaded is inserted after the load before it has ended, so that it meets every row before it (TAB-2).
+//! - LDG-2: before a row is inserted without being loaded, the load in progress ends. So the insert finds every earlier row (TAB-2).
 //! - LDG-3: the statement ends its loading before anything else reads the table.
-//! - LDG-4: rows that have gathered are inserted in the order in which they came. So a row whose key is there is refused as if they had been
-//!   inserted one by one, and [`Loading::failed`] says which row it was.
+//! - LDG-4: rows that have gathered are inserted in the order in which they came. So a duplicate key is refused at the same row as if the
+//!   rows had been inserted one by one, and [`Loading::failed`] says which row it was.
 
 use std::ops::Range;
 

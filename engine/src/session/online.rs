@@ -7,7 +7,7 @@
 //! fill     in batches, each a transaction of its own: a row is locked, and an entry is made for its newest version
 //! publish  the index is committed as public; `valid_from_lsn` is that commit
 //! ```
-//! A build that is given up or cut off by a crash leaves an index that is dropped: by the session itself, by the upkeep loop, or at the next
+//! If a build is given up or a crash interrupts it, its index is dropped: by the session itself, by the upkeep loop, or during the next
 //! opening.
 //!
 //! # Invariants

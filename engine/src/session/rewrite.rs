@@ -10,7 +10,7 @@
 //! ```
 //!
 //! # Invariants
-//! - RWR-1: the transaction has created the new tree, and the caller's lock keeps all others away from the table (LOD-1).
+//! - RWR-1: the transaction has created the new tree, and the caller's lock keeps all other transactions away from the table (LOD-1).
 //! - RWR-2: two rows with the same new key are neighbours in the merge, or the second one is too long for a leaf and meets the first in the
 //!   tree. So a duplicate is never loaded unnoticed.
 //!

@@ -1,4 +1,4 @@
-//! What a session does with rows: reads, walks, changes, locks.
+//! A session's reads, scans, changes and locks of rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Sorting what a statement loads: entries gather in runs, in memory as far as it suffices, beyond that in temporary files.
+//! Sorts the entries that a statement loads: they gather in sorted runs, in memory, or in temporary files where memory does not suffice.
 //!
 //! # Life of an entry
 //! ```text

@@ -1,12 +1,12 @@
-//! Temporary objects: what only one session sees and what ends with it.
+//! Temporary objects: only one session sees them, and they end with the session.
 //!
-//! Their definitions are no rows of the catalog: a session lays them over the published catalog. So making them costs no log record, and
-//! other sessions keep their plans.
+//! Their definitions are not stored in the catalog's tree: the session adds them to its own view of the published catalog. So a definition
+//! costs no log record, and other sessions keep their plans.
 //!
 //! # Invariants
 //! - TMP-1: the commit record that creates a temporary tree also names it as dropped, and the store holds it while its session lives. So a
 //!   crash at any point drops the tree, and the end of the session needs no transaction.
-//! - TMP-2: a tree is released only when no transaction has anything to undo in it.
+//! - TMP-2: a temporary tree is released only when no transaction has changes in it that may have to be undone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Changes of index entries that wait until there are many of them: sorted, the entries of one leaf are changed under one latch.
+//! Batches of index entries: changes of entries are gathered and sorted, so that all entries of one leaf are changed under one latch.
 //!
 //! # Life of an entry
 //! its row is changed -> noted here -> the batch is full, or the statement ends: sorted by key, index by index -> changed in runs
@@ -6,8 +6,8 @@
 //! # Invariants
 //! - BAT-1: a statement applies its batch before it ends, and before anything reads the newest versions on its behalf (checks of foreign keys).
 //!   So a snapshot that shows a row finds its entries (TAB-1): until then the row's tag belongs to a running transaction.
-//! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: a reader that meets the
-//!   entry meanwhile asks for the row, finds its writer, and waits for it.
+//! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: a transaction
+//!   that meets the entry meanwhile asks for the row, finds the row's writer, and waits for that writer.
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
 
 use clearway_base::sync::yield_now;

@@ -8,7 +8,7 @@
 //!   read from an entry; an index that lacks one of the wanted columns is not read this way.
 //!
 //! # Not here
-//! Which snapshots may use an index at all: that is asked before (`IndexShape::valid_from_lsn`).
+//! Whether a snapshot may use the index at all: the caller checks `IndexShape::valid_from_lsn` before.
 
 use crate::catalog::IndexState;
 use crate::codec::key::{KeyColumn, decode_value};

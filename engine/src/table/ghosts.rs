@@ -1,9 +1,9 @@
-//! The sweep for ghosts that a crash left between a commit and their purging. The list of rows to purge is kept in memory only, so after an
-//! unclean end all trees are searched once, in the background.
+//! The sweep for ghosts whose deletion had committed before a crash and which were not purged yet. The list of rows to purge is in memory
+//! only, so after an unclean end all trees are searched once, in the background.
 //!
 //! # Invariants
-//! - GHO-1: after an unclean end every ghost that was settled at that time is purged, unless the database ends uncleanly again before that:
-//!   then the next sweep begins anew. Ghosts that are made later are purged in the usual way.
+//! - GHO-1: after an unclean end every ghost that was settled at that time is purged, except in a tree that can't be read. If the database
+//!   ends uncleanly again before the sweep is done, the next sweep begins anew. The purge of later ghosts does not depend on the sweep.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

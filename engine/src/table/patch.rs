@@ -1,11 +1,11 @@
-//! Overwrites columns of fixed width in a stored row, so that an update need not take the row apart and put it together again.
+//! Overwrites columns of fixed width in a stored row, so that an update need not decode the row and encode it again.
 //!
 //! # Invariants
-//! - PAT-1: the row that comes of it is the one that [`TableShape::value_of`] would make of the old row's values and the new ones.
+//! - PAT-1: the result is the row that [`TableShape::value_of`] would encode from the old values with the new ones put in.
 //!
 //! # Not here
-//! Columns of the key, columns whose width depends on their value, values that are null or were, and rows of older schema versions: the
-//! caller takes such a row apart.
+//! Columns of the key, columns whose width depends on their value, changes from or to null, and rows of older schema versions: the
+//! caller decodes such a row.
 
 use crate::codec::row::RowReader;
 use crate::table::shape::TableShape;

@@ -4,7 +4,8 @@
 //! - PIK-1: the value given for a column is the value that [`TableShape::row`] gives at that position, also for rows of older schema versions.
 //!
 //! # Not here
-//! A faster way for rows of older schema versions: they are read by [`TableShape::row`]. They are few, and each change makes one fewer.
+//! Rows of older schema versions are not read in place but by [`TableShape::row`]: they are few, and each change of a row makes it one of the
+//! present version.
 
 use crate::codec::key::{KeyColumn, decode_value};
 use crate::codec::row::{RowDamage, RowReader};

@@ -1,7 +1,8 @@
 //! Row ids for tables without a primary key: 8 bytes, big-endian. Sessions take them in ranges, so that inserting sessions share no counter.
 //!
 //! # Invariants
-//! - RID-1: no id is given out twice, not even across restarts: the first range after an opening begins above the highest id in the tree.
+//! - RID-1: no two rows in a tree have the same id: ranges do not overlap, and the first range after an opening begins above the highest id in
+//!   the tree.
 //! - RID-2: ids of one session rise, so its rows keep their order.
 
 use std::collections::HashMap;

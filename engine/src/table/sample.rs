@@ -1,8 +1,8 @@
-//! What a sample of a table's rows says of its columns: how many values differ, which are common, how they are spread.
+//! Estimates about a table's columns from a sample of its rows: the number of distinct values, the common values, and their distribution.
 //!
 //! The rules are those of PostgreSQL's ANALYZE (src/backend/commands/analyze.c, compute_scalar_stats and analyze_mcv_list): the estimator of
-//! Haas and Stokes for the number of different values, common values that are clearly more frequent than the others, a histogram of equal
-//! shares of the rest.
+//! Haas and Stokes for the number of distinct values, a list of the values that are clearly more frequent than the others, and a histogram
+//! of the rest with equally many values in each bucket.
 
 use std::collections::HashSet;
 

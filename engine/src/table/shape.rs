@@ -1,10 +1,10 @@
-//! A table as its rows are written and read: which columns are in the key, which in the value, since when.
+//! The layout of a table's rows: which columns are in the key, which in the value, and since which schema version.
 //!
 //! # Invariants
 //! - SHP-1: a row is read with the columns that its schema version had; a column that came later has its `missing` value, one that was
 //!   dropped since is null.
-//! - SHP-2: a column whose key form gives it back is in the key alone.
-//! - SHP-3: an expression of an index has a position behind all columns of the table; the same text has the same position in all indexes.
+//! - SHP-2: a column whose key form can be decoded to its exact value is stored in the key only.
+//! - SHP-3: an expression of an index gets a position after all columns of the table; the same text has the same position in all indexes.
 
 use std::sync::{Arc, OnceLock};
 

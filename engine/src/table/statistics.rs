@@ -1,22 +1,22 @@
-//! How many rows tables have and how their values are spread: found out in the background when enough rows have changed, or when ANALYZE asks;
-//! never when the database is opened. A table is walked once; its rows are counted, and a sample of them is judged (`sample`).
+//! Statistics of tables: how many rows they have and how their values are distributed. They are gathered in the background when enough rows
+//! have changed, or by ANALYZE; never while the database is opened. One scan of a table counts its rows and samples them (`sample`).
 //!
 //! # Life of a table's statistics
-//! unknown -> sessions report rows that came and went in batches -> due -> counted, some leaves at each step of upkeep, when the table has
-//! rested -> known, until enough rows have changed again.
+//! unknown -> sessions report, in batches, how many rows they have changed -> due -> counted, some leaves at each step of upkeep, once the time
+//! between two counts (STA-4) has passed -> known, until enough rows have changed again.
 //!
 //! # Invariants
 //! - STA-1: nothing is read for statistics before a session has changed rows of a table in this process, or ANALYZE asks.
 //! - STA-2: known figures may be old: at most `CHANGES_MIN` rows and a tenth of the table have been changed and reported before the table is
 //!   due again.
-//! - STA-4: a table that is due is counted again a minute after the last count at the earliest, as PostgreSQL's autovacuum looks once a minute;
-//!   after a second already when as many rows have changed as it had. A table that grows all the time would be counted all the time.
-//! - STA-5: what was found out is stored (`stored`) before ANALYZE ends, or within the step of upkeep that ended the count, and is known again
-//!   after the next opening. What is stored of a table that has gone is removed by a later step.
-//! - STA-3: `generation` rises after new figures are known; a plan that was made before may be made anew.
+//! - STA-3: `generation` rises after new figures are known, so that the layer above can replace plans that rest on older figures.
+//! - STA-4: a table that is due is counted at the earliest a minute after its last count (PostgreSQL's autovacuum looks once a minute), or a
+//!   second after it if as many rows have changed as the table had. Otherwise a table that grows all the time would be counted all the time.
+//! - STA-5: new figures are stored (`stored`) before ANALYZE ends, or within the step of upkeep that ended the count, and are known again
+//!   after the next opening. The stored figures of a table that was dropped are removed by a later step.
 //!
 //! # Not here
-//! Locks: a walk reads leaves as they stand, and no transaction waits for it.
+//! Locks: a count reads the leaves as they are, and no transaction waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

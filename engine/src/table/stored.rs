@@ -1,13 +1,13 @@
-//! Statistics as they are kept in the directory, one entry a table, in the tree of the sequences' states (docs/catalog-format.md).
+//! The stored form of statistics: one entry for each table, in the tree that also holds the states of sequences (docs/catalog-format.md).
 //!
 //! # Invariants
 //! - STT-1: an entry is written by a transaction of its own, after a count has ended: a crash leaves the entry of the last count or of the one
 //!   before it.
-//! - STT-2: an entry has at most about [`BYTES_MAX`] bytes; beyond that the columns that follow keep their numbers and lose their values.
-//! - STT-3: an entry says which tree was counted. That of another tree, or of a table that has gone, is not used and is removed.
+//! - STT-2: an entry has at most about [`BYTES_MAX`] bytes. Columns beyond that keep their figures and lose their common values and histogram.
+//! - STT-3: an entry names the tree that was counted. An entry of another tree, or of a table that was dropped, is not used and is removed.
 //!
 //! # Errors
-//! Bytes that do not read well are no entry: nothing depends on statistics but the choice of a plan.
+//! None: an entry that does not decode is ignored, since only the choice of a plan depends on statistics.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! What an index has of a row where that is more than columns: the values of expressions, and the condition of a partial index.
+//! The terms of an index: expressions whose values its entries hold, and the condition of a partial index.
 //!
-//! The engine knows no language. The layer above installs a compiler, once for the process; the shape of a table has it compile each index
-//! of that kind.
+//! The engine knows no language. The layer above installs a compiler, once for the process; a table's shape calls it for each index with
+//! terms.
 //!
 //! # Invariants
-//! - TRM-1: terms depend on the row alone, not on the session and not on the time. So the entry of a version is found again from the version.
+//! - TRM-1: a term depends on the row only, not on the session or the time. So the entry of a version can be computed again from the version.
 //! - TRM-2: as a part of TAB-1, an index has an entry for a version of a row exactly if the version meets the index's condition; the entry begins
 //!   with the values that the index's expressions have for the version.
 

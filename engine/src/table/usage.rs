@@ -1,16 +1,16 @@
-//! How tables and indexes are used: walks, rows read and changed, leaves visited; and transactions by database.
+//! How tables and indexes are used: scans, rows read and changed, leaves visited; and transactions by database.
 //!
 //! # Structure
 //! A session counts in memory of its own ([`Used`]) and adds that to a shard when its transaction ends. A thread adds only to the shard of its
-//! own number, so two workers do not wait for each other; a reader adds the shards up.
+//! own number, so two workers do not wait for each other; a reader adds the shards up. A scan counts a leaf at a time, so a scan that stops
+//! early also counts the rest of its leaf.
 //!
 //! # Invariants
-//! - USE-1: a shard has at most [`ENTRIES_MAX`] tables and indexes; when it is full, those that the catalog no longer has are removed, and
-//!   what finds no place even then is not counted.
+//! - USE-1: a shard has at most [`ENTRIES_MAX`] tables and indexes. When it is full, those that were dropped are removed; a table or index
+//!   for which there is still no place is not counted.
 //!
 //! # Not here
-//! Pages read from disk: the page cache counts them by tree. What a walk reads is counted a leaf at a time: a walk that stops early has read
-//! the rest of its leaf too.
+//! Pages read from disk: the page cache counts them by tree.
 
 use std::collections::HashMap;
 

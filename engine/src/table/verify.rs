@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - VFY-1: the comparison is made at one snapshot: each row that meets a public index's condition has its entry there, and the index has as
-//!   many entries as the table has such rows. So each entry leads to a row with its values.
+//!   many entries as the table has such rows. So each entry belongs to a row with the entry's values.
 
 use clearway_base::sync::yield_now;
 use clearway_storage::btree::{Direction, KeyRange};

@@ -4,8 +4,10 @@
 //! - TAB-1: for every version of a row there is exactly one entry in each index that existed when the version was written and whose condition
 //!   the version meets (TRM-2), with the same transaction's tag. So an index and its table, read at one snapshot, agree.
 //! - TAB-2: two live rows never have the same values in a unique index, nulls aside. Whether a row is live is judged by its newest version, not
-//!   by a snapshot; a transaction that is about to put a row with such values in waits for every transaction that may be doing so.
-//! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries: no other transaction can be changing them.
+//!   by a snapshot. A transaction that is about to insert a row with such values waits for every other transaction that is inserting such a row
+//!   or changing one.
+//! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries. So no two transactions change them at the
+//!   same time.
 
 use std::sync::Arc;
 
@@ -216,8 +218,8 @@ pub(super) async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: 
     }
 }
 
-/// TAB-2: one inserter of a key at a time searches all entries of the key and inserts its own; from then on the tag of its entry speaks for it.
-/// A transaction that is changing the row in the way is waited for, whatever it changes: it may take the key away yet.
+/// TAB-2: one inserter of a key at a time searches all entries of the key and inserts its own; from then on the tag of its entry takes the place
+/// of the lock on the key. A transaction that is changing a row with the key is waited for, whatever it changes: it may still change the key.
 async fn insert_unique(
     txn: &mut Transaction,
     (shape, index): (&TableShape, &IndexShape),

@@ -1,5 +1,5 @@
-//! Isolation and the rule of the replies: whatever was acknowledged agrees with what is there at the end, also when the end is a
-//! crash at any begin or end of an I/O.
+//! Isolation and the rule of the replies: every acknowledged reply agrees with the data at the end of the run, also when the run ends with
+//! a crash at any begin or end of an I/O.
 //!
 //! Long form: `CLEARWAY_SEEDS=1000 CLEARWAY_CRASHES=200 cargo test --release -p clearway-engine --test history`.
 

@@ -1,4 +1,4 @@
-//! Drops a future in the middle: what a cancel, a timeout or a lost connection does to a statement.
+//! Drops a future before it has ended, as a cancel, a timeout or a lost connection does to a statement.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -1,6 +1,6 @@
-//! The cases of Martin Kleppmann's Hermitage, by their names, in both isolations: what PostgreSQL's answer is, is ours.
+//! The cases of Martin Kleppmann's Hermitage, by their names, in both isolation levels; the expected answers are PostgreSQL's.
 //!
-//! Rows 1 and 2 have the values 10 and 20. Each statement runs as a task; one that has not ended when nothing can run but it, waits.
+//! Rows 1 and 2 have the values 10 and 20. Each statement runs as a task; a task that has not ended when no other task can run is waiting.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
-//! Judges what transactions over one table were told, by the one order that there is: the order of commits.
+//! Judges the replies that transactions over one table got, by the order of commits.
 //!
 //! Every committed transaction has a place in the log, every statement a place up to which it reads. So what a statement must see is
-//! known exactly: the table as the commits at or below its snapshot made it, with the changes of its own transaction. Whatever acted
+//! known exactly: the table as the commits at or below its snapshot made it, with the changes of its own transaction. A reply that rests
 //! on a newest version (a lock, a refusal) must agree with the table at some moment between the statement's snapshot and its reply.
-//! And the rule of the replies: with only the commits that a crash left, each reply that was given is still true.
+//! The rule of the replies: each reply is still true if only the commits that a crash left had happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The rule of the replies: with what a crash at any begin or end of an I/O leaves, every answer that was given is still true. And
-//! isolation, for tables with indexes, by the order of commits.
+//! The rule of the replies: after a crash at any begin or end of an I/O, every reply that was given is still true of the data that is left.
+//! And isolation, for tables with indexes, by the order of commits.
 
 use clearway_base::testkit::{Rng, Stop};
 use clearway_base::vfs::sim::SimDisk;

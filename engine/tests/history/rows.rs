@@ -1,5 +1,5 @@
 //! Random concurrent transactions over one table with two indexes, on a simulated disk: changes of every kind, savepoints, statements
-//! that fail, statements and commits that are cut off in the middle, sessions that vanish. Everything that was told is written down.
+//! that fail, statements and commits whose futures are dropped, sessions that end without a word. Every reply is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;

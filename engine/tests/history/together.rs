@@ -1,4 +1,4 @@
-//! Updates of one row that are done together (`crate::line` of the engine): what each is told, and what a crash leaves of them.
+//! Updates of one row that share a transaction (`crate::line` of the engine): the reply of each, and what a crash leaves of them.
 
 use std::future::Future;
 use std::pin::Pin;

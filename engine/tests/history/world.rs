@@ -1,4 +1,4 @@
-//! A database on a simulated disk, worked on by tasks of the seed's scheduler that write down what they were told.
+//! A database on a simulated disk, and the tasks of the seed's scheduler that work on it and record their replies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

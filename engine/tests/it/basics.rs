@@ -1,4 +1,4 @@
-//! One thing each, in a database in memory.
+//! Tests of single features, each in a database in memory.
 
 use std::sync::Arc;
 

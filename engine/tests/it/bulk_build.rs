@@ -1,5 +1,5 @@
-//! An index that is loaded in the order of its keys: the same as one made entry by entry, whatever the runs, and whole or gone after
-//! a crash at any moment.
+//! An index that is loaded in the order of its keys equals one that is made entry by entry, however its entries were divided into runs, and
+//! is complete or absent after a crash at any moment.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Rows that a statement changes in runs: the same as changed one by one, beside other transactions, and whole or gone after a crash.
+//! Changes of rows in runs have the same effect as changes one by one, beside other transactions, and are all there or none after a crash.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Rows that are loaded as whole leaves: the same table as one that is filled row by row, for every view, and whole or gone after a crash at
-//! any moment.
+//! A table whose rows are loaded as whole leaves equals one that is filled row by row, for every view, and is complete or absent after a crash
+//! at any moment.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A directory that lost, truncated, swapped or damaged any one file, or the end of its log, after the process died:
-//! it opens whole, or it is refused by name, and never with less than was acknowledged.
+//! A directory in which one file, or the end of the log, was removed, truncated, exchanged or damaged after the process died: the opening
+//! either finds everything that was acknowledged, or fails with an error that names the file.
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{EntryKind, FileKind, IoBuf, MemVfs, OpenHow, Vfs};

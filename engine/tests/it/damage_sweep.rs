@@ -1,9 +1,9 @@
-//! Every file of a directory with acknowledged commits in turn is removed, cut, exchanged for another of its kind or for an older copy of
-//! itself, and damaged byte by byte and range by range: the directory opens whole, or the damage is told with a file's name, and never is
-//! there less than was acknowledged, or anything else, without a word.
+//! Each file of a directory with acknowledged commits in turn is removed, cut, exchanged for another of its kind or for an older copy of
+//! itself, and damaged byte by byte and range by range. Either the directory opens with exactly what was acknowledged, or an error names the
+//! damaged file.
 //!
-//! The process had died, and the operating system had not: docs/recovery.md says what else can't be told. Without `CLEARWAY_LONG` each
-//! third of the listed variants is tried; `CLEARWAY_SEEDS=20000` is the long form of the random ones.
+//! Only the process had died before, not the operating system: docs/recovery.md says which damage can't be detected after that. Without
+//! `CLEARWAY_LONG` every third of the listed variants is tried; `CLEARWAY_SEEDS=20000` is the long form of the random ones.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

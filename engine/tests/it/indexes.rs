@@ -1,4 +1,4 @@
-//! Secondary indexes among transactions, on a simulated disk: whatever happens, they agree with their table.
+//! Secondary indexes under concurrent transactions and crashes, on a simulated disk: they always agree with their table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

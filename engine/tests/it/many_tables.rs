@@ -1,4 +1,4 @@
-//! Many tables: opening reads what names them, and none of them.
+//! Opening a directory with many tables reads the catalog and the tree directory, and no table.
 
 use clearway_engine::catalog::CATALOG_TREE;
 use clearway_engine::session::{Durability, TxnOptions};

@@ -1,4 +1,4 @@
-//! An opening says how far it is while it goes on.
+//! An opening reports its progress while it goes on.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Row locks in the lock table, and the rows beside them in a leaf.
+//! Row locks in the lock table, and their effect on the other rows of the same leaf.
 
 use clearway_engine::error::EngineError;
 use clearway_engine::session::{Durability, Session, TxnOptions};

@@ -1,4 +1,4 @@
-//! What changes leave behind is given back: superseded values, ghosts, undo; also when the world ends in between.
+//! The space of superseded values, ghosts and undo is given back, also when a crash comes in between.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

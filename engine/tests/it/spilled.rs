@@ -1,5 +1,5 @@
-//! A transaction whose undo does not fit its memory: it reads what it changed, changes it again and takes it back, each in one pass over
-//! the spill file.
+//! A transaction whose undo does not fit the memory for undo: it reads the rows that it changed, changes them again and rolls back, each in
+//! one pass over the spill file.
 
 use std::sync::Arc;
 

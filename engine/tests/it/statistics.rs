@@ -1,4 +1,4 @@
-//! Rows are counted behind the scenes.
+//! Rows are counted in the background.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Temporary trees: seen by their session, gone with it, and gone after a crash at any point (TMP-1, TMP-2).
+//! Temporary trees: only their session sees them, and they are dropped at its end and after a crash at any point (TMP-1, TMP-2).
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! The real pages and trees under a scheduler that may switch between tasks at every atomic step.
 //!
 //! # Structure
-//! `storage::interleave` calls a hook before each step; here it is shuttle's `yield_now`. Steps on entries, pins and
-//! frames are all points of the schedule; of the words of a page one in [`WORDS`] is, so that a copy of a page can be
-//! cut in the middle at the price of a few points. Tasks see sequentially consistent memory: what weaker orderings
+//! `storage::interleave` calls a hook before each step; here the hook is shuttle's `yield_now`. Every step on an entry, a pin or a
+//! frame is a point at which the scheduler may switch; of the steps on the words of a page one in [`WORDS`] is, so that the copy of a
+//! page can be interrupted in the middle without too many points. Tasks see sequentially consistent memory: what weaker orderings
 //! allow is not tried here.
 //!
 //! # Life of a case
@@ -12,9 +12,8 @@
 //! evicts; readers look for rows that are always there, and scan. In the end both trees are checked whole, and every
 //! page of the space belongs to one of them.
 //!
-//! `cargo test` runs the cases and then each of the mistakes in `mutation::INTERLEAVED`, a page used again after a miss
-//! among them: each must be found. A failure prints the seed of its schedule; `SEED=n EXECUTIONS=n cargo test` makes
-//! other schedules and more of them.
+//! `cargo test` runs the cases, then each of the planted mistakes in `mutation::INTERLEAVED`: each must be found. A failure prints the
+//! seed of its schedule; `SEED=n EXECUTIONS=n cargo test` makes other schedules and more of them.
 
 #![cfg(test)]
 

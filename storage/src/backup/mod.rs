@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! ```text
-//!   lease     what a copy may rely on while it is taken: the log from `scan` on, the files' lengths
+//!   lease     what storage keeps while a copy is taken: the log from `scan` on, the files' lengths
 //!   copy      pages and log of a running database, in pieces that the taker asks for
 //!   request   one request for a part of a copy, as text on a connection
 //!   stream    the log as bytes that come in pieces: records, commits, restore points
@@ -10,23 +10,23 @@
 //! ```
 //!
 //! # Life of a copy
-//! begin (a lease; control block, saved checkpoint) -> pages, piece by piece, in any order and as often as the taker likes ->
-//! end (a durable position) -> the log from `scan` to `end` -> leave. Nothing waits for the taker.
+//! The taker is the program that takes the copy. begin (a lease; control block, saved checkpoint) -> pages, piece by piece, in any order,
+//! each as often as the taker asks -> end (a durable position) -> the log from `scan` to `end` -> leave. Nothing waits for the taker.
 //!
 //! # Invariants
 //! - BAK-1: a copied page was on disk or in memory at some moment after `begin`, so it has every change below the checkpoint's
-//!   `redo`; its checksum holds, its LSN lies at or below `end`.
-//! - BAK-2: the log from the checkpoint's `scan` to `end` is whole: a holder keeps it while the lease lives, a lost holder ends
-//!   the copy with an error, and `end` is durable before it is told.
-//! - BAK-3: so a copy is what a crash at `end` would have left, but that each page may be newer than its place on disk was; redo
-//!   decides by the page's LSN (REC-5), and no page is torn.
-//! - BAK-4: while a lease lives no data file is cut: redo from its checkpoint must find the pages that it changes.
-//! - BAK-5: a rebuilt directory has no control file until everything else in it is synced; it begins a new epoch when it is opened,
-//!   greater than every epoch that its maker knew of.
+//!   `redo`. Its checksum is right, and its LSN is at or below `end`.
+//! - BAK-2: the log from the checkpoint's `scan` to `end` is whole. A holder keeps it while the lease exists, the loss of the holder ends
+//!   the copy with an error, and `end` is durable before the taker learns it.
+//! - BAK-3: so a copy is what a crash at `end` would have left, with two differences: a page may be newer than it was on disk (redo decides
+//!   by the page's LSN, REC-5), and no page is torn.
+//! - BAK-4: while a lease exists no data file is cut: redo from the lease's checkpoint must find the pages that it changes.
+//! - BAK-5: a rebuilt directory has no control file until everything else in it is synced. Its first opening begins an epoch greater than
+//!   every epoch that the copied database had used.
 //!
 //! # Crash safety
-//! Leases live in memory. After a crash of the server the taker is told that there is no such lease, and begins anew. A rebuild that
-//! was cut off has no control file, and is not taken for a database.
+//! Leases are in memory only. After a crash of the server, the taker's next request fails because the lease is gone, and the taker begins
+//! anew. A rebuild that was interrupted has no control file, so no opening takes its directory for a database.
 //!
 //! # Not here
 //! Where copies are kept, how they are packed, who may ask for them (the crate `backup`, the layers above).

@@ -1,4 +1,5 @@
-//! The log as bytes that come in pieces: records, and what of them matters to a search for a moment.
+//! Reads the log from bytes that arrive in pieces, record by record, and tells commits (with their time) and restore points from other
+//! records, for a restore to a moment.
 
 use super::point::RestorePoint;
 use crate::error::{Corruption, StorageError};

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! - BTR-14: no other transaction sees the tree before the loading transaction commits, and its rollback drops the tree.
-//!   So loaded rows need no undo of their own: they are settled, or all carry the tag of one row that was put in as usual.
+//!   So loaded rows need no undo of their own: they are settled, or all carry the tag of one row that was inserted by an edit.
 //!   Keys ascend, and are above all keys that the tree had.
 
 use super::descend::{Descent, Pending, Target};

@@ -2,7 +2,7 @@
 //!
 //! # Life of a scan
 //! Each step copies the rows of one leaf that lie in the range, with the leaf's version, and remembers only the key
-//! from which to continue. So the cursor holds no page between steps, and splits, merges and evictions can't mislead it.
+//! from which to continue. So the cursor holds no page between steps, and stays right whatever splits, merges or is evicted meanwhile.
 //! Forward it tries the right link first; backward it descends for the keys just below. Where leaves are not in
 //! memory, it reads their numbers from the parent and loads many of them at once, more with every leaf that
 //! it had to wait for.

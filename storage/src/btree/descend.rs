@@ -3,9 +3,8 @@
 //! # Invariants
 //! - BTR-6: a pointer is only a hint. A node is accepted only if, in one validated version, it is a live node of
 //!   this tree and of the expected level, and `low <= key < high`. With a key at or above `high` the descent moves right;
-//!   with a key below `low`, or in any other case, it begins again at the root. So a page that was split, merged away,
-//!   freed or reused since the pointer was read misleads no descent, however long the wait in between; nor does a page that
-//!   can't be read any more (BUF-17).
+//!   with a key below `low`, or in any other case, it begins again at the root. So a descent never ends at a wrong node, even if the page was
+//!   split, merged away, freed or reused since the pointer was read, or can't be read any more (BUF-17).
 //! - BTR-7: a descent never waits: it returns a miss to the caller, which fetches the page and descends again.
 
 use super::node::Node;

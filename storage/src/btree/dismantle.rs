@@ -1,10 +1,10 @@
 //! Frees the pages of a dropped tree, which no session reads any more, piece by piece.
 //!
 //! # Structure
-//! Level by level from the leaves up; a level from its right end to its left. So whatever a crash leaves is whole above,
-//! and on the lowest level what is left begins at its leftmost node and goes on along the right links, up to the first
-//! page that is no node of this tree any more. Leaves are freed by their parents, so that the numbers of all leaves are
-//! never in memory at once; the chains of a leaf go before it.
+//! Levels are freed from the leaves up, and each level from its right end to its left. So after a crash all higher levels are whole,
+//! and the lowest level that is left begins at its leftmost node and goes on along the right links, up to the first
+//! page that is no node of this tree any more. Leaves are freed parent by parent, so that the numbers of all leaves are
+//! never in memory at once; the overflow chains of a leaf are freed before the leaf.
 //!
 //! # Invariants
 //! - BTR-16: a page is freed only if, under its latch, it is a node of this tree: pages of other trees, and pages freed

@@ -1,8 +1,8 @@
 //! The rows of one leaf as a scan hands them out: the page's used bytes copied once, rows decoded from the copy.
 //!
 //! Copying row by row out of a page of atomic words costs some 70 ns a row of 100 bytes; copying the page costs 300 ns,
-//! and a row decoded from plain bytes 10 ns. Values stay where they are in the copy; keys, of which the page holds the
-//! prefix once and two bytes in the slot, are put together.
+//! and decoding a row from plain bytes 10 ns. Values stay where they are in the copy. Keys are put together: the page stores their
+//! common prefix once, and two bytes of each key in its slot.
 //!
 //! # Invariants
 //! - BTR-17: no bytes make decoding panic or leave the copy. The copy is used only after the page's version was

@@ -3,12 +3,12 @@
 //! # Structure
 //! ```text
 //!  28 count u16 | 30 heap_top u16 | 32 garbage u16 | 34 prefix_len u16 | 36 right u32 | 40 shared_tag u64
-//!  48 low_len u16 | 50 high_len u16 (0xFFFF: no upper bound) | 52 tail u16 | 54 cells u16 | 56..64 zero
+//!  48 low_len u16 | 50 high_len u16 (0xFFFF: no upper bound) | 52 tail u16 | 54..64 zero
 //!  64 slots ->            ...free...           <- heap of cells | tail: prefix, low fence, high fence
 //! slot  u32:  head << 16 | ghost 0x8000 | shared tag 0x4000 | own tag 0x2000 | offset of the cell
 //! cell:       key length, value length, [own tag u64], key bytes beyond prefix and head, value
 //! ```
-//! A slot's head is the first two bytes of the key after the prefix, big-endian; they stand nowhere else. A
+//! A slot's head is the first two bytes of the key after the prefix, big-endian; the cell does not repeat them. A
 //! length below 240 takes one byte, up to 4079 two; value length 255 means a 16-byte overflow reference. An inner
 //! node's values are child page numbers; its first key is its low fence.
 //!
@@ -44,7 +44,7 @@ pub(super) const OFFSET: u32 = 0x1fff;
 /// Page flag: rows of this leaf have locks in the lock manager (a hint of the layer above).
 pub const MEMORY_LOCKS: u16 = 1;
 
-/// Bytes of an overflow reference: length u64, first page u32, checksum of the value u32.
+/// Bytes of an overflow reference: length u32, first page u32, chain u64.
 pub const OVERFLOW_REF_BYTES: usize = 16;
 pub(super) const OVERFLOW_CODE: u8 = 255;
 pub(super) const LONG: usize = 240;

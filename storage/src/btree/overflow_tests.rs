@@ -1,4 +1,4 @@
-//! Chains of pages: as long as they get, and what keeps them as they were written.
+//! Tests of overflow chains: the longest chains, and that no page of a chain changes after it was written (BTR-12).
 
 use super::tree_tests::{contents, put, tree_of};
 use super::{Edit, Lookup, RowBuf, Tree};

@@ -1,14 +1,14 @@
 //! Background work on leaves: strips settled tags, and moves rows to the left until a leaf is empty and can be freed.
 //!
 //! # Life of a run
-//! Side by side under one parent, `n` leaves whose rows fit into `n - 1`: from the left, each takes rows of its right
-//! neighbour until it is well filled; the last has nothing left and is freed. Each step is one record and a whole tree
-//! (`tidy`); a run that breaks off has moved rows, no more. Leaves that fit into one come first, then the shortest runs. In the end no sixteen
+//! A run is `n` neighbouring leaves under one parent whose rows fit into `n - 1` leaves. From the left, each leaf takes rows of its right
+//! neighbour until it is well filled; the last leaf ends up empty and is freed. Each step is one record and leaves a whole tree
+//! (`tidy`), so a run may stop after any step. Pairs that fit into one leaf come first, then the shortest runs. In the end no sixteen
 //! neighbours fit into fifteen, so leaves are at least 15/16 of [`PACKED_BYTES_MAX`] full on average, however they were
 //! filled; after inserts in random order they are 69 % full, B-trees' usual figure (Yao 1978).
 //!
-//! Leaves that have changed lately are left alone, except pairs that are nearly empty: more rows are likely to be inserted,
-//! and a packed leaf would only split again.
+//! Leaves that have changed lately are not packed, except pairs that are nearly empty: more rows are likely to be inserted,
+//! and a packed leaf would split again.
 //!
 //! # Not here
 //! The step itself and its latches (`tidy`). Reading leaves: leaves that are not in memory are left alone.
@@ -79,7 +79,7 @@ impl Tree {
                 if self.strip_leaf(root, row.key).await? {
                     tidied.stripped += 1;
                     budget.rewrites -= 1;
-                    // Stripped just now, not changed by anybody.
+                    // Stripped just now by this run, not changed by another task.
                     let quiet = look.is_some_and(|look| look.quiet);
                     look = self.look_at(PageId(child), budget).map(|look| Look { quiet, ..look });
                 } else {

@@ -1,15 +1,16 @@
-//! Runs of edits: rows in the order of their keys, as many of them as are in one leaf changed under one latch.
+//! Runs of edits: a run changes rows in the order of their keys, as many as are in one leaf, under one latch.
 //!
 //! # Life of a run
 //! ```text
 //! credit, without a wait -> descend -> latch -> row by row: room? -> the caller decides -> page changed, record appended
 //!      a row that does not fit, or that the caller leaves, or the end of the leaf: the run ends before it
 //! ```
-//! A run makes the easy changes only. Whatever takes a wait, a split or a decision is left to [`Tree::edit`]: the caller gives the first row
-//! that was not done to it, and goes on with a run behind it.
+//! A run makes only changes that need no wait and no split. The caller passes the first row that the run did not change to [`Tree::edit`],
+//! and begins another run behind that row.
 //!
-//! In a full leaf each change of a row builds the node anew. A run copies the rows out at the first such change, makes all others in the copy,
-//! and builds the node once, at its end. (An update of all rows of a table spent a third of its time in building nodes.)
+//! In a full leaf each change of a row would build the node anew. So a run copies the rows out at the first such change, makes the further
+//! changes in the copy, and builds the node once, at its end. (Before, an update of all rows of a table spent a third of its time in
+//! building nodes.)
 //!
 //! # Invariants
 //! - BTR-18: after each record the rows of the leaf fit a node, with two bytes to spare for a longer prefix (`write::fits`). So redo, which

@@ -1,4 +1,4 @@
-//! What a parent may know of its children (BTR-10), and what a descent may not do (BTR-7).
+//! Tests of separators: a parent lists only live nodes (BTR-10), and a descent never waits (BTR-7).
 
 use super::descend::Pending;
 use super::edit::remove;

@@ -1,4 +1,4 @@
-//! A tree as its users hold it, and reading single rows.
+//! The handle of a tree, and reads of single rows through it.
 
 use super::descend::{Descent, Target};
 use super::node::{GHOST, MEMORY_LOCKS, Node};

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! # Invariants
-//! - BUF-14: after a failed write or sync the twins of that batch are not overwritten.
-//! - BUF-12: while `writing` is set, `dirty_min_lsn` counts it, and no second copy of the page is written.
+//! - BUF-12: while a frame's `writing` LSN is set, `dirty_min_lsn` takes it into account, and no second copy of the page is written.
+//! - BUF-14: after a failed write or sync the twins of that batch (its copies in the double-write area) are not overwritten.
 //!
 //! # Errors
 //! A failed write or sync poisons the pool: the state of the pages on disk is unknown. No write is retried.

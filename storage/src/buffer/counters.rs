@@ -1,4 +1,4 @@
-//! What pages and trees count: proof that the paths that must not be taken are not.
+//! Counters of the pool and its trees. Views show them, and tests read them to prove that a path was not taken.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -3,9 +3,9 @@
 //!
 //! # Structure
 //! The file is an array of pages, each with its number and checksum; a batch fills it from the start. Twins that an
-//! earlier, larger batch left behind do no harm: a twin is used only where the page in place is torn, then the twin with
-//! the highest LSN, and only if that LSN is beyond the point where redo starts. A page that was being written at the
-//! crash was dirty, so its LSN is beyond that point. An older twin may lack changes that redo will not bring back. It is
+//! earlier, larger batch left behind do no harm: a twin is used only if the page in place is torn or has the same LSN (BUF-15), then the
+//! twin with the highest LSN, and only if that LSN is beyond the point where redo starts. A page that was being written at the
+//! crash was dirty, so its LSN is beyond that point. An older twin may lack changes that redo does not repeat. It is
 //! not used; the page in place is then damaged, and reported when it is read.
 //!
 //! # Invariants

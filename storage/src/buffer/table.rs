@@ -15,7 +15,7 @@
 //!   eviction, at a load. A reader that finds the same word after its copy as before the copy has a consistent copy of
 //!   that page.
 //! - BUF-4: the frame of an entry changes only in LOADING -> RESIDENT.
-//! - BUF-5: a thread that holds LATCHED is running on a processor: it neither waits nor performs I/O.
+//! - BUF-5: a thread that holds LATCHED neither waits nor performs I/O.
 
 use crate::ids::PageId;
 use crate::interleave::AtomicU64;

@@ -3,9 +3,9 @@
 //! # Invariants
 //! - REC-3: each record gives the absolute head of its transaction's undo chain (a row change: the record itself; a compensation:
 //!   its `undo_next`). So reading a record twice, or reading a record that the checkpoint knew already, changes nothing.
-//! - REC-10: a before-image that refers to an overflow chain records that the chain is to be freed if its transaction
-//!   commits. A change that was compensated before the commit supersedes no chain.
 //! - REC-4: a loser's undo is the chain from its last record; a link to a place without a record is corruption.
+//! - REC-10: if a before-image refers to an overflow chain and its transaction commits, the chain is on the list of chains to be freed. A
+//!   change that was compensated before the commit adds no chain.
 
 use super::saved::{PendingChain, PendingDrop, Saved};
 use crate::error::{Corruption, StorageError};

@@ -13,11 +13,11 @@
 //! - REC-1: at rest both copies are equal. After a crash at least one copy is whole, and the whole copy with the higher
 //!   generation counts. The files it refers to were synced before it was written, and the files that the copy with the lower
 //!   generation refers to were not removed yet.
-//! - REC-11: a copy that reads well may not be on disk, if its sync failed. So files to which only the other copy refers
-//!   are removed after both copies were written and synced again.
+//! - REC-11: a copy that reads well may not be on disk, because its sync may have failed. So files to which only the other copy refers
+//!   are removed only after both copies were written and synced again.
 //!
 //! # Errors
-//! A version newer than this program's refuses; two damaged copies are corruption.
+//! A version newer than this program's is refused; two damaged copies are corruption.
 
 use super::create::FIRST_LSN;
 use crate::error::{Corruption, StorageError};

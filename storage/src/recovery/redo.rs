@@ -4,8 +4,8 @@
 //! - REC-5: the operations of a record on a page are applied, all of them, if and only if the page's LSN is below the
 //!   record's end. The last of these operations sets the page's LSN to that end. So a crash in the middle of redo, with some
 //!   pages written, changes nothing for the next redo.
-//! - REC-6: on a page that can't be read nothing is applied before an operation that formats the page anew; that operation and all later ones
-//!   are applied.
+//! - REC-6: an operation on a page that can't be read is damage, and the opening fails, unless the first operation of its record on that page
+//!   formats the page anew. From there on operations are applied to the page.
 
 use crate::buffer::Pool;
 use crate::error::{Corruption, StorageError};

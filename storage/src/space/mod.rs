@@ -7,8 +7,8 @@
 //!   page 1    the first directory page -> next -> ...      TreeId -> root page
 //! ```
 //! Bitmaps and directory are pages of the pool, pinned while the database is open; [`pages`] says what is in them.
-//! Beside them stands a picture in memory: which pages are *busy*, that is allocated, set aside for a
-//! mini-transaction, or freed too recently.
+//! A map in memory says which pages are *busy*: allocated, set aside for a mini-transaction, or freed so recently that they are
+//! withheld (SPC-4).
 //!
 //! # Life of a page
 //! free -> set aside (`reserve`, in memory) -> allocated (bit and first content in one record) -> freed (bit and
@@ -19,18 +19,17 @@
 //! - SPC-3: a bit changes in the record that links or unlinks the page, so a crash leaks nothing.
 //! - SPC-4: a freed page is not handed out before the freeing record is durable and every snapshot is above it.
 //! - SPC-5: a file is long enough, on disk, for every page that is handed out.
-//! - SPC-6: a file is cut only behind its last allocated page, and only where recovery would touch nothing: what was
-//!   freed there was freed before the point where redo would start.
-//! - SPC-7: free pages are kept for undo: some for every database, and as many as undoing what active transactions did may
-//!   take (WAL-20). Ordinary work leaves them alone, and is refused if they are not there and files can't grow; so a rollback
-//!   that has to split finds pages. Changes made side by side by several threads may each be missing from
-//!   the other's sum: those for every database are for them.
+//! - SPC-6: a file is cut only behind its last allocated page, and only at pages that recovery does not touch: they were freed before the
+//!   point where redo would start.
+//! - SPC-7: ordinary work leaves free pages for undo: a fixed number ([`SpaceOptions::undo_pages`]), and as many as undoing the changes of
+//!   active transactions may take (WAL-20). It is refused if they are missing and files can't grow. So a rollback that has to split a node
+//!   finds pages. The fixed number also covers what several threads change at the same moment, each without the others in its sum.
 //!
 //! # Latch order
 //! Space's pages are latched last, directory before bitmaps, in order of their numbers. The mutex is a leaf.
 //!
 //! # Not here
-//! What a tree's pages are (trees); freeing a dropped tree's pages ([`crate::recovery`]'s pending frees).
+//! What a tree's pages contain (trees); freeing a dropped tree's pages (`crate::pending`).
 
 mod directory;
 mod files;

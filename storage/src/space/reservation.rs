@@ -1,4 +1,4 @@
-//! Pages set aside for one mini-transaction, pages about to be freed, and the latched bitmaps that record it.
+//! Pages set aside for one mini-transaction, pages about to be freed, and the latched bitmaps in which both are recorded.
 
 use super::{Space, pages};
 use crate::buffer::{Latched, OwnedPin};

@@ -1,9 +1,9 @@
-//! Pages that only what gives space back may take, so that DELETE, TRUNCATE and DROP work on a full disk: they change rows of tables and of the
-//! catalog before anything becomes free.
+//! Spare pages: free pages that only work which gives space back may take. So DELETE, TRUNCATE and DROP work on a full disk, although they
+//! change rows of tables and of the catalog before any page becomes free.
 //!
 //! # Invariants
-//! - SPC-11: ordinary work leaves [`SpaceOptions::spare_pages`](super::SpaceOptions::spare_pages) free pages alone where files can't grow. What
-//!   has taken of them is made good before ordinary work gets another page.
+//! - SPC-11: ordinary work gets a page only if [`SpaceOptions::spare_pages`](super::SpaceOptions::spare_pages) free pages are left after it;
+//!   else the files have to grow. So spare pages that were taken are replaced before ordinary work gets another page.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

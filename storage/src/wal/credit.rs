@@ -1,11 +1,12 @@
 //! Credit: accounts of the room for records that are not appended yet, in the ring and in prepared segments.
 //!
 //! # Invariants
-//! - WAL-6: credit held + bytes reserved for undo + bytes between the reader and the tail never exceed the room that there
-//!   is. A record is appended out of credit, so an append never waits, and the segment for it is always prepared.
+//! - WAL-6: credit held + bytes reserved for undo + bytes between the reader and the tail never exceed the room in the ring and in the
+//!   prepared segments. A record is appended out of credit, so an append never waits, and its segment is always prepared. During an
+//!   opening the bytes for the losers' undo may exceed that room until segments for them are prepared (`ready`).
 //! - WAL-7: ordinary credit leaves alone `floor_bytes` of the prepared log, and the bytes that the splits of undo may take
 //!   (WAL-20). Commits, ends of aborts and the splits of undo may use these bytes. So a rollback finds room on a full disk.
-//!   Merging nodes and freeing pages use ordinary credit: however much of this work there is, it can wait.
+//!   Merging nodes and freeing pages use ordinary credit, since this work can wait.
 //!
 //! # Not here
 //! Waiting for credit, and waking the waiters: [`super::Wal::credit`].

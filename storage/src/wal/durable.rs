@@ -22,7 +22,7 @@ impl Wal {
         while at < to {
             let number = layout.number(at);
             let Some(file) = self.segments().file(number) else {
-                let what = format!("the log at LSN {at} is gone: nothing held it");
+                let what = format!("the log at LSN {at} was released: no holder needed it");
                 return Err(StorageError::Invalid(what.into()));
             };
             let stop = layout.first_lsn(number + 1).min(to);

@@ -5,25 +5,26 @@
 //! ```text
 //!   0 magic u64   8 version u32   12 crc u32 (of bytes 16..40)   16 database u64   24 lsn u64   32 count u64
 //! ```
-//! The flusher writes a slot through the page cache after each sync of the log and before it publishes what is durable;
-//! no commit waits for a sync of the mark. The checkpointer syncs it once a second while it moves, and once when it rests.
-//! A commit pays a system call that copies 40 bytes, beside a write and a sync of the device.
+//! The flusher writes a slot through the operating system's page cache after each sync of the log and before it publishes what is durable;
+//! no commit waits for a sync of the mark. The checkpointer syncs the mark once a second while it advances, and once after it has stopped.
+//! A commit pays a system call that copies 40 bytes, beside a write and a sync of the log.
 //!
 //! # Invariants
 //! - WAL-21: a slot is written only when every byte below its LSN has been synced. So no crash leaves a mark beyond the
 //!   log's end, and an end below the mark is damage.
 //! - WAL-22: a commit is acknowledged only after the mark covers it (the mark is written before `durable` is published).
-//!   So when the process dies, and the operating system does not, the mark covers everything that was acknowledged.
+//!   So when the process dies, and the operating system does not, the mark covers everything that was acknowledged. If the disk was full
+//!   when the log was opened, the log runs without a mark until the next opening.
 //!
 //! # Crash safety
 //! ```text
-//!   crash of        the mark after it                              what it vouches for
+//!   crash of        the mark after it                              what it covers
 //!   the process     the last slot written                          everything acknowledged
 //!   the system      any earlier slot, the last synced or a later   everything acknowledged a second before
 //! ```
 //! A slot lies within one sector, so after a crash it holds the new or the old content. A slot that is damaged for any other
 //! reason is ignored, and the other slot counts. A missing file is ignored, too: directories of earlier versions have none.
-//! Beside the mark, each record of the log tells what was durable when it was appended.
+//! Independently of the mark, each record of the log says how much log was durable when the record was appended.
 
 use super::Wal;
 use super::format::{Bytes, FORMAT_VERSION};

@@ -1,4 +1,4 @@
-//! What is made ready before it is needed: log space for the undo of losers, and the buffer in which a thread encodes a record.
+//! Prepares ahead of need: log space for the undo of losers, and the buffer in which a thread encodes a record.
 
 use super::Wal;
 use crate::error::StorageError;

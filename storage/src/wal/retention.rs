@@ -1,8 +1,8 @@
 //! Retention: the holders that need old log, by name (backups, replicas, slots).
 //!
 //! # Invariants
-//! - WAL-12: a segment that a holder needs is kept until the holder exceeds its own limit. Then the holder is marked as lost, which it
-//!   learns from its next call, and its segments may be recycled.
+//! - WAL-12: a segment that a holder needs is kept until the holder exceeds its own limit. Then the holder is marked as lost, its next call
+//!   reports that, and its segments may be recycled.
 
 use crate::ids::Lsn;
 use clearway_base::sync::Mutex;

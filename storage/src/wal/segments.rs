@@ -4,8 +4,10 @@
 //! ```text
 //!   wal/<number, 16 hex digits>.wal      a segment of the stream
 //!   wal/spare-<n>.wal                    zero-filled or formerly used, to be renamed
-//!   wal/new.tmp, wal/parked-<n>.tmp      unfinished; removed when the log is opened, as nothing else is
+//!   wal/new.tmp, wal/parked-<n>.tmp      unfinished
 //! ```
+//! The opening of the log removes unfinished files, segments and spares of a wrong length, and spares beyond `SPARES_MAX`. It leaves every
+//! other file alone.
 //! Segment `n` holds the stream's bytes from `n * payload` on, behind a header block.
 //!
 //! # Invariants

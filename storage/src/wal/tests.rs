@@ -1,4 +1,4 @@
-//! The log on files in memory and on a simulated disk: what is appended comes back, what is damaged is told.
+//! The log on files in memory and on a simulated disk: every appended record is read back, and damage is reported.
 
 use super::reader::LogReader;
 use super::repair::{Known, check_end, read_all, settle_tail};

@@ -8,11 +8,12 @@
 //! # Invariants
 //! - WAL-20: undoing all changes with claims splits no more nodes than [`UndoRoom::pages`] says.
 //!
-//! Why: a leaf has room for all that was given up in it, unless something came into it since. So no more leaves lack room
-//! than there are claims, nor than rows that came in; each may split at once, and its ancestors with it, as far as there are
-//! nodes at all. A leaf that was split has a third of a page free on both sides (a row has a sixth of a page at
-//! most): each further split pays for itself by a third of a page of rows put back, of which no more is short of room than
-//! was given up, nor than came in. A parent takes seven separators at least; a fourth page per page of rows covers them.
+//! Why: a leaf has room for every row that undo puts back unless rows came into the leaf since the room was given up. So the leaves that
+//! lack room are at most as many as the claims, and at most as many as the rows that came in. Each of them may split, with its ancestors:
+//! `LEVELS` new nodes each, and in all no more than there are nodes. After a split both halves have a third of a page free, since a row
+//! has a sixth of a page at most. So a leaf splits again only after another third of a page of rows was put back into it: three leaves per
+//! page of rows. A parent takes at least seven separators, so a fourth page per page of rows covers the splits of parents. These rows have
+//! at most as many bytes as were given up, and at most as many as came in.
 //!
 //! # Not here
 //! The guarantee that the pages are free: space gives it (SPC-7).

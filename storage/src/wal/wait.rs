@@ -1,4 +1,4 @@
-//! The futures in which tasks wait for the log.
+//! The futures with which tasks wait for the log: for durability, and for credit.
 
 use super::Wal;
 use super::credit::Short;

@@ -6,8 +6,8 @@
 //! queue wakes some waiters, too. The flusher wakes at most one batch before it continues with the next write.
 //!
 //! # Invariants
-//! - WAL-8: waiters leave the queue in LSN order. A waiter that left either runs or passes the wake-up on when it is
-//!   dropped. So no waiter below the durable LSN stays asleep because another task was dropped.
+//! - WAL-8: waiters leave the queue in LSN order. A waiter that left wakes the next few when it runs or when it is dropped. So no waiter
+//!   below the durable LSN stays asleep because another task was dropped.
 //! - WAL-9: a waiter reads the durable LSN again after it has entered the queue, and a flush reads the queue
 //!   after it has published the durable LSN; one of the two sees the other.
 //! - WAL-23: one call wakes a place at most once, and no place that was entered after the call began. A waiter for credit that others have

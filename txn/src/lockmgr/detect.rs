@@ -1,15 +1,15 @@
-//! The search for a deadlock at the start of a wait, and the background scan that checks on it.
+//! The search for a deadlock at the start of a wait, and the background scan that finds a deadlock which that search has missed.
 //!
 //! # Structure
 //! ```text
 //! collect: outward from the waiter, one shard at a time ──► WaitGraph ──► judge ──► act: the shards of the cycle, in order
 //! ```
 //! No latch covers the whole graph, so the copy may be stale when it is judged: `act` verifies the edges under the mutexes of the
-//! shards concerned and starts over if an edge is gone. The copy may also lack an edge that came later. Then the search of the wait
-//! that made that edge finds the cycle, since that wait was published before its search (LKM-4).
+//! shards concerned and starts over if an edge is gone. The copy may also lack an edge that was added later. Then the search of the wait
+//! that added the edge finds the cycle, since that wait was published before its search (LKM-4).
 //!
-//! Cost: one mutex per lock reached and one per owner met there. A lock with thousands of holders costs a look at each holder, some
-//! 30 ns apiece; only holders that conflict with a waiter of the queue are looked at.
+//! Cost: one mutex per lock reached and one per owner met there. In a lock with thousands of holders each holder is examined, at some
+//! 30 ns apiece; the search follows only holders that conflict with a waiter of the queue.
 //!
 //! # Latch order
 //! shard (ascending by index) -> owner.held, owner.waiting

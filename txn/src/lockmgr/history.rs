@@ -1,22 +1,25 @@
-//! The history of lock waits: who waited for what, behind whom, which statement had taken the lock, and how it ended.
+//! The history of lock waits: which session waited for which lock, behind which session, which statement had taken the lock, and how the
+//! wait ended.
 //!
 //! # Life of an entry
 //! ```text
 //! a wait begins: its direct blocker is noted (Culprit), and the session at the end of the chain (Root)
-//!   │  once a second `look_at_waits` follows the chains again and has long waits told to the log
+//!   │  once a second `look_at_waits` follows the chains again and reports long waits to the log
 //!   ▼
-//! it ends after `min_ns` or more ──► one record of its own, or one more in the fold of waits that are equal
+//! it ends after `min_ns` or more ──► a record of its own, or one more in the count of its group
 //! ```
-//! Waits are equal where object, waiter's digest and holder's digest are. Of each such group the first [`SINGLES`] in a minute stay records
-//! of their own, and so does the longest; the others are a count, a sum, a maximum and a histogram.
+//! Waits form a group (`Fold`) if they have the same lock tag, the same digest of the waiting statement, and the same digest of the statement
+//! at the end of the chain. Of each group the first [`SINGLES`] waits in a minute are records of their own, and so is the longest; the
+//! others are a count, a sum, a maximum and a histogram.
 //!
 //! # Invariants
 //! - HIS-1: records and groups are bounded: [`RECORDS_MAX`], [`FOLDS_MAX`], [`TEXT_MAX`] bytes of each text.
-//! - HIS-2: a wait counts once: in a record or in a group's count; a request that was granted before its session stood still for it is no wait,
-//!   as in the books.
+//! - HIS-2: a wait counts once, in a record or in a group's count. A request that was granted before its session was suspended is no wait, as
+//!   in the books.
 //!
 //! # Latch order
-//! `Owner.waiting`, `Owner.held` and `Waiter.root` one at a time; then the history's own mutex. The witness is asked with none of them held.
+//! `Owner.waiting`, `Owner.held` and `Waiter.root` one at a time; then the history's own mutex. The [`Witness`] is called with none of them
+//! held.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -531,7 +534,7 @@ impl LockManager {
         Some(WaitRecord { number: 0, ..self.history.record(&waiter, since_ns, now_ns, Outcome::Waiting) })
     }
 
-    /// Once a second: follows the chains of waits again, and has long ones told to the log.
+    /// Once a second: follows the chains of waits again, and reports long waits to the log.
     pub(super) fn look_at_waits(&self, now_ns: u64) {
         for owner in self.owners() {
             let aside_since_ns = owner.aside.lock().as_ref().map(|aside| aside.since_ns);

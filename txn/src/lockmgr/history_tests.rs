@@ -1,4 +1,4 @@
-//! Planted culprits: the history has to name them.
+//! Waits whose direct blocker and whose end of the chain are known: the history has to name both.
 
 use std::future::Future;
 use std::pin::Pin;

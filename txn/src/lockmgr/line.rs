@@ -1,8 +1,8 @@
 //! The waiters of one lock in queue order, with a count of waiters by mode.
 //!
 //! # Invariants
-//! - LKM-10: `wanted[m]` is how many waiters of the line want mode `m`. So a request, or the hand-off of a lock with thousands of waiters,
-//!   need not walk the line to learn which modes are wanted.
+//! - LKM-10: `wanted[m]` is how many waiters in the queue want mode `m`. So neither a request nor the hand-off of a lock with thousands of
+//!   waiters has to walk the queue to learn which modes are wanted.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -54,9 +54,9 @@ impl WaitLine {
     /// Takes out the waiter at a position.
     pub(super) fn remove(&mut self, at: usize) {
         if let Some(waiter) = self.line.remove(at) {
-            assert!(self.wanted[waiter.mode as usize] > 0, "LKM-10: the line counts its waiters by mode");
+            assert!(self.wanted[waiter.mode as usize] > 0, "LKM-10: the queue counts its waiters by mode");
             self.wanted[waiter.mode as usize] -= 1;
-            assert!(self.looking >= usize::from(waiter.looks), "LKM-10: the line counts those who look");
+            assert!(self.looking >= usize::from(waiter.looks), "LKM-10: the queue counts waiters that look");
             self.looking -= usize::from(waiter.looks);
         }
     }

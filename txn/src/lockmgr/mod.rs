@@ -10,16 +10,16 @@
 //! release_* ──► Owner.held taken out ──► each lock: next compatible waiters granted, woken after the shard's mutex
 //! ```
 //! A row that a transaction changed is locked by the row's tag alone, and a transaction's id by its state. Neither has an entry in the lock
-//! table until a session must wait for it. The waiter then enters the holder on its behalf (`Implicit`), and the holder's release finds
-//! the entry.
+//! table until a session must wait for it. The waiter then enters the holder into the lock table (`Implicit`), and the holder's release
+//! finds the entry.
 //!
 //! # Latch order
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
 //! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
-//! - LKM-9: an implicit holder is entered only while its transaction has not begun to release. The release clears `Held.txn` under
-//!   `Owner.held` and then takes the list of locks; so an entry either is in the list that is released, or is not made.
+//! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
+//!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
 
 pub mod blockers;
 pub mod deadlock;

@@ -6,7 +6,7 @@
 //!       │               ├─ fast: weak table locks       in this list only (PostgreSQL's fast path)
 //!       │               └─ trail: acquisitions in order, for ROLLBACK TO SAVEPOINT
 //!       ├─ waiting (mutex) ── the one wait in progress; aside: a polite request that has stepped aside
-//!       └─ blocking: a session has waited behind a lock of this owner since its last release of everything
+//!       └─ blocking: a session has waited behind a lock of this owner since this owner last released all its locks
 //! ```
 //!
 //! # Invariants
@@ -17,10 +17,10 @@
 //! - LKM-4: `blocking` is set, under the shard's mutex, before the waiter's own search begins; so of two owners that begin to wait
 //!   for each other at the same time at least one sees the other.
 //! - LKM-11: the lock of a changed row lasts as long as the change. A waiter may enter the lock in the trail late, behind a savepoint that
-//!   is younger than the change. So the entry names the change, and a rollback that leaves the change in place leaves the lock, too. Each
-//!   mode has its own entry, with the first change that implies it: a rollback that undoes a delete and leaves an update of the row leaves
-//!   the update's mode. The lock of a transaction's id lasts as long as the last of the changes for which another transaction waits by it, that of its
-//!   virtual id to the end of the transaction.
+//!   is younger than the change. So the entry names the change, and a rollback that keeps the change keeps the lock. Each mode has its own
+//!   entry, with the first change that implies it: a rollback that undoes a delete and keeps an update of the row keeps the update's mode.
+//!   If other transactions wait for the transaction's id because of several changes, the lock of the id lasts until the last of these
+//!   changes is undone. The lock of its virtual id lasts until the transaction ends.
 
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};

@@ -6,7 +6,7 @@
 //! in the queue ──► granted
 //!   │   ▲  for at most `window`: requests that come meanwhile wait behind it
 //!   ▼   │
-//! aside, for as long again: out of the queue, no session waits for it; `pg_locks` still shows it as waiting
+//! aside, for as long again, 50 ms at least: out of the queue, no session waits for it; `pg_locks` still shows it as waiting
 //! ```
 //! This repeats for ever, or `rounds` times: then the request stays in the queue for good, or fails, as its session has set. With a window
 //! of zero the request is in the queue for one poll only, which also searches for a deadlock.
@@ -32,7 +32,7 @@ const ASIDE_MIN: Duration = Duration::from_millis(50);
 /// How polite a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polite {
-    /// How long it stands in the queue at a time, and then stays aside.
+    /// How long it is in the queue at a time. Then it stays aside as long, 50 ms at least.
     pub window: Duration,
     /// How often it steps aside; `None`: without limit.
     pub rounds: Option<u32>,

@@ -1,4 +1,4 @@
-//! A schema change behind a long transaction, in virtual time.
+//! Tests of polite requests, in virtual time: a schema change that waits behind a long transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,15 +2,14 @@
 //! is plain data, changed under the shard's mutex.
 //!
 //! # Invariants
-//! - LKM-5: the modes of two holders never conflict. An exception is a transaction's id, which no other transaction needs to hold: a waiter for it asks
-//!   for `Share` and gives that back at once. After a rollback to a savepoint that has let the waiters go, those whose obstacle stands ask
-//!   again, and thereby enter the transaction beside the others, which are about to give back theirs.
+//! - LKM-5: the modes of two holders never conflict. The lock of a transaction's id is exempt: a waiter asks for it in `Share` only to learn
+//!   that the transaction has ended, and gives it back at once. A rollback to a savepoint grants that `Share` to all waiters; a waiter that
+//!   still has to wait asks again, which enters the transaction as a holder beside waiters that have not given their `Share` back yet.
 //! - LKM-6: first come, first served. A request is granted at once only if it conflicts with no holder and with no waiter ahead of it.
-//!   An exception: an owner that already holds a mode which a waiter ahead must wait for goes ahead of that waiter (else both would wait
-//!   for ever).
-//!   A row is different, as in PostgreSQL: a request that conflicts with no holder is granted at once, whatever waits; only requests that
-//!   conflict with a holder enter the queue. (A foreign key's check overtakes a `FOR UPDATE` that waits for other checks.)
-//! - LKM-7: after every change of holders or queue, no waiter is left that LKM-5 and LKM-6 permit to be granted.
+//!   There are two exceptions. An owner that already holds a mode for which a waiter ahead must wait goes ahead of that waiter; else both
+//!   would wait for ever. And the lock of a row follows PostgreSQL: a request that conflicts with no holder is granted at once, whatever
+//!   waits. (A foreign key's check overtakes a `FOR UPDATE` that waits for other checks.)
+//! - LKM-7: after every change of holders or queue, no waiter is left that could be granted under LKM-5 and LKM-6.
 //! - LKM-12: a grant depends on the commits of the transactions that gave up a mode which conflicts with the granted one, and on no other
 //!   commit. Beside a mode that does not conflict the request would have been granted before that commit, so its release tells nothing.
 //!   (Two hundred sessions that insert rows with one foreign key share a lock of its row which is never free: if each depended on the commits

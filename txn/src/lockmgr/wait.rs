@@ -4,7 +4,7 @@
 //! ```text
 //! queued ──► granted        the hand-off: the waiter is a holder already when it is woken
 //!   │  ╰──► killed          the waiter is the victim of a deadlock; the report is attached
-//!   ╰─────► left            the future was dropped: cancel, timeout, NOWAIT rounds
+//!   ╰─────► left            the future was dropped: cancel, timeout, a request that may not wait
 //! ```
 //! The state `queued` is left once, under the shard's mutex.
 //!

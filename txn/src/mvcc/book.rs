@@ -7,13 +7,13 @@
 //! # Invariants
 //! - VER-1: a reader walks the versions of a row newest first. It sees the first version that its own transaction wrote below its mark,
 //!   or that was committed at or below its snapshot.
+//! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn). The image of a version is
+//!   dropped only if the commit of its successor is durable and no open snapshot is between the two commits.
+//! - VER-3: a writer treats a version committed above `visible_lsn` as one whose transaction still runs. So the next statement of the
+//!   writer's transaction sees every version on which the writer has acted.
 //! - VER-4: a transaction that keeps a snapshot may put a row at a key where the snapshot shows a row that another transaction has deleted
 //!   since (TXN-7). Its reader then sees two rows there: the version that VER-1 gives, and besides the one that its snapshot shows beneath
 //!   the transaction's changes. No other row has more than one version for one reader.
-//! - VER-3: a writer acts on no version committed above `visible_lsn`. So the next statement of its transaction sees every version that
-//!   the writer has acted on.
-//! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn). A version is freed when
-//!   its successor's commit is durable and no open snapshot is between the two commits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

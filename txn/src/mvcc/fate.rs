@@ -4,10 +4,11 @@
 //! waited for a row continues with the successors of the version that its snapshot showed, and with no other row.
 //!
 //! # Invariants
-//! - FAT-1: the oldest end after a moment is the end of the row that stood at the key at that moment. A row that was moved counts at its
-//!   new key from the moment at which it left the old key: between leaving and arriving its transaction ends no row at the new key.
-//! - FAT-2: a record that leads past others keeps what they say about ends and keys ([`Passed`]), so that pruning between snapshots
-//!   loses no end that a waiting transaction may ask for.
+//! - FAT-1: the first end of a row at a key after a moment is the end of the row that was at the key at that moment. For a row that was
+//!   moved, the moment at its new key is that at which it left the old key: its transaction ends no row at the new key in between.
+//! - FAT-2: a record that leads past others keeps the oldest and the newest row end among them, and whether they changed key columns
+//!   ([`Passed`]). If a waiting transaction may need an end between these two, its row's fate is `unknown`, and it fails with
+//!   `ConcurrentUpdate`.
 
 use std::sync::Arc;
 

@@ -2,9 +2,10 @@
 //!
 //! # Life of a retired change
 //! Once its commit is durable, a record has one of three fates:
-//! - It is freed if no snapshot can read the version that it replaced (a ghost is then purged from its tree).
+//! - It is freed if no snapshot can read the version that it replaced or an older one (a ghost is then purged from its tree).
 //! - It is kept, and judged again later, if a snapshot can read that version.
-//! - It becomes a link, which keeps no image, if no snapshot reads that version but older versions are reached through the record.
+//! - It becomes a link, which keeps no image, if no snapshot reads that version but a snapshot may reach an older version through the
+//!   record. A link leads past the links behind it, which are freed.
 //!
 //! So under one old snapshot, however old, a row that changes all the time keeps its first version and one link.
 //!
@@ -12,8 +13,9 @@
 //! - PRU-1: a record is freed between snapshots, turned into a link, or separated from its transaction only if its commit is at or below
 //!   the horizon's bound. No new snapshot begins below the bound.
 //! - PRU-2: no reader needs a link's image: no present or future snapshot falls between the previous version's commit and the link's own.
-//! - PRU-3: a record that a younger one leads to is freed only after the younger one leads past it, or is freed itself. A reader that meets
-//!   a gap checks whether the record that led there still stands; a writer frees a record that it passes only if that still stands.
+//! - PRU-3: a record that a younger one leads to is freed only after the younger one leads past it, or is freed itself. A reader that finds
+//!   no record under a tag checks whether the record that led to that tag was replaced or freed meanwhile, and if so walks the chain again. A
+//!   writer frees a record that it leads past only if that record is still the one that the writer has judged.
 //! - PRU-4: one thread prunes at a time: pruning takes a [`PruneTurn`]. Besides it only writers, under the latches of their rows, free
 //!   committed records.
 

@@ -1,4 +1,4 @@
-//! Rows that change under old snapshots, without pages: what the book keeps, spills and shows, against every version that ever was.
+//! Rows that change under old snapshots, without pages: what the book keeps, spills and shows is compared with a list of all versions.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //! session ── Reader { slot, open snapshots } ──► Slot.read_lsn   one word per session, written by that session only
-//! pruner  ── refresh: publish bound ──► scan slots ──► Horizon { bound, active } for everybody
+//! pruner  ── refresh: publish bound ──► scan slots ──► Horizon { bound, active }, shared by all readers
 //! ```
 //!
 //! # Life of a snapshot
@@ -12,7 +12,7 @@
 //! sequentially consistent.
 //!
 //! # Invariants
-//! - SNP-1: once `refresh` has returned, every snapshot below its bound that is or ever will be open is in its list.
+//! - SNP-1: the horizon that `refresh` returns lists every open snapshot below its bound, and no snapshot begins below that bound later.
 //! - SNP-2: the bound never falls and never exceeds the durable LSN that it was computed from.
 //! - SNP-3: the LSNs of one session's snapshots never decrease.
 //!

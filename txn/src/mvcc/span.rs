@@ -7,7 +7,7 @@
 //!          | key | value of the row before | new key | what it leads past       each with a length of 4 before it
 //! ```
 //! All numbers are little-endian. `writer` is a commit LSN or, with the flag `LIVE`, the index of a transaction in the span's list in
-//! memory. Through the list a reader sees an end that came after the span was written.
+//! memory. Through that list a reader learns that the transaction has ended since the span was written.
 //!
 //! # Invariants
 //! - SPN-1: the bytes of a span never change. Its place in the file is reused only after the last `Arc` of the span was dropped. So

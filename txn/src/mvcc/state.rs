@@ -4,7 +4,8 @@
 //! - TXN-1: the status leaves `Active` once. It becomes `Committed` inside the commit section, after the commit record was reserved, or
 //!   `Aborted` when the last change is undone.
 //! - TXN-5: `superseded` lists, in the order of the changes, the overflow chain of each value that a standing change replaced. Storage gets
-//!   the list in the commit section, so a checkpoint finds each chain either with the transaction or among the chains to be freed.
+//!   the list before the commit section and learns the commit LSN in it. So a checkpoint finds each chain either with the transaction or among
+//!   the chains to be freed.
 
 use std::fmt;
 use std::sync::Arc;

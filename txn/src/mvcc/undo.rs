@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! ```text
-//! tag = chunk number << 6 | place        never reused; place 0..63, chunk numbers from 1, so no tag is 0 (settled)
+//! tag = chunk number << 6 | place        never reused; place 0..63, chunk numbers from 64, so no tag is 0 (settled)
 //! UndoStore ── shards: chunk number -> Chunk { 64 places, each an Arc<UndoRecord> or empty }
 //!           │       └─ first chunk number -> Span: consecutive chunks whose records are in the spill file
 //!           └─ current chunk per writer shard
@@ -11,10 +11,10 @@
 //! places, half a kilobyte, in memory until the chunk is spilled together with its neighbours.
 //!
 //! # Invariants
-//! - UND-1: a tag that is not found belongs to a version that every snapshot sees, or to one that no longer is in any row; a reader
+//! - UND-1: a tag that is not found belongs to a version that every snapshot sees, or to a version that no row has any more; a reader
 //!   tells the two apart by re-validating the page afterwards.
-//! - UND-2: a record stays until its transaction has ended. After a commit it stays until the commit is at or below the horizon, or until
-//!   no snapshot can read the version before the change (pruning between snapshots).
+//! - UND-2: a record stays until its change is undone or its transaction has committed. After a commit it stays until the commit is at or
+//!   below the horizon, or until no snapshot can read the version before the change (pruning between snapshots).
 //! - UND-3: positions within a transaction rise by one with every change.
 //! - UND-4: a chunk number is in a shard's chunks or within one of its spans, never in both. It changes from the chunks to a span
 //!   under the shard's mutex, after the span has been written.

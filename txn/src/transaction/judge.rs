@@ -4,14 +4,15 @@
 //! - TXN-3: a row that another transaction has locked is not changed. Before it changes a row in a page with the hint "has memory locks",
 //!   a writer asks the lock table under the page's latch. A transaction that enters a row lock sets the hint under the same latch.
 //! - TXN-7: under repeatable read a transaction inserts a key whose since-deleted row its snapshot still shows only if its readers expect two
-//!   rows at a key (VER-4); to others an index entry for the old row would lead to the new one. Each of its changes at the key is then
+//!   rows at a key (VER-4). For any other reader an index entry for the old row would lead to the new one. Each of its changes at the key is then
 //!   marked, so that a reader that meets any of them looks beneath all of them.
 //! - TXN-8: a lock on a row that has ended is released at once. A transaction that waited for the row learns that the row is gone and
 //!   blocks no other transaction, which may insert another row at the key meanwhile.
 //! - TXN-9: an insert waits for a transaction that is changing the row at its key, never for one that only locks the row: a committed row
 //!   refuses the insert, whether it is locked or not.
-//! - TXN-10: a transaction that keeps a snapshot is not in a row's queue once a version is committed that its snapshot does not show:
-//!   after each commit of a holder it looks at the row again, and fails at once rather than behind the next holder.
+//! - TXN-10: a transaction that keeps one snapshot for all its statements (repeatable read) leaves a row's queue once a version is committed
+//!   that its snapshot does not show: it judges the row again after each commit of a holder, and fails then instead of waiting for the
+//!   next holder.
 //! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
 //!   may skip the earlier ones.
 

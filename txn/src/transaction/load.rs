@@ -1,15 +1,15 @@
 //! Loading: rows in the order of their keys, as whole leaves, into a tree that the transaction has created.
 //!
 //! # Life of a load
-//! a row is put in as any change is -> `begin_load`: later rows take its tag -> `load_row`, in the order of the keys -> `end_load`
+//! a first row is inserted by an ordinary change -> `begin_load`: later rows take its tag -> `load_row`, in the order of the keys -> `end_load`
 //!
 //! # Invariants
 //! - LOD-1: rows are loaded only into a tree that this transaction has created, after every savepoint that it can still go back to. So a
 //!   rollback that takes loaded rows away drops their tree, and no other transaction sees the tree before the commit.
-//! - LOD-2: loaded rows carry the tag of the row that was put in first. Its undo record gives every view the right answer for all of them:
-//!   nothing stood there before, and one transaction wrote all of them, at one position.
-//! - LOD-3: a transaction that went back to a point between the creation of a tree and a load into it does not commit: the loaded rows still
-//!   are in the tree, and their tag says nothing any more.
+//! - LOD-2: loaded rows carry the tag of the first row. Its undo record gives every view the right answer for all of them: no row was there
+//!   before, and one transaction wrote all of them, at one position.
+//! - LOD-3: a transaction that was rolled back to a point between the creation of a tree and a load into it does not commit: the loaded rows
+//!   are still in the tree, and the undo record of their tag is gone.
 //! - LOD-4: a row with an overflow chain is not loaded: its chain has undo of its own, and the drop of a tree frees the chains of its rows.
 //!
 //! # Crash safety

@@ -1,4 +1,4 @@
-//! What a caller asks of a row, and what comes of it.
+//! The changes and locks that a caller may request for a row, and their outcomes.
 
 use clearway_storage::ids::Lsn;
 

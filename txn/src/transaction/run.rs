@@ -1,4 +1,5 @@
-//! Runs of changes: those of many rows, in the order of their keys, made leaf by leaf as far as no wait, no conflict and no split is in the way.
+//! Runs of changes: changes many rows in the order of their keys, leaf by leaf, up to the first change that needs a wait or a split or meets
+//! a conflict.
 //!
 //! # Invariants
 //! - TXN-11: a run makes exactly the changes that [`Transaction::change`] would make, in the same order, each with its own undo record and its own

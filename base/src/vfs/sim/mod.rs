@@ -15,14 +15,14 @@
 //! - DISK-1: each begin and each end of an operation is one crash point; points are numbered from 1, and
 //!   the same seed and program give the same numbers. A crash at a begin finds the operation in flight;
 //!   a crash at an end finds its effect there but no caller told.
-//! - DISK-2: a crash keeps what VFS-2 and VFS-3 promise, and nothing more can be relied on: of all other
+//! - DISK-2: a crash keeps what VFS-2 and VFS-3 promise and guarantees nothing else: of all other
 //!   writes any subset survives, in any order, each torn at 512 bytes; of all other changes of names
 //!   any subset.
 //! - DISK-3: a failed sync makes a random part of what it covered durable and forgets that the rest was
 //!   ever written: later syncs succeed without it (as Linux does, which marks the pages clean).
-//! - DISK-5: the death of the process alone keeps what readers saw, durable or not; of what was in flight any part
-//!   may happen.
-//! - DISK-4: after power off nothing ends well: operations fail with [`super::PowerOff`].
+//! - DISK-4: after power off every operation fails with [`super::PowerOff`].
+//! - DISK-5: if only the process dies, everything that readers saw is kept, durable or not; of an operation in flight any part may have
+//!   taken effect.
 //!
 //! # Crash safety
 //! `crash_at(n)` stops the world at point n; `restart()` gives the disk that the crash left, with

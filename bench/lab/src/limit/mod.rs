@@ -1,4 +1,4 @@
-//! What the machine itself can do, measured in the same session.
+//! Limits of the machine itself, measured in the same session: thread switches, syncs, and a wire protocol without a database.
 
 mod switches;
 mod syncs;

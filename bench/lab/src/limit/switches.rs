@@ -1,4 +1,4 @@
-//! How often the system can change threads when that is all that they want.
+//! The limit for thread switches: how often a second the system can switch between threads that do nothing else.
 //!
 //! Source: the test "threads" of sysbench, whose threads take one of some mutexes, yield, and give it back.
 

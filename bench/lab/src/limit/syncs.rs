@@ -1,4 +1,4 @@
-//! How many blocks a second a device makes durable, one after the other.
+//! The limit for commits: how many blocks a second a device makes durable, one after the other.
 
 use std::fs::OpenOptions;
 use std::io::{Seek as _, SeekFrom, Write as _};

@@ -1,7 +1,7 @@
-//! A server that only speaks PostgreSQL's protocol: what sockets, kernel and load generator leave to a database.
+//! A server that only speaks PostgreSQL's protocol. Its rate is the limit that sockets, kernel and load generator set for any database.
 //!
-//! Every statement that begins with SELECT has one row with the integer 1, every other one has none. Nothing is parsed, stored or
-//! looked up. It serves the load generator only: it checks no password and keeps no state but the shape of the prepared
+//! Every statement that begins with SELECT returns one row with the integer 1, every other statement returns none. Nothing is parsed, stored
+//! or looked up. The server is for the load generator only: it checks no password, and its only state is the shape of the prepared
 //! statements.
 
 use std::collections::HashMap;

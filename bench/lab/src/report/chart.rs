@@ -1,4 +1,4 @@
-//! The chart: a line per server and variant with the spread of equal runs, limits dotted.
+//! The chart: a line for each server and variant with the spread of its repeated runs, and dotted lines for the limits.
 //!
 //! Both axes are logarithmic: a collapse by a factor of three hundred and a gain by a tenth are both visible.
 

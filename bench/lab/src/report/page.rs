@@ -1,4 +1,4 @@
-//! The page of a scenario: chart, what it shows, where Clearway loses and why, table, how it was measured.
+//! The page of a scenario: the chart, its explanation, where Clearway loses and why, the table, and how it was measured.
 
 use super::{grouped, table};
 use crate::outcome::{Outcome, label, median};

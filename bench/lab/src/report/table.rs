@@ -1,4 +1,4 @@
-//! The table, as text for a terminal and as Markdown for a page.
+//! The table of an outcome, as text for a terminal and as Markdown for a page.
 
 use super::grouped;
 use crate::outcome::{Cell, Outcome, label, median};

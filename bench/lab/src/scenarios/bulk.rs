@@ -1,4 +1,4 @@
-//! Statements that read or write a whole table.
+//! Scenario `bulk`: statements that read or write a whole table.
 
 use crate::scenario::{Flavour, Group, Point, Scenario, Step};
 

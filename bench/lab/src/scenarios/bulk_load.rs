@@ -1,4 +1,4 @@
-//! Many rows a statement, with and without a primary key.
+//! Scenario: inserts of many rows in one statement, with and without a primary key.
 
 use crate::scenario::{Argument, Check, Flavour, Group, Point, Scenario, Step};
 

@@ -1,4 +1,4 @@
-//! Commits that contend for nothing but the log.
+//! Scenario: commits that contend for the log only.
 
 use crate::scenario::{Argument, Check, Flavour, Group, Limit, Point, Scenario, Step, rows};
 

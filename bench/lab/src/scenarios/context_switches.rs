@@ -1,4 +1,4 @@
-//! How often the system changes threads for one statement.
+//! Scenario: how many context switches one statement takes.
 
 use crate::scenario::{Flavour, Group, Limit, Measure, Point, Scenario};
 use crate::scenarios::Reads;

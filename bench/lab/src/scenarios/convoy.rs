@@ -1,4 +1,4 @@
-//! A client that sleeps between its update and its commit, and the clients that wait behind it.
+//! Scenario: a client sleeps between its update and its commit, and other clients wait for its row.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A role whose sessions aggregate a table all the time, beside another role's point reads.
+//! Scenario: the sessions of one role aggregate a table all the time, beside another role's point reads.
 
 use crate::scenario::{Argument, Flavour, Group, Measure, Point, Scenario, Step, rows};
 

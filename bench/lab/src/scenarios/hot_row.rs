@@ -1,4 +1,4 @@
-//! One row that everybody increments.
+//! Scenario: all clients increment one row.
 
 use crate::scenario::{Check, Flavour, Group, Limit, Point, Scenario, Step, rows};
 

@@ -1,4 +1,4 @@
-//! Inserts with and without a primary key.
+//! Scenario: inserts with and without a primary key.
 
 use crate::scenario::{Argument, Check, Flavour, Group, Point, Scenario, Step};
 

@@ -1,4 +1,4 @@
-//! Reads, each a transaction, by more and more sessions.
+//! Scenarios of reads, each a transaction of its own, by more and more sessions.
 
 use crate::scenario::{Argument, Flavour, Group, Limit, Point, Scenario, Step, rows};
 

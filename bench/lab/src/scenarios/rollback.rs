@@ -1,4 +1,4 @@
-//! What it costs to take a transaction back.
+//! Scenario: the cost of rolling a transaction back.
 
 use crate::scenario::{Flavour, Group, Measure, Point, Scenario, Step, rows};
 

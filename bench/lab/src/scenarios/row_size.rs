@@ -1,4 +1,4 @@
-//! What a row takes on disk.
+//! Scenario: the bytes that a row takes on disk.
 
 use crate::scenario::{Flavour, Group, Measure, Point, Scenario};
 

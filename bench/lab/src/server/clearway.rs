@@ -1,4 +1,4 @@
-//! Clearway, and the server that only speaks the protocol.
+//! Starts Clearway, and the server that only speaks the protocol (`limit/wire`).
 
 use std::fs::create_dir_all;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Which server, and where it comes from.
+//! The kinds of servers, and whether the lab starts a server or gets its URL.
 
 use crate::LabError;
 use crate::wire::{Address, MySqlAddress};

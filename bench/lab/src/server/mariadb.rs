@@ -1,4 +1,4 @@
-//! MariaDB, with a thread per connection, with its pool of threads, and without its deadlock detection.
+//! Starts MariaDB: with a thread per connection, with its thread pool, or without its deadlock detection.
 
 use std::fs::create_dir_all;
 use std::os::unix::process::CommandExt as _;

@@ -1,14 +1,14 @@
 //! Servers: started on loopback with a scratch directory and equal durability, or given by a URL.
 //!
 //! # Structure
-//! `kind` (names and URLs), `process` (a child that ends with its owner), `clearway`, `postgres` (also behind PgBouncer), `mariadb`,
-//! `promises` (what a server says of isolation and durability, and whether that is equal).
+//! `kind` (names and URLs), `process` (a child process that is killed with its owner), `clearway`, `postgres` (also behind PgBouncer),
+//! `mariadb`, `promises` (the isolation and durability that a server reports, and whether they are those that the lab asks for).
 //!
 //! # Invariants
-//! - LSRV-1: a server that the lab started ends with the lab: its process is killed when it is dropped.
-//! - LSRV-2: settings differ from a server's defaults only as its file here lists them, and the list is printed with the figures.
-//! - LSRV-3: a server whose commits are not durable, or whose isolation is not read committed, does not take part, unless that is
-//!   waived; then its caption says so.
+//! - LSRV-1: a server that the lab started does not outlive the lab: its process is killed when its [`Server`] is dropped.
+//! - LSRV-2: a server's settings differ from its defaults only as its file here lists, and the list is printed with the figures.
+//! - LSRV-3: a server whose commits are not durable, or whose isolation is not read committed, does not take part, unless the user waives
+//!   that; then its caption says so.
 
 mod clearway;
 mod kind;
@@ -79,7 +79,7 @@ impl Server {
         if server.flavour == Flavour::WireOnly {
             return Ok(server);
         }
-        server.version = server.ask("SELECT version()").await.unwrap_or_else(|_| "version not told".to_owned());
+        server.version = server.ask("SELECT version()").await.unwrap_or_else(|_| "version unknown".to_owned());
         if matches!(kind, Kind::Url { .. }) {
             server.flavour = match &server.address {
                 Address::MySql(_) => Flavour::MySql,

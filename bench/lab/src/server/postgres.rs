@@ -1,4 +1,4 @@
-//! PostgreSQL, and PostgreSQL behind PgBouncer.
+//! Starts PostgreSQL, alone or behind PgBouncer.
 
 use std::fs::create_dir_all;
 use std::os::unix::process::CommandExt as _;

@@ -1,4 +1,4 @@
-//! A child that ends with its owner, and its log.
+//! A child process that is killed when its owner is dropped, and its log file.
 
 use std::fs::{File, read_to_string};
 use std::path::{Path, PathBuf};

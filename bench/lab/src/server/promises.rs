@@ -1,4 +1,4 @@
-//! What a server says of isolation and durability, and whether that equals what the others promise.
+//! The isolation and durability that a server reports, and whether they are those that the lab asks of all servers.
 
 use super::Server;
 use crate::LabError;
@@ -49,7 +49,7 @@ pub(super) async fn examine(server: &mut Server, accept_unequal: bool) -> Result
     let mut unequal = Vec::new();
     for promise in promises {
         let answer = server.ask(promise.question).await;
-        let answer = answer.unwrap_or_else(|_| "not told".to_owned());
+        let answer = answer.unwrap_or_else(|_| "unknown".to_owned());
         if !promise.equal.contains(&answer.to_ascii_lowercase().as_str()) {
             unequal.push(format!("{} is {answer}, not {}", promise.name, promise.equal.join(" or ")));
         }

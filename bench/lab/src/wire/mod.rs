@@ -1,4 +1,4 @@
-//! Clients of servers: one face, two protocols, so that every server is driven by the same code.
+//! Clients of servers: one interface over two protocols, so that the same code drives every server.
 //!
 //! # Structure
 //! ```text

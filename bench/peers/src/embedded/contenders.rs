@@ -1,4 +1,4 @@
-//! The databases by name, and Clearway among them.
+//! The databases that are compared, by name; Clearway's SQL and typed tables among them.
 
 use std::path::Path;
 

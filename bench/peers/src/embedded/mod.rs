@@ -1,6 +1,6 @@
-//! Embedded databases side by side: the tables of `docs/measured/embedded.md`.
+//! Compares embedded databases: the tables of `docs/measured/embedded.md`.
 //!
-//! Every round opens every database in turn, each in an empty directory; the figures are medians of the rounds. A turn:
+//! Every round runs every database in turn, each in an empty directory; the figures are medians of the rounds. A turn:
 //! ```text
 //!   load       rows in the order of their keys, a thousand a commit
 //!   at random  rows at random keys, a thousand a commit
@@ -10,7 +10,7 @@
 //!   counter    one row that 16 threads count up, a commit each
 //!   queue      16 workers take the first free job and commit
 //! ```
-//! The counter must hold the number of commits at the end and each job must have been taken once; a run where that is not so stops.
+//! At the end the counter must equal the number of commits, and each job must have been taken once; otherwise the run stops.
 
 mod contenders;
 mod page;

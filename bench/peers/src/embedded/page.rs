@@ -1,4 +1,4 @@
-//! The figures and their tables.
+//! The figures of a run, and the tables that are printed from them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
