@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What reads of the catalog cost those who insert (P8): pgbench inserts while others read the catalog, and while equally busy ones read rows by key.
+"""What reads of the catalog cost clients that insert (P8): pgbench inserts while other clients read the catalog, and while equally busy clients read rows by key.
 
 usage: tests/catalog_reads.py PATH-TO-clearway [--tables 1000] [--seconds 8] [--rounds 5] [--readers 2] [--writers 4] [--share 0.4] [--peer PORT]
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The console in a browser: a planted chain is drawn, its root's statement shown and ended from the page; a deadlock is drawn as a ring; who may
-not see it does not. The last line is `N passed, N failed`.
+"""The console in a browser: a planted chain is drawn, its root's statement shown and ended from the page; a deadlock is drawn as a ring; a visitor without the rights sees neither. The last line is `N passed, N failed`.
 
 usage: tests/console.py PATH-TO-clearway [DIRECTORY-FOR-SCREENSHOTS] [--later SECONDS]
 

@@ -9,7 +9,7 @@ What a device keeps: of each file the bytes of its last sync, of each directory 
 part of what was written since, sector by sector, and of some directories the names as they were. In every third round the power goes a
 second time, while the server recovers. The load: transfers between accounts with a history, values of some 100 kB that are replaced,
 tables that are created, indexed, filled and dropped, and checkpoints all the time (a small cache, a short recovery).
-At the end two devices that lie (they forget the syncs of the log, and those of names) have to be found out.
+At the end two devices that report syncs without doing them (those of the log, and those of names) have to be detected.
 The last line is `N passed, N failed`, counted in rounds and lies. The long form is --rounds 300 on a release build. Needs cc.
 """
 import argparse, os, random, shutil, subprocess, sys, tempfile, threading, time

@@ -250,7 +250,7 @@ def tls(server, told):
     """The server has TLS now; the role `secured` gets in by TLS alone."""
     asked = lambda host, options: top(server.secured(host, options.format(ca=f"{scratch}/ca.crt", other=f"{scratch}/other.crt")), "its password")
     for options in server.good:
-        said = until(lambda: (lambda said: said if server.name in said and "nobody is at work" in said else "")(asked("localhost", options)), 20)
+        said = until(lambda: (lambda said: said if server.name in said and "no session is active" in said else "")(asked("localhost", options)), 20)
         check(told(f"by TLS with {options or 'nothing said'}"), said, asked("localhost", options))
     for host, all_ in (("localhost", server.bad), ("127.0.0.1", server.bad_at_address)):
         for options, why in all_.items():

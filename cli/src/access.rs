@@ -1,4 +1,4 @@
-//! `clearway check access`: reads a file of rules about who may connect, shows each with its line, and says which decides about a connection.
+//! `clearway check access`: reads an access file, shows each rule with its line, and says which rule decides about a given connection.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ struct Connection {
 }
 
 impl Question {
-    /// A file, and what stands behind `--as`.
+    /// A file, and the arguments of `--as`.
     ///
     /// # Errors
     /// The words do not name a connection.

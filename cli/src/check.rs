@@ -1,9 +1,9 @@
-//! `clearway check`: looks over a directory that no server has open, and changes nothing in it.
+//! `clearway check`: checks a directory that no server has open, and changes nothing in it.
 //!
-//! What it proves: control file, checkpoint and every record of the log can be read; every allocated page has its checksum,
-//! its number and a place in one tree; nothing allocated is lost; the catalog can be read; every index has an entry for each row of
-//! its table, and no other. A directory that was not closed
-//! is recovered in memory first, as the next start would do it on disk.
+//! What it proves: the control file, the checkpoint and every record of the log can be read; every allocated page has its checksum, its
+//! number and a place in exactly one tree; no allocated page is lost; the catalog can be read; every index has an entry for each row of
+//! its table, and no other entry. A directory that was not closed is recovered in memory first, as the next start would recover it on
+//! disk.
 
 use std::path::Path;
 use std::sync::Arc;

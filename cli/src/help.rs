@@ -1,4 +1,4 @@
-//! What `clearway --help` and `clearway COMMAND --help` print, the man page and the completions of shells: all from one table.
+//! The text of `clearway --help` and `clearway COMMAND --help`, the man page and the completions of shells: all from one table.
 
 use std::fmt::Write as _;
 

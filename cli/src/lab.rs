@@ -1,4 +1,5 @@
-//! `clearway lab`: runs the contention lab's own program, which is beside this one. The server does without its code.
+//! `clearway lab`: runs the contention lab's own program, which is in the same directory as this one. So the server does not contain the
+//! lab's code.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::process::Command;
 /// # Errors
 /// It is not there; what to do about it.
 pub fn program() -> Result<PathBuf, String> {
-    let this = std::env::current_exe().map_err(|error| format!("where is this binary? {error}"))?;
+    let this = std::env::current_exe().map_err(|error| format!("could not find the path of this program: {error}"))?;
     let lab = this.with_file_name("clearway-lab");
     if lab.exists() {
         return Ok(lab);

@@ -1,9 +1,15 @@
 //! The `clearway` command.
 //!
-//! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of
-//! a directory), `demo` (what it is for, in a minute), `help` (help, manual page and completions), `import` (from SQLite), `lab` (runs the
-//! contention lab beside this program), `schema` (what the data says of columns and keys), `settings` (the reference), `serve` (the server and its console), `sql` (a shell), `time` (where a
-//! command's time goes), `watch` (the console of any server).
+//! # Structure
+//! ```text
+//! args       parses the command line            help      help, manual page and completions
+//! serve      the server and its console         sql       a shell
+//! check      checks a directory                 access    checks a file of access rules
+//! schema     checks a server's schema           settings  the reference of settings
+//! backup     backups and restores               import    imports from SQLite
+//! watch      the console of any server          time      where a command's time goes
+//! demo       a demonstration in a minute        lab       runs the contention lab's program
+//! ```
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,4 @@
-//! `clearway check schema`: what the data of a server's tables says of their columns, keys and indexes.
+//! `clearway check schema`: reports what the data of a server's tables says about their columns, keys and indexes.
 
 use clearway_console::schema::{Asked, Finding, check};
 use lexopt::prelude::*;

@@ -1,6 +1,7 @@
-//! `clearway serve`: the server and, where it is asked for, its console.
+//! `clearway serve`: runs the server and, if asked for, its console.
 //!
-//! The console is a client of the server: it connects to the server's own address on this machine, and the server's rules say who gets in.
+//! The console is a client of the server: it connects to the server's own address on this machine, and the server's rules decide which
+//! visitors get in.
 
 use clearway_base::sync::spawn_thread;
 use clearway_console::{Entry, Listener, Options, watch};
@@ -20,7 +21,7 @@ struct Console {
 /// Serves until the server is told to stop.
 ///
 /// # Errors
-/// What stands in the way.
+/// The error, as a text for the user.
 pub fn run(config: &Config) -> Result<(), String> {
     let mut console = console(config)?;
     // The reader of standard output may be gone: that is no reason to stop.

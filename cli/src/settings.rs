@@ -1,4 +1,5 @@
-//! `clearway settings`: every setting with its default and its meaning, in Markdown by chapter; `docs/configuration.md` is this text.
+//! `clearway settings`: lists every setting with its default and its meaning, in Markdown by chapter; `docs/configuration.md` is this
+//! text.
 
 use clearway_server::config::{Described, SETTINGS as SERVER};
 use clearway_sql::context::settings::{Kind, Setting, all};

@@ -1,6 +1,8 @@
-//! `clearway time -- COMMAND`: how much of a command's time is database, how much of that is I/O, and what a memory file system would save.
+//! `clearway time -- COMMAND`: reports how much of a command's time is spent in the database, how much of that is I/O, and how much a
+//! file system in memory would save.
 //!
-//! The server divides the time of its sessions (`clearway_time`); this asks before and after. What other clients do meanwhile counts too.
+//! The server divides the time of its sessions (`clearway_time`); this command reads that view before and after. Work of other clients in
+//! the meantime is counted too.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};

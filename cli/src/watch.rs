@@ -1,4 +1,4 @@
-//! `clearway watch`: the console of a server, and the file of queries that its metrics come from.
+//! `clearway watch`: runs the console of a server, and reads the file of queries that become its metrics.
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs};
@@ -132,7 +132,7 @@ pub fn parse_metrics(mut parser: lexopt::Parser) -> Result<Option<Command>, lexo
 /// Does it.
 ///
 /// # Errors
-/// What stands in the way.
+/// The error, as a text for the user.
 pub fn run(command: Command) -> Result<(), String> {
     match command {
         Command::CheckQueries(file) => {

@@ -1,4 +1,4 @@
-//! ADD COLUMN with a default: one that is volatile is evaluated for each row, one that is not once.
+//! ADD COLUMN with a default: a volatile default is evaluated for each row, any other default once.
 
 #[allow(dead_code, reason = "each test takes what it needs")]
 mod program;

@@ -1,4 +1,4 @@
-//! The real program: backups of a server that runs and of a directory at rest, restored, verified, listed, expired.
+//! The real program: backups of a running server and of a directory without a server; restored, verified, listed, expired.
 
 mod program;
 

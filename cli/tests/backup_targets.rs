@@ -1,4 +1,5 @@
-//! The real program: backups in a single file and through a pipe, backups that go on after a break, commits that wait for the archive.
+//! The real program: backups in a single file and through a pipe, backups that continue after an interruption, commits that wait for the
+//! archive.
 
 mod program;
 

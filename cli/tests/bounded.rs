@@ -1,4 +1,4 @@
-//! What clients that misbehave, and clients that do nothing, cost the real program: memory and descriptors, as the system counts them.
+//! The resources that misbehaving clients and idle clients take from the real program: memory and descriptors, as the system counts them.
 
 mod program;
 

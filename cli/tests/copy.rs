@@ -1,4 +1,5 @@
-//! COPY through the real program: what it writes reads back, here and in PostgreSQL; one statement, streamed, linear in a line's length.
+//! COPY through the real program: its output can be read back, here and in PostgreSQL; a COPY is one statement, streams, and takes time
+//! linear in a line's length.
 //!
 //! With CLEARWAY_POSTGRES=host:port the same streams go through a PostgreSQL, both ways.
 

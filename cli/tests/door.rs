@@ -1,4 +1,5 @@
-//! Who gets in, as the real psql sees it: the access file, client certificates, channel binding; files that are read again while the server runs.
+//! Which clients get in, tested with the real psql: the access file, client certificates, channel binding; files that are reloaded while
+//! the server runs.
 //!
 //! Needs psql and openssl (`.ci/run` installs both).
 

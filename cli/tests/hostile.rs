@@ -1,5 +1,5 @@
-//! What a role without rights could do to the server or learn from it, by what PostgreSQL does not have or does not tell. What both have is in
-//! tests/rights.
+//! What a role without rights could do to the server or learn from it through features that PostgreSQL does not have. Features that both
+//! have are tested in tests/rights.
 
 mod program;
 

@@ -1,4 +1,4 @@
-//! `clearway import sqlite`: real SQLite files, the command itself, and the library that reads what it wrote.
+//! `clearway import sqlite`: real SQLite files, the command itself, and the library that reads the result.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! A directory that the library wrote, served by the command, and the other way; several processes at one directory; backups.
+//! A directory that the library wrote is served by the command, and the other way round; several processes use one directory; backups.
 
 mod program;
 

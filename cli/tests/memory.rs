@@ -1,5 +1,5 @@
-//! No statement takes the server's memory: each kind of them is refused with 53200 past its account, other sessions go on, and what
-//! a peak took goes back to the system.
+//! No statement takes more of the server's memory than its account allows: each kind of statement is refused with 53200 beyond it, other
+//! sessions continue, and memory that a peak took is returned to the system.
 
 #[allow(dead_code, reason = "each test takes what it needs")]
 mod program;

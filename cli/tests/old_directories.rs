@@ -1,5 +1,5 @@
-//! The real program on data directories that earlier versions made: their content is there, also after a crash of the earlier version.
-//! A version that can't read them has to refuse them by the name of their format, and this test then says so.
+//! The real program on data directories that earlier versions made: their content is there, also after a crash of the earlier version. A
+//! version that can't read them must refuse them by the name of their format; this test then says so.
 
 mod program;
 
@@ -33,7 +33,7 @@ fn opens(name: &str, there: &[&str]) {
     let unpacked = Command::new("tar").arg("xzf").arg(kept(&format!("{name}.tgz"))).arg("-C").arg(&base).status();
     assert!(unpacked.expect("tar runs").success());
     let directory = base.join(name);
-    // That version made directories that everybody may read; a later one says how to mend that.
+    // That version made directories that every user may read; a later version says how to correct the modes.
     let refused = program::command(&directory).output().expect("runs");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("`chmod -R go="), "{refused:?}");
     assert!(Command::new("chmod").args(["-R", "go="]).arg(&directory).status().expect("chmod runs").success());

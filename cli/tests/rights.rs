@@ -1,4 +1,4 @@
-//! Who may do what, through the wire: no role gets by a setting, a name or an object what it was not given.
+//! Rights, tested through the wire: no role gets, by a setting, a name or an object, a right that it was not given.
 
 mod program;
 

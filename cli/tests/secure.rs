@@ -1,4 +1,4 @@
-//! Passwords and TLS as the real psql sees them: SCRAM-SHA-256, a certificate of an authority of our own, what is refused.
+//! Passwords and TLS, tested with the real psql: SCRAM-SHA-256, a certificate of the test's own authority, and what is refused.
 //!
 //! Needs psql and openssl (`.ci/run` installs both).
 

@@ -1,4 +1,4 @@
-//! The real program: it starts, says where it is, keeps what was committed, refuses a second start, stops on SIGTERM.
+//! The real program: it starts, prints its address, keeps what was committed, refuses a second start, stops on SIGTERM.
 
 mod program;
 

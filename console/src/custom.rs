@@ -24,7 +24,7 @@ pub enum Usage {
     Counter,
     /// Nothing.
     Discard,
-    /// A text that stands for a number.
+    /// A text that is mapped to a number.
     Mapped(HashMap<String, f64>),
     /// Upper bounds of buckets, as an array; the columns of the same name with `_bucket` (an array, each with those below it), `_sum` and
     /// `_count` have the figures.
@@ -168,7 +168,7 @@ impl Reader<'_> {
                     );
                 }
                 if !names.insert(name.to_lowercase()) {
-                    return Err(self.at(body, format!("the column \"{name}\" stands twice")));
+                    return Err(self.at(body, format!("the column \"{name}\" is listed twice")));
                 }
                 columns.push(self.column(name, body)?);
             }
@@ -260,7 +260,7 @@ mysql_global_status_innodb_mutex:
                 "the query of",
             ),
             (MUTEX.replace("COUNTER", "DURATION"), 9, "the usage DURATION is not supported"),
-            (MUTEX.replace("- SUM_TIMER_WAIT", "- count_star"), 12, "stands twice"),
+            (MUTEX.replace("- SUM_TIMER_WAIT", "- count_star"), 12, "is listed twice"),
             (MUTEX.replace("mysql_global_status_innodb_mutex", "my-mutex"), 3, "is no name for a metric"),
             ("a: b\nc: [".to_owned(), 3, "not YAML: while parsing"),
             ("- 1".to_owned(), 1, "not YAML: Top level must be a mapping"),

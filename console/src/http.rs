@@ -1,4 +1,4 @@
-//! HTTP: which requests there are, who may make them, and what they are answered.
+//! The HTTP interface: which requests exist, which visitors may make them, and their answers.
 
 use crate::metrics::Metrics;
 use crate::options::Entry;

@@ -1,19 +1,26 @@
-//! The console: who waits for whom, on a page and as metrics.
+//! The console: shows, on a page and as metrics, which session of a server waits for which.
 //!
-//! It is a client. It attaches to a server that speaks PostgreSQL's protocol (Clearway, PostgreSQL 13 and later) or MySQL's (MariaDB 10.6
-//! and later with performance_schema = ON; MySQL 8, which was never tried), reads that server's views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
+//! It is a client. It connects to a server that speaks PostgreSQL's protocol (Clearway, PostgreSQL 13 and later) or MySQL's (MariaDB 10.6
+//! and later with performance_schema = ON; MySQL 8, never tested), reads that server's views with the rights of the role that it was
+//! given, and serves the result over HTTP on this machine.
 //!
 //! # Structure
-//! `options` (what is asked for, and why it can't be done), `link` (a connection, by either protocol), `tls` (its protection), `source` (the watched server), `processors` (how many it has), `mysql` (the statements for MariaDB and MySQL, and what their texts say), `sample` (what each second looked
-//! like, for an hour), `sampled` (waits for locks and deadlocks, from these seconds), `trend` (statements, each ten seconds), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
-//! reads), `panels` (the page's tables and their SQL), `statement` (the page of one statement), `schema` (what the data says of columns and keys), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
-//! terminal).
+//! ```text
+//! source     the watched server                       link       a connection, by either protocol      tls   its protection
+//! sample     what each second looked like, for an hour           sampled    waits and deadlocks, from these samples
+//! trend      statements, every ten seconds            custom     the file of queries that become metrics
+//! metrics    their values, as text for Prometheus     panels     the page's tables and their SQL
+//! statement  the page of one statement                schema     what the data says of columns and keys
+//! mysql      the statements for MariaDB and MySQL     visitors   logins of visitors
+//! http       requests and answers                     top        the same in a terminal
+//! options    the options, and why they can't be met   processors how many processors the server has
+//! ```
 //!
 //! # Invariants
-//! - CON-1: nothing is changed on the watched server but by `POST /api/cancel`, which exists only if the user asked for it, and
-//!   with the visitor's rights: every session of the console is read only.
-//! - CON-2: an answer is given only to a request whose `Host` is an address of this machine; a request that changes something also needs the
-//!   page's token and, where a browser names it, the page's own origin.
+//! - CON-1: every session of the console is read only. The console's one action on the watched server is `POST /api/cancel`, which exists
+//!   only if the user asked for it and has the visitor's rights.
+//! - CON-2: an answer is given only to a request whose `Host` is an address of this machine. A request that changes something also needs
+//!   the page's token and, if the browser sends an origin, the page's own origin.
 //! - CON-3: what is kept is bounded: seconds, sessions of a second, series of a query.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A connection to the watched server, by PostgreSQL's protocol or by MySQL's: every question is a text, every answer a table of texts.
+//! A connection to the watched server, by PostgreSQL's protocol or by MySQL's: every query is a text, every answer a table of texts.
 
 use crate::options::WatchError;
 use crate::tls::{self, Mode, Tls};

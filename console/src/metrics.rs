@@ -1,4 +1,4 @@
-//! The values of the queries, and the text that Prometheus reads.
+//! The values of the custom queries, and the text that Prometheus reads.
 //!
 //! Source of the format: the Prometheus text exposition format 0.0.4, and OpenMetrics 1.0 for clients that ask for it.
 
@@ -92,7 +92,7 @@ impl Metrics {
         queries
     }
 
-    /// What stands in the way of the queries, by query.
+    /// The errors of the queries, by query.
     pub(crate) fn errors(&self) -> Vec<(String, String)> {
         let outcomes = self.outcomes.lock();
         outcomes.iter().filter_map(|(name, o)| o.error.clone().map(|error| (name.clone(), error))).collect()

@@ -1,15 +1,15 @@
-//! MariaDB and MySQL: the statements by which the console reads them, and what their texts say.
+//! The statements by which the console reads MariaDB and MySQL, and the meaning of their results.
 //!
 //! # Structure
-//! Sessions and the session that each waits for, in the columns of `sample`; the locks that they wait for; `tables` (the page's tables); `status` (the text of
-//! SHOW ENGINE INNODB STATUS, which alone tells of deadlocks).
+//! Here: sessions and the session that each waits for, in the columns of `sample`, and the locks that they wait for. `tables`: the page's
+//! tables. `status`: the text of SHOW ENGINE INNODB STATUS, the only source of deadlocks.
 //!
 //! # Invariants
 //! - MYS-1: A wait for a row is told by InnoDB's tables alone (that there is one, its statement, the session that it waits for). These are of one moment, up to 0.1 s
 //!   before that of the list of processes, which may have the session's statement before or behind it.
 //!
 //! # Not here
-//! The statement that took a lock, a history of waits for locks, more than the latest deadlock: these servers do not record them.
+//! The statement that took a lock, a history of lock waits, and more than the latest deadlock: these servers do not record them.
 
 pub(crate) mod status;
 pub(crate) mod tables;

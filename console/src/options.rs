@@ -1,4 +1,4 @@
-//! What the console is asked to do, and why it may not be possible.
+//! The console's options, and the reasons for which they can't be met.
 
 use crate::custom;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ impl std::fmt::Debug for Queries {
 }
 
 impl Queries {
-    /// What stands in the file now.
+    /// The present content of the file.
     ///
     /// # Errors
     /// It can't be read, or has a mistake.
@@ -33,7 +33,7 @@ impl Queries {
 pub struct Options {
     /// The server to watch, as a URL or as `name=value` pairs.
     pub server: String,
-    /// The server's password, where the URL has none: a URL stands in the list of processes.
+    /// The server's password, where the URL has none: the list of processes shows a URL.
     pub password: Option<String>,
     /// A file of queries.
     pub queries: Option<Queries>,

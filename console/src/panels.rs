@@ -1,4 +1,4 @@
-//! The tables of the page: for each its SQL, which the page shows beside the answer.
+//! The tables of the page, each with its SQL, which the page shows beside the result.
 
 use crate::link::Link;
 use crate::mysql::{status, tables as mysql};

@@ -1,9 +1,9 @@
-//! What the watched server did, second by second, for the last hour.
+//! Samples of the watched server, one per second, for the last hour.
 //!
 //! # Structure
-//! Each second one query reads all sessions. Of each second the number of sessions by wait class is kept, and the first
-//! `SESSIONS_KEPT` sessions at work; the newest second is kept whole. Where the server keeps no deadlocks, there are further looks between two
-//! seconds while sessions wait for each other.
+//! Each second one query reads all sessions. For each second the number of sessions by wait class is kept, and the first `SESSIONS_KEPT`
+//! active sessions; the newest second is kept completely. If the server keeps no deadlocks, more samples are taken between two seconds
+//! while sessions wait for each other.
 
 use crate::link::{Link, LinkError, Table};
 use crate::mysql;

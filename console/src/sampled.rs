@@ -1,9 +1,10 @@
-//! Waits for locks and deadlocks as the samples of the last hour show them: for servers that keep no history of their own.
+//! Lock waits and deadlocks derived from the samples of the last hour, for servers that keep no history of their own.
 //!
-//! A wait is the seconds in a row in which a session ran one statement and waited for others. What begins and ends between two looks is not
-//! seen. A deadlock is a ring in one look; PostgreSQL resolves it after `deadlock_timeout`, a second by default.
+//! A wait is a run of consecutive samples in which a session ran the same statement and waited for other sessions. A wait that begins and
+//! ends between two samples is not seen. A deadlock is a cycle within one sample; PostgreSQL resolves it after `deadlock_timeout`, a
+//! second by default.
 //!
-//! Bounded (CON-3): at most [`WAITS_MAX`] waits are told of, and [`RINGS_KEPT`] rings kept.
+//! Bounded (CON-3): at most [`WAITS_MAX`] waits are shown, and [`RINGS_KEPT`] deadlocks are kept.
 
 use crate::link::Table;
 use crate::sample::{Sample, Session};

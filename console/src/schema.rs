@@ -1,14 +1,15 @@
-//! `clearway check schema`: what the tables' data says of their columns' types, of their keys and of their indexes.
+//! `clearway check schema`: reports what the tables' data says about their columns' types, their keys and their indexes.
 //!
-//! A client of Clearway, PostgreSQL, MariaDB or MySQL, read only. Each table is read once, with one statement; a text that looks like a number, a date or
-//! an address is then cast by the server, so that no finding rests on a pattern alone.
+//! A client of Clearway, PostgreSQL, MariaDB or MySQL, read only. Each table is read once with one statement. A text column that looks
+//! like numbers, dates or addresses is then read again, and the server casts every value, so that no finding rests on a pattern alone.
 //!
-//! Structure: `told` (what PostgreSQL's catalog tells of tables), `mysql` (the same of MariaDB and MySQL), `dialect` (types and statements of both languages),
-//! `judge` (what the figures of a column mean).
+//! # Structure
+//! `told` (the data of PostgreSQL's catalog about tables), `mysql` (the same of MariaDB and MySQL), `dialect` (types and statements of both
+//! languages), `judge` (what the figures of a column mean).
 //!
-//! Invariants:
-//! - SCH-1 A finding about a type names one that holds every value the table has; the statement that changes it runs as it is printed.
-//! - SCH-2 Nothing is changed on the server (CON-1).
+//! # Invariants
+//! - SCH-1: a finding about a type names a type that holds every value in the table, and its ALTER statement runs as it is printed.
+//! - SCH-2: nothing is changed on the server (CON-1).
 
 mod dialect;
 mod judge;
@@ -33,7 +34,7 @@ pub struct Asked {
     pub rows_min: u64,
 }
 
-/// Checks the schema of a server's database.
+/// Checks the schema of a server's database, read only (SCH-2).
 ///
 /// # Errors
 /// No connection, or a statement that the server refuses; which, in words.
@@ -121,7 +122,7 @@ async fn of_table(
     out
 }
 
-/// Whether the server casts every value; a whole number gets the narrowest type.
+/// Whether the server casts every value (SCH-1); a whole number gets the narrowest type.
 async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut Wanted, dialect: Dialect) -> bool {
     if let Dialect::MySql { .. } = dialect {
         return mysql::confirm(link, table, column, wanted).await;

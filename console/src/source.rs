@@ -1,4 +1,4 @@
-//! The watched server: connections to it, and what it calls itself.
+//! The watched server: how to connect to it, and its product and version.
 
 use crate::link::{Link, LinkError, Login};
 use crate::options::WatchError;

@@ -1,9 +1,9 @@
-//! The page of one statement: its figures, what it waited for, how its times are spread, its trend, its plan. What a server does not record is
-//! named.
+//! The page of one statement: its figures, its waits, the distribution of its durations, its trend, its plan. The page names what the
+//! server does not record.
 //!
 //! # Invariants
-//! - STP-1: the text that the server has recorded is run as one statement behind EXPLAIN, by a protocol that takes one statement only, in a session
-//!   that changes nothing (CON-1). It is never executed.
+//! - STP-1: the recorded text of a statement is only explained, never executed. It is sent as one statement behind EXPLAIN, by a protocol
+//!   that accepts one statement only, in a session that is read only (CON-1).
 
 use crate::link::{Link, LinkError, Table};
 use crate::sample::History;

@@ -1,17 +1,18 @@
 //! TLS to the watched server: what its URL asks for, and the handshake.
 //!
-//! The words are libpq's (`sslmode`, `sslrootcert`) for PostgreSQL and Clearway, and MySQL's (`ssl-mode`, `ssl-ca`) for MariaDB and MySQL.
+//! The options are libpq's (`sslmode`, `sslrootcert`) for PostgreSQL and Clearway, and MySQL's (`ssl-mode`, `ssl-ca`) for MariaDB and
+//! MySQL.
 //!
 //! # Structure
-//! [`Tls`] says what is wanted and does the handshake for either protocol's client; `verifier` judges the server's certificate; `url` takes
+//! [`Tls`] holds the options and does the handshake for either protocol's client; `verifier` checks the server's certificate; `url` takes
 //! the options out of a server's address.
 //!
 //! # Invariants
-//! - CON-4: a connection is never protected less than its address asks. A mode that is not known is refused, a file of authorities that can't be
+//! - CON-4: a connection is never protected less than its address asks. An unknown mode is refused, a file of authorities that can't be
 //!   read is refused, and a server without TLS is refused where TLS is required.
 //!
 //! # Not here
-//! Certificates of clients, lists of revoked certificates, names in a certificate's subject (only its alternative names count).
+//! Client certificates, revocation lists, names in a certificate's subject (only its alternative names count).
 
 mod url;
 mod verifier;
@@ -102,7 +103,7 @@ impl Tls {
     }
 }
 
-/// What stands in a file.
+/// The content of a file.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let vfs = RealVfs::inline();
     let bytes = block_on(async {

@@ -1,4 +1,4 @@
-//! How often each statement ran and how long it took, every ten seconds of the last hour.
+//! The trend of each statement over the last hour: calls and durations, every ten seconds.
 //!
 //! Bounded (CON-3): the [`STATEMENTS_MAX`] statements with the most time, [`POINTS_KEPT`] points each.
 

@@ -1,16 +1,16 @@
-//! The visitors of the console, and the rights with which it answers each.
+//! The visitors of the console, and the rights with which each is answered.
 //!
 //! # Life of a visitor
-//! A role and its password are tried on the watched server, by the server's own rules of login. If they are good, the page gets a random
-//! session, and each request that names the session is answered with the role's rights. `/metrics` takes role and password with each request
-//! (HTTP's Basic authentication) and remembers for a minute that they were good.
+//! The visitor's role and password are tried on the watched server, by the server's own rules of login. If the server accepts them, the
+//! page gets a random session id, and each request with that id is answered with the role's rights. `/metrics` takes role and password
+//! with each request (HTTP's Basic authentication); an accepted pair is cached for a minute.
 //!
 //! # Invariants
-//! - VIS-1: no visitor gets an answer without a login that the server accepts, but where the server itself asks no client on this machine for the
-//!   password of the console's role, or where the console was started with a login of its own (`clearway watch`).
-//! - VIS-2: the sampled history holds the statements of all roles, so it is shown to those visitors only that may read them: members of
+//! - VIS-1: a visitor is answered only after a login that the server accepts. There are two exceptions: the server itself asks clients on
+//!   this machine for no password of the console's role, or the console was started with a login of its own (`clearway watch`).
+//! - VIS-2: the sampled history holds the statements of all roles, so only visitors that may read them see it: members of
 //!   `pg_read_all_stats` (and so of `pg_monitor`), and superusers.
-//! - VIS-3: at most `VISITORS_MAX` sessions are remembered, each for `SESSION_S` seconds without a request; the server is asked again after
+//! - VIS-3: at most `VISITORS_MAX` sessions are kept, each for `SESSION_S` seconds without a request. The server is asked again after
 //!   `VERIFIED_S` seconds, so a role that lost its rights loses the page as well.
 
 use crate::link::{Link, LinkError, Login};

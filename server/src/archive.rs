@@ -1,11 +1,11 @@
-//! The archiver of a server: a thread that sends the log to the archive.
+//! The server's archiver: a thread that sends the log to the archive.
 //!
 //! # Life of an archiver
-//! looks whether a piece is due, often -> sends it -> after a failure waits, longer each time -> when the server stops, once its
-//! sessions have ended, sends what there is, if that does not take long.
+//! It checks several times a second whether a piece is due -> it sends the piece -> after a failure it pauses, longer each time. When the
+//! server stops, once its sessions have ended, it sends the rest of the log, as far as a time limit allows.
 //!
 //! # Invariants
-//! - SAR-1: nothing waits for the archive but commits that ask for it (`synchronous_commit = archive`): the others go on whatever it does.
+//! - SAR-1: only commits that ask for it (`synchronous_commit = archive`) wait for the archive; a failing archive delays no other commit.
 
 use std::io;
 use std::sync::Arc;

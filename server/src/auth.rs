@@ -1,14 +1,14 @@
-//! SCRAM-SHA-256 as the server plays it (RFC 5802), with channel binding over TLS (`tls-server-end-point`, RFC 5929): then the proof holds for
-//! this server's certificate only, and a machine in between with another certificate gets nothing from it.
+//! The server's side of SCRAM-SHA-256 (RFC 5802), with channel binding over TLS (`tls-server-end-point`, RFC 5929). With channel binding
+//! the proof is valid for this server's certificate only, so a machine in between with another certificate can't use it.
 //!
 //! # Life of an exchange
-//! client-first -> `begin` answers with nonce, salt and rounds -> client-final -> `finish` checks the proof and answers with
-//! the server's signature.
+//! client-first -> `begin` answers with nonce, salt and rounds -> client-final -> `finish` checks the proof and answers with the server's
+//! signature.
 //!
 //! # Invariants
-//! - AUTH-2: a client that can bind to the channel, and was told that the server can't, is refused if the server can: another machine on the
-//!   way has removed the server's offer.
-//! - AUTH-1: a role that does not exist, or has no password, gets the same messages as one whose password is wrong.
+//! - AUTH-1: a role that does not exist, or has no password, gets the same messages as a role whose password is wrong.
+//! - AUTH-2: a client that supports channel binding and believes that the server does not is refused if the server does: a machine in
+//!   between has removed the server's offer.
 //!
 //! # Not here
 //! Verifiers: `clearway_sql::session::password`.

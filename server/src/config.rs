@@ -1,7 +1,7 @@
-//! What `clearway serve` can be told, on the command line or in a file of `name = value` lines.
+//! The options of `clearway serve`, from the command line or a file of `name = value` lines.
 //!
 //! # Errors
-//! Every name that is not known and every value that does not fit is an error with its line: nothing is ignored.
+//! Every unknown name and every invalid value is an error with its line: nothing is ignored.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -243,7 +243,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Takes one setting; a name that is none of the server's is one of the sessions'.
+    /// Takes one setting; an unknown name is taken for a setting of sessions.
     ///
     /// # Errors
     /// The value does not fit.

@@ -1,4 +1,4 @@
-//! The SQL layer's sessions behind the server's traits.
+//! Implements the server's traits (`sessions`) with the SQL layer's sessions.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
-//! What decides who gets in: the rules, TLS, limits. It is read again while the server runs, and each connection keeps to what it began with.
+//! The door: everything that decides which clients get a session: the access rules, TLS, limits. A reload reads it again; a connection
+//! keeps the door with which it began.
 //!
 //! # Invariants
-//! - DOOR-1: a file that can't be read, or has a mistake, changes nothing: what held before goes on to hold.
+//! - DOOR-1: if the access file or a certificate can't be read or has a mistake, the rules, or TLS, stay as they were before the reload.
+//!   Each of the two parts is reloaded by itself.
 
 use std::path::Path;
 use std::sync::Arc;

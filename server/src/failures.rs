@@ -1,12 +1,12 @@
-//! Failed logins: an address that has failed waits before its next attempt is read.
+//! Failed logins: after failures from an address, the next attempt from that address is delayed.
 //!
 //! # Invariants
-//! - FAIL-1: the account of failures is bounded: past [`ORIGINS_MAX`] origins it is forgotten and begins anew, and of an origin it knows
+//! - FAIL-1: the record of failures is bounded. Beyond [`ORIGINS_MAX`] origins it is cleared and begins anew; of each origin it knows
 //!   [`ROLES_MAX`] roles by name.
-//! - FAIL-2: the wait comes before the proof is looked at and is the same whatever the proof is, so it tells nothing, and attempts at the
-//!   same time from one address wait as well.
-//! - FAIL-3: a login forgives the failures of its own role alone: a client that has one password can't guess another one at full speed by
-//!   logging in between its guesses. All failures of an origin are forgotten [`FORGOTTEN_NS`] after the last.
+//! - FAIL-2: the delay comes before the proof is checked and does not depend on the proof, so it reveals nothing. Once an address has a
+//!   recorded failure, parallel attempts from it are each delayed as well.
+//! - FAIL-3: a successful login forgives only the failures of its own role: a client that knows one password can't guess another one at
+//!   full speed by logging in between its guesses. All failures of an origin are forgotten [`FORGOTTEN_NS`] after the last one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,15 +18,15 @@ use clearway_base::waits::{Object, WaitEvent, in_wait, now_ns};
 
 use crate::origins::origin;
 
-/// So many origins are remembered.
+/// The most origins that are remembered.
 const ORIGINS_MAX: usize = 10_000;
-/// So many roles of each.
+/// The most roles that are remembered of each.
 const ROLES_MAX: usize = 16;
 /// After the first failure the next attempt waits for so long, after each further one twice as long,
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// and never longer than this.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// So long after the last failure nothing is known any more.
+/// The time after the last failure of an origin until all its failures are forgotten.
 const FORGOTTEN_NS: u64 = 600_000_000_000;
 
 /// What has failed from one origin.

@@ -1,5 +1,5 @@
-//! What may be chosen about the console. The `clearway` command runs it beside the server, as a client of the server: nothing in this crate
-//! speaks HTTP.
+//! The console's options in the server's configuration. The `clearway` command runs the console beside the server, as a client of the
+//! server: nothing in this crate speaks HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,21 +1,22 @@
 //! The PostgreSQL wire protocol and sessions: sockets in, statements to the SQL layer, answers out.
 //!
-//! Structure:
+//! # Structure
 //! ```text
-//! run         directory, database, sockets, signals, end            config: what it can be told      tls
-//!   observe     samples of sessions; recovery, for the log
-//!   http        what may be chosen about the console, which the command runs beside the server
+//! run         directory, database, sockets, signals, end            config: its options      tls
+//!   observe     samples of sessions; checkpoints and recovery, for the log
+//!   archive     the thread that sends the log to the archive
+//!   http        the console's options; the command runs the console beside the server
 //!   notify      tells the service manager that the server serves
 //!   log         standard error or files, as text, CSV or JSON
 //!   configuration  the settings' files: read, read again, changed by ALTER SYSTEM
-//!     door        what decides who gets in: rules (access), TLS, limits; certificate: names and digests
-//!   listen      sockets; accepts connections; origins, failures: what each address has and did
+//!     door        what decides which clients get in: rules (access), TLS, limits
+//!   listen      sockets; accepts connections; origins, failures: connections and failed logins by address
 //!     connection  one client: start, then its messages; the two buffers
 //!       wire        bytes to messages and back
 //!       auth        SCRAM-SHA-256
-//!       turns       time that belongs to sessions which write contended rows
+//!       turns       time reserved for sessions which write contended rows
 //!       server      what all connections share; stops them
-//!     sessions    what the SQL layer must offer, as traits           database: how it does
+//!     sessions    what the SQL layer must offer, as traits           database: implements them
 //! ```
 #![forbid(unsafe_code)]
 

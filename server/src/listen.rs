@@ -1,7 +1,7 @@
-//! Listening: sockets, and the loops that accept connections.
+//! Binds sockets, and runs the loops that accept connections.
 //!
 //! # Invariants
-//! - SRV-1: a socket beyond loopback is bound only if a role has a password, and TLS is configured or waived by name.
+//! - SRV-1: a socket beyond loopback is bound only if a role has a password, and TLS is configured or explicitly waived.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! What watches the server itself: samples of its sessions, what is kept of statements over restarts, and recovery as the log tells it.
+//! The server's own observation: samples of its sessions, checkpoints and recovery in the log, and the saving of statistics over
+//! restarts.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::log::Log;
 const SECOND: Duration = Duration::from_secs(1);
 /// How long a stop is waited for between two looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often recovery tells that it goes on; one that is shorter tells nothing.
+/// How often a running recovery reports its progress; a shorter recovery reports nothing.
 const PROGRESS_EVERY: Duration = SECOND;
 
 /// A thread that does something again and again until it is stopped.
@@ -136,7 +137,7 @@ pub fn restore(db: &Arc<Db>, backends: &Arc<Backends>) {
     db.kept().add("samples", move || observed::write_samples(&of_samples.samples.all()));
 }
 
-/// Tells the log, and the terminal where the log goes to files, while recovery goes on.
+/// Reports the progress of recovery in the log, and on the terminal if the log goes to files.
 pub struct Progress(Ticker);
 
 impl Progress {

@@ -1,8 +1,8 @@
-//! What may be chosen about listening and connections.
+//! The options of listening and of connections.
 //!
 //! # Invariants
-//! - SRV-3: where any socket beyond loopback is bound, clients on this machine prove a password as well: a proxy on it would otherwise
-//!   let everybody in.
+//! - SRV-3: if any socket beyond loopback is bound, clients on this machine need a password as well: otherwise a proxy on this machine
+//!   would let every client in.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
-//! How many connections each address has.
+//! Counts the open connections of each address.
 //!
 //! # Invariants
-//! - ORI-1: the account holds an address exactly as long as a connection from it is open, so it is as long as the list of sockets at most.
+//! - ORI-1: an address is in the table exactly as long as a connection from it is open, so the table is never larger than the list of
+//!   sockets.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,13 +1,14 @@
 //! A server's life: directory, database, sockets, signals, end.
 //!
 //! # Life of a server
-//! open and recover -> a statement answers -> bind -> listen, and say so -> SIGHUP: settings are read again -> SIGTERM or SIGINT -> no new sessions, those that are there
-//! end -> checkpoint, close.
+//! open and recover -> answer a statement -> bind -> listen, and say so -> SIGHUP: read the settings again -> SIGTERM or SIGINT: begin no
+//! more sessions, end those that are open -> checkpoint, close.
 //!
 //! # Invariants
-//! - RUN-1: the line with the psql command is written, and the service manager is told, after a statement has been answered and the sockets
-//!   are bound, and only then.
-//! - RUN-2: a server that keeps its data in memory reads and writes all other files as every server does.
+//! - RUN-1: the line with the psql command is written, and the service manager is told, only after a statement has been answered and the
+//!   sockets are bound.
+//! - RUN-2: a server that keeps its data in memory reads and writes all other files (log, settings, certificates) on disk like every
+//!   server.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -43,7 +44,7 @@ use crate::server::{ListenError, Server};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A worker's stack, of which a thread takes what it touches; deep statements get more (`base/src/stack.rs`).
 const STACK_BYTES: usize = 8 << 20;
-/// So long a worker keeps its processor while others want it, in nanoseconds (docs/measured/catalog-reads.md).
+/// The time for which a worker keeps its processor while other threads want it, in nanoseconds (docs/measured/catalog-reads.md).
 const SLICE_NS: u64 = 100_000;
 /// Threads for file operations that would block a worker.
 const IO_THREADS: usize = 4;

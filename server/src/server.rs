@@ -1,10 +1,10 @@
-//! What all connections of a server share, and the end of all of them.
+//! The state that all connections of a server share, and the end of all connections.
 //!
 //! # Invariants
-//! - SRV-2: after `stop` no session begins; it returns when none is left or the time is up.
+//! - SRV-2: after `stop` no session begins; `stop` returns when no session is left or its time limit has passed.
 //!
 //! # Not here
-//! Sockets and the loops that accept: `listen`. What a connection does: `connection`. Which database it talks to: `sessions`.
+//! Sockets and the loops that accept: `listen`. What a connection does: `connection`. The database: `sessions`.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,9 +1,10 @@
-//! What the server asks of the SQL layer, as traits, so that the protocol can be tested without a database.
+//! What the server needs of the SQL layer, as traits, so that the protocol can be tested without a database.
 //!
 //! # Life of a batch
 //! parse, bind, describe, execute, close in any order -> `sync` ends the implicit transaction. After an error the connection skips to
-//! Sync. `simple` is a batch of its own. Before bytes leave, `before_send` waits until what they tell is durable.
-//! Most messages of most clients need no wait: `try_bind` and its kin do them on the spot, and say so where they can't.
+//! Sync. `simple` is a batch of its own. Before bytes leave, `before_send` waits until everything on which they depend is durable.
+//!
+//! Most messages of most clients need no wait: `try_bind` and the other `try_` functions handle them at once, or report that they can't.
 
 use std::future::Future;
 use std::sync::Arc;

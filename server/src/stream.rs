@@ -1,4 +1,4 @@
-//! A client's connection of any kind: TCP, Unix socket, TLS over either.
+//! A client's byte stream of any kind: TCP, Unix socket, TLS over either.
 
 use std::io;
 use std::pin::Pin;

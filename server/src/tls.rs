@@ -1,4 +1,4 @@
-//! TLS from a certificate chain and a key in PEM form; clients' certificates where an authority for them is named.
+//! TLS from a certificate chain and a key in PEM form; accepts client certificates if an authority for them is configured.
 
 use std::sync::Arc;
 

@@ -1,32 +1,33 @@
-//! Whose turn it is: time that sessions which write the same rows have for themselves, beside sessions which only read.
+//! Reserves time for sessions which write the same rows, before sessions which only read.
 //!
-//! A row that many want is held by one session at a time, and each of them has to get through the server, its client and the log before
-//! the next has made its statement. Readers that take whatever processor time they can get wait in line before all of these steps, so that
-//! a few saturating readers slow such a row down far more than their number would have it. A session that writes a contended row therefore goes
-//! first: of every [`PERIOD_NS`] the first [`ALONE_NS`] belong to sessions that write. A session that only reads, and begins a
-//! statement outside of a transaction block in that span, waits for its end.
+//! A row that many sessions want is held by one session at a time, and each of them has to get through the server, its client and the log
+//! before the next has made its statement. At each of these steps readers compete for the processors, so that a few saturating readers
+//! slow such a row down far more than their number would suggest. A session that writes a contended row therefore goes first: of every
+//! [`PERIOD_NS`] the first [`ALONE_NS`] are reserved for sessions that write. A session that only reads, and begins a statement outside
+//! of a transaction block in that span, waits for its end.
 //!
-//! # When
+//! # States
 //! ```text
 //!             rows are contended                    writers get more done alone
 //!   Quiet -------------------------> Probing -----------------------------------> Holding
 //!     ^                                | ^                                           |
 //!     +--- no row is contended --------+ +---- they get no more done alone ----------+
 //! ```
-//! Looked at once in [`WINDOW_PERIODS`] periods, by a writer. A row is contended that another session changes or locks next than the
-//! one before. (Waits for rows do not tell: a change alone is over before the next one comes, the more so the longer writers are in
-//! line for a processor.) Quiet: no reader is held. Probing: readers are held in two periods of a window
-//! only, which tells whether that helps the writers; where readers do not disturb them (clients have processors of their own, the
-//! disk is what everybody waits for), readers go on freely.
+//! A writer decides about the state once in [`WINDOW_PERIODS`] periods. A row counts as contended if the next session to change or lock
+//! it is another one than the session before. (Waits for rows are no measure: a single change often ends before the next one begins, the
+//! more so the longer writers queue for a processor.) Quiet: no reader is held. Probing: readers are held in two periods of a window
+//! only, to measure whether that helps the writers. If readers do not disturb the writers (clients have processors of their own, or the
+//! disk is the limit), readers are not held further. Holding: readers are held in every period.
 //!
 //! # Invariants
 //! - TURN-1: a reader is held for at most [`ALONE_NS`] at a time, and not again before it has run: readers keep three tenths of the time.
-//! - TURN-2: no session is held in a transaction block, nor one that has written lately; none is held when no session writes.
-//! - TURN-3: while it holds, writers have seven tenths of the time for themselves; what they did in it alone is what they keep at least.
+//! - TURN-2: no session is held in a transaction block or shortly after it has written; none is held when no session writes.
+//! - TURN-3: in the state Holding, writers have seven tenths of the time for themselves, so they do at least the work that they did in
+//!   that part.
 //!
 //! # Not here
-//! Who is a reader: `connection::talk`. A run queue with priorities was tried instead (docs/measured/hot-row-slice.md): it
-//! orders what is in the server, not the clients and the log writer that compete for the same processors.
+//! Which sessions are readers: `connection::talk`. A run queue with priorities was tried instead (docs/measured/hot-row-slice.md): it
+//! orders work inside the server, but not the clients and the log writer that compete for the same processors.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -40,11 +41,11 @@ pub const ALONE_NS: u64 = 7_000_000;
 pub const WINDOW_PERIODS: u64 = 16;
 /// While probing, every so many periods has a writers' part.
 const PROBE_EVERY: u64 = 8;
-/// So many statements without a change make a session one that only reads.
+/// The number of statements without a change after which a session counts as one that only reads.
 pub const READS: u8 = 32;
 /// Fewer writes of contended rows in a window say nothing.
 const CONTENDED_MIN: u64 = 32;
-/// Of so many writes one must be of a contended row.
+/// One in this many writes must be of a contended row.
 const CONTENDED_PART: u64 = 8;
 /// Rows whose last writer is known.
 const ROWS: usize = 64;
@@ -141,7 +142,7 @@ impl Turns {
     }
 }
 
-/// What is left of the writers' part that this moment lies in; none: it lies in no such part.
+/// The rest of the writers' part at this moment; none: it is not within a writers' part.
 fn alone_ns_left(mode: u8, since_ns: u64) -> Option<u64> {
     let (period, at_ns) = (since_ns / PERIOD_NS, since_ns % PERIOD_NS);
     let has_part = mode == HOLDING || (mode == PROBING && period % PROBE_EVERY == 0);

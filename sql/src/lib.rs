@@ -2,14 +2,14 @@
 //!
 //! # Structure
 //! ```text
-//!   session   statements in, results out: blocks, prepared statements, DDL, COPY
+//!   session   statements in, results out: transaction blocks, prepared statements, DDL, COPY
 //!   views     the rows of the system views
 //!   exec      runs plans
 //!   planner   turns syntax trees into plans
 //!   context   what all of them need of a session: settings, interrupt, privileges, names, errors
 //!   clearway_values, clearway_syntax
 //! ```
-//! A module imports only what stands below it. The reference for all of it is PostgreSQL 15.
+//! A module imports only what is below it in this list. The reference for the behaviour of all of them is PostgreSQL 15.
 #![forbid(unsafe_code)]
 
 pub mod context;

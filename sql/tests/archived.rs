@@ -1,4 +1,4 @@
-//! `synchronous_commit = archive`: nothing leaves for a client before what it tells of is in the archive (ARS-1).
+//! `synchronous_commit = archive`: nothing leaves for a client before the commits on which it depends are in the archive (ARS-1).
 
 mod sim;
 

@@ -1,5 +1,5 @@
-//! Statements that are stopped at any wait: by a cancel that comes after so many polls, or by a client that is gone. Whatever the seed
-//! picks, no half of a statement, no lock, no latch and no snapshot is left.
+//! Statements that are stopped at any wait: by a cancel after a number of polls, or by a client that disconnects. Whatever the seed
+//! chooses, no partial effect of a statement, no lock, no latch and no snapshot is left.
 
 #[path = "sim/mod.rs"]
 mod sim;

@@ -1,5 +1,5 @@
-//! Statements that change one row do the same by the short way (Bind, Execute; texts tried at once) as by the long one (the text with its
-//! values in it), and take the short way exactly where nothing is out of the ordinary.
+//! Statements that change one row do the same on the fast path (Bind, Execute; texts tried at once) as on the general path (the text with
+//! its values in it), and they take the fast path exactly where they qualify for it.
 
 mod memory;
 
@@ -34,7 +34,7 @@ fn user(db: &Arc<Db>) -> Session {
     session(db, &Arc::new(Backends::default()), "postgres", &[])
 }
 
-/// The long way.
+/// The general path.
 fn simple(session: &mut Session, sql: &str) -> String {
     let mut lines = Lines::default();
     match block_on(session.simple(sql, &mut lines)) {
@@ -58,7 +58,7 @@ fn tried(session: &mut Session, sql: &str) -> (String, bool) {
     (lines.0, true)
 }
 
-/// Prepares anew, binds, executes; says whether it went the short way.
+/// Prepares anew, binds, executes; says whether the statement took the fast path.
 fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (String, bool) {
     if let Err(e) = block_on(session.parse("", sql, &[])) {
         return (e.code().to_owned(), false);
@@ -98,7 +98,7 @@ fn table(session: &mut Session, name: &str) {
     statements.iter().for_each(|sql| _ = simple(session, &sql.replace('@', name)));
 }
 
-/// Text with parameters, the values, and whether the short way can be taken where the row is plain.
+/// Text with parameters, the values, and whether the statement can take the fast path where the row is plain.
 const UPDATES: &[(&str, &[&str], bool)] = &[
     ("UPDATE @ SET e = e * 2 WHERE a = $1", &["1", "4", "9"], true),
     ("UPDATE @ SET d = d + 1, f = true WHERE a = $1", &["1", "3", "4"], true),
@@ -119,7 +119,7 @@ const UPDATES: &[(&str, &[&str], bool)] = &[
     ("UPDATE @ SET d = 7 WHERE a > $1", &["1"], false),
 ];
 
-/// Changes that begin the short way, and that the row or the value sends the long one.
+/// Changes that begin on the fast path and leave it because of the row or the value.
 const SENT_BACK: &[(&str, &str)] = &[
     ("UPDATE @ SET e = 1 WHERE a = $1", "2"),
     ("UPDATE @ SET e = NULL WHERE a = $1", "4"),

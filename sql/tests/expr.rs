@@ -1,4 +1,4 @@
-//! Types, binder and evaluator against PostgreSQL 15's own answers (`testdata/expr.out`).
+//! Types, binder and evaluator, compared with PostgreSQL 15's own answers (`testdata/expr.out`).
 
 use clearway_sql::expr::{Binder, Bound, Env, Params, Scope, Session, eval};
 use clearway_sql::syntax::ast::{QueryBody, Target};

@@ -1,5 +1,5 @@
-//! Foreign keys under concurrency: sessions insert, move and delete parents and children with every action at once; afterwards, and in
-//! every snapshot on the way, no child refers to a parent that is not there.
+//! Foreign keys under concurrency: sessions insert, move and delete parents and children with every action at once. Afterwards, and in
+//! every snapshot taken meanwhile, no child refers to a parent that does not exist.
 
 mod memory;
 

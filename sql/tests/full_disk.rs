@@ -1,4 +1,4 @@
-//! A disk that is full: what gives space back works, and after it everything does.
+//! A full disk: statements that free space work, and afterwards every statement does.
 
 #[path = "sim/mod.rs"]
 mod sim;

@@ -1,5 +1,5 @@
-//! A fixed number of damaged texts: parser, planner and executor give results or errors, never a panic, an internal error or a hang
-//! (a statement that computes for long is cut off by its timeout, which must reach it).
+//! A fixed number of damaged texts: parser, planner and executor give results or errors, never a panic, an internal error or a hang (a
+//! statement that computes for long is ended by its timeout, which must take effect).
 
 mod memory;
 

@@ -1,4 +1,5 @@
-//! A key is not a row: what statements that waited go on with, and for which transactions inserts wait; in virtual time.
+//! A key does not identify a row for ever: which row a statement continues with after a wait, and for which transactions an insert waits;
+//! in virtual time.
 
 #[path = "sim/mod.rs"]
 mod sim;

@@ -1,4 +1,5 @@
-//! Index-only reads give what reads of the rows give: in each snapshot, whatever other transactions do, and with changes of its own (IXO-1, COV-1).
+//! Index-only reads return what reads of the rows return: in each snapshot, while other transactions change rows, and after changes of
+//! the reader's own transaction (IXO-1, COV-1).
 
 #[path = "sim/mod.rs"]
 mod sim;

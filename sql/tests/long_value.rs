@@ -1,6 +1,6 @@
-//! A long text on real files, behind a page cache of 8 MiB: written, read, replaced, rolled back and deleted, by the embedded
-//! calls and through SQL, closed while much of it is still to be freed, and read again. No step needs more memory than a few times the
-//! text. 20 MB, and with `LONG_VALUE_MB=100` a hundred.
+//! A long text on real files, with a page cache of 8 MiB: written, read, replaced, rolled back and deleted, by the embedded calls and
+//! through SQL; closed while much of it is still to be freed, and read again. No step needs more memory than a few times the text. 20 MB,
+//! and with `LONG_VALUE_MB=100` a hundred.
 
 mod memory;
 

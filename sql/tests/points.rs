@@ -1,5 +1,5 @@
-//! Statements that read one row by its key answer the same by the short way (Bind, Execute) as by the long one (the text with its
-//! values in it), and take the short way exactly where nothing is out of the ordinary.
+//! Statements that read one row by its key give the same answer on the fast path (Bind, Execute) as on the general path (the text with
+//! its values in it), and they take the fast path exactly where they qualify for it.
 
 mod memory;
 
@@ -36,7 +36,7 @@ fn simple(session: &mut Session, sql: &str) -> String {
     }
 }
 
-/// Prepares anew, binds, executes; says whether it went the short way.
+/// Prepares anew, binds, executes; says whether the statement took the fast path.
 fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (String, bool) {
     if let Err(e) = block_on(session.parse("", sql, &[])) {
         return (e.code().to_owned(), false);
@@ -79,7 +79,7 @@ fn the_short_way_answers_as_the_long_one() {
     let db = open();
     let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
     table(one);
-    // Text with its parameter, values, and whether the short way can be taken.
+    // Text with its parameter, values, and whether the statement can take the fast path.
     let cases: &[(&str, &[&str], bool)] = &[
         ("SELECT b FROM t WHERE a = $1", &["1", "2", "-3", "4", "007", "2147483647"], true),
         ("SELECT d, c, a, a, f, b FROM t WHERE a = $1", &["1", "2", "-3"], true),

@@ -1,4 +1,4 @@
-//! Queries against PostgreSQL 15's own answers (`testdata/select*.out`), in a session over a database in memory.
+//! Queries in a session over a database in memory, compared with PostgreSQL 15's own answers (`testdata/select*.out`).
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, Vfs};

@@ -1,6 +1,6 @@
-//! Sessions over a database in memory. Each `testdata/session/*.sql` has statements, one a line, whose results
-//! PostgreSQL 15 wrote into the `.out` beside it (`psql -XAt`-like lines: values, then the tag or the error). A line
-//! that begins with `a:` or `b:` belongs to that session; what waits shows `<waiting>` and its result when it comes.
+//! Sessions over a database in memory. Each `testdata/session/*.sql` has statements, one per line, whose results PostgreSQL 15 wrote into
+//! the `.out` beside it (`psql -XAt`-like lines: values, then the tag or the error). A line that begins with `a:` or `b:` belongs to that
+//! session; a statement that waits shows `<waiting>`, and its result when it has one.
 
 mod memory;
 

@@ -1,4 +1,4 @@
-//! The parser against PostgreSQL 15's own answers (`testdata/syntax.out`), and against random text.
+//! The parser, compared with PostgreSQL 15's own answers (`testdata/syntax.out`), and on random text.
 
 use clearway_sql::syntax::{digest, parse};
 

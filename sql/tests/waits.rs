@@ -1,4 +1,4 @@
-//! Every wait of a statement has a name: in virtual time, which passes only while a task waits, the books of each statement come out to
+//! Every wait of a statement has a name: in virtual time, which passes only while a task waits, the books of each statement balance to
 //! the nanosecond (WAIT-1).
 
 mod sim;

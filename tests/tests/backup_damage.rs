@@ -1,4 +1,4 @@
-//! One changed byte anywhere in what backups and the archive keep is found; samples here, every byte with `BACKUP_DAMAGE=all`.
+//! A changed byte anywhere in what backups and the archive keep is found; this test takes samples, `BACKUP_DAMAGE=all` every byte.
 
 use clearway_tests::crash::damage::Kept;
 

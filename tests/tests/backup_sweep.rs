@@ -1,4 +1,4 @@
-//! Crashes in backups, in the archive and beside them: short here; the long form is `BACKUP_POINTS=10000`.
+//! Crashes during backups and archiving: a short sweep; `BACKUP_POINTS=10000` makes it long.
 
 use clearway_tests::crash::backups;
 use clearway_tests::crash::workload::Size;

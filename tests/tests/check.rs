@@ -1,4 +1,4 @@
-//! The check of a database that no process has open: it finds what is damaged, names it, and changes nothing.
+//! The check of a database that no process has open: it finds damage, names it, and changes nothing.
 
 use clearway_base::testkit::{Rng, Sim};
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs};

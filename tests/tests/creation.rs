@@ -1,4 +1,4 @@
-//! A power cut while a database is made.
+//! A power cut while a database is being created.
 
 use clearway_base::sync::block_on;
 use clearway_base::testkit::{Sim, SimOptions};

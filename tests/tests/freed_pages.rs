@@ -1,4 +1,5 @@
-//! Freed pages: a reader that still comes for one is not misled, and a tree that is half freed is not taken for one that is gone.
+//! Freed pages: a reader that still arrives at a freed page is not misled, and a tree that is half freed is not taken for a tree that is
+//! gone.
 
 use clearway_base::testkit::{Sim, yield_now};
 use clearway_base::vfs::sim::SimDisk;

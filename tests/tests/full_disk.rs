@@ -1,4 +1,4 @@
-//! A disk without room: ordinary work is refused, and what undoes it is not.
+//! A full disk: ordinary work is refused, rollbacks are not.
 
 use clearway_base::testkit::Sim;
 use clearway_base::vfs::OpKind;

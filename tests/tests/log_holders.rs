@@ -1,4 +1,4 @@
-//! A holder keeps the old log that it needs, across checkpoints, until it lets go or exceeds its limit.
+//! A holder keeps the old log that it needs, across checkpoints, until it releases the log or exceeds its limit.
 
 use clearway_base::testkit::Sim;
 use clearway_base::vfs::Vfs;

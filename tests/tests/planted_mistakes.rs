@@ -1,4 +1,4 @@
-//! The crash sweep finds mistakes that are planted in recovery: run with the feature `mutations`.
+//! The crash sweep finds mistakes that are planted in recovery (run with the feature `mutations`).
 #![cfg(feature = "mutations")]
 
 use clearway_storage::mutation::{ALL, Mutation, plant};

@@ -1,7 +1,7 @@
-//! The protocol as designed passes every scenario, and every clause that is left out is found.
+//! The protocol as designed passes every scenario, and every omitted clause is found.
 //!
 //! `CLEARWAY_REWRITE=1 cargo test -p clearway-tests --test protocol_model golden` writes the traces anew to
-//! `docs/design/protocol-model-traces.md`; without the variable each test compares what it found with that file.
+//! `docs/design/protocol-model-traces.md`; without the variable each test compares its result with that file.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! No circle of imports between files of different folders.
 //!
-//! A folder is a room with one direction to the next: who reads a file needs to know what stands below it, and not what stands above.
-//! Within one folder files may need each other (an expression holds subqueries, a subquery holds expressions); such folders are
-//! listed with their reasons in `xtask/circles.toml`.
+//! Imports between folders go in one direction, so a reader of a file needs to know what is below it and not what is above it. Within one
+//! folder files may need each other (an expression holds subqueries, a subquery holds expressions); such folders are listed with their
+//! reasons in `xtask/circles.toml`.
 
 use crate::Problem;
 use crate::imports::{Imports, imports};

@@ -1,4 +1,4 @@
-//! Runs cargo, counts the tests it ran, and adds up. Nothing can hang: each step has a limit, each test binary too.
+//! Runs cargo, counts the tests that it ran, and adds them up. Nothing can hang: each step has a time limit, and so has each test binary.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,7 @@
-//! Words that comments do without: pronouns in the place of a thing's name.
+//! Words that comments must not contain: pronouns in the place of a thing's name.
 //!
-//! "he", "whoever", "somebody" and "nobody" are refused in every comment. "who" is a client's, a role's or a person's; how many comments of a
-//! folder have it is in the ratchet, so that no new one comes without a look.
+//! "he", "whoever", "somebody" and "nobody" are refused in every comment. "who" is right only for a client, a role or a person; the
+//! ratchet has the number of comments with "who" by folder, so that an additional one is noticed.
 
 use crate::Problem;
 use crate::documents::says;

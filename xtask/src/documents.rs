@@ -1,4 +1,4 @@
-//! Words that headers and documents of the design do without, and the tests that the frozen decisions name.
+//! Words that headers and design documents must not contain, and the tests that the frozen decisions name.
 
 use crate::Problem;
 use crate::tree::Tree;

@@ -1,4 +1,4 @@
-//! Every public item of the library `clearway` has an example, and what can fail says how.
+//! Every public item of the library `clearway` has an example, and every function that can fail documents its errors.
 
 use crate::Problem;
 use crate::tree::Tree;

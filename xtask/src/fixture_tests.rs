@@ -1,4 +1,4 @@
-//! The checks themselves are checked: each fails on a tree that breaks its rule, and on no other.
+//! Tests of the checks: each check fails on a tree that breaks its rule, and on no other.
 
 use super::*;
 

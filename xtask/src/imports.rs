@@ -1,12 +1,12 @@
-//! Which file of a crate imports which: the graph that the check for circles walks.
+//! The graph of imports between the files of a crate, for the check of circles.
 //!
 //! # Structure
-//! A file's module path comes from its place under `src/`. Its `use` declarations and the paths in its code are resolved to files:
-//! the longest prefix that is a module, then, if that module itself imports the next name, on to where the name comes from. So
+//! A file's module path comes from its place under `src/`. Its `use` declarations and the paths in its code are resolved to files: the
+//! longest prefix that is a module; then, if that module itself imports the next name, the file from which the name comes. So
 //! `crate::session::Backend` leads to the file that defines `Backend`, and not to the one that re-exports it.
 //!
-//! A `pub use` alone is no import: a module that hands on the names of its children does not depend on them. It is one where the
-//! file uses the name itself.
+//! A `pub use` alone is no import: a module that re-exports the names of its children does not depend on them. It counts as an import if
+//! the file uses the name itself.
 //!
 //! # Not here
 //! Imports between crates (cargo refuses circles there), and what a macro or a method call reaches without a path.

@@ -1,4 +1,4 @@
-//! Who may depend on whom, and what may be called where.
+//! Which crate may depend on which, and in which files some functions may be called.
 
 use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};

@@ -1,5 +1,5 @@
-//! Checks of the repository: `cargo xtask check` (about a minute, what changed), `cargo xtask ci`
-//! (everything), `cargo xtask static` (no compiler), `cargo xtask ratchet` (lowers the ratchets), `cargo xtask deb` (a Debian package).
+//! Checks of the repository: `cargo xtask check` (about a minute, what changed), `cargo xtask ci` (everything), `cargo xtask static` (no
+//! compiler), `cargo xtask ratchet` (lowers the ratchets), `cargo xtask deb` (a Debian package).
 //!
 //! # Structure
 //! ```text

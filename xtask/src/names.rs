@@ -1,4 +1,4 @@
-//! Wait events that nobody waits under, and invariants that nothing cites.
+//! Wait events that no code waits under, and invariants that no code cites.
 
 use crate::Problem;
 use crate::ratchet::Ratchet;

@@ -1,10 +1,11 @@
-//! MySQL's protocol on a socket: the packets are mysql_common's, the conversation is here.
+//! A client of MySQL's protocol on a socket. The crate mysql_common encodes and decodes the packets; this crate does the exchange of
+//! packets.
 //!
 //! # Errors
-//! An error packet is the server's word and leaves the connection usable; anything else that is not expected ends it.
+//! An error packet is the server's answer and leaves the connection usable; anything else that is not expected ends the connection.
 //!
 //! # Not here
-//! TLS itself (the caller hands it in: [`Upgrade`]), compression, other ways to prove a password than MySQL's "native" one, typed results.
+//! TLS itself (the caller passes it in: [`Upgrade`]), compression, authentication methods other than MySQL's "native" one, typed results.
 
 #![forbid(unsafe_code)]
 
@@ -159,7 +160,7 @@ impl Connection {
         let mut body = Vec::new();
         SslRequest::new(CAPABILITIES | CapabilityFlags::CLIENT_SSL, 1 << 24, UTF8).serialize(&mut body);
         self.send(&body).await?;
-        // What came before the handshake could be anybody's.
+        // Bytes from before the handshake could come from a machine in between.
         if !self.received.is_empty() {
             return Err(MySqlError::lost("the server has sent more than its greeting before TLS"));
         }

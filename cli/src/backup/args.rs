@@ -1,4 +1,4 @@
-//! The command lines of `clearway backup` and `clearway restore`.
+//! Parses the command lines of `clearway backup` and `clearway restore`.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ pub enum Command {
     },
 }
 
-/// Reads what stands behind `backup`; none: help was asked for.
+/// Reads the arguments of `backup`; none: help was asked for.
 ///
 /// # Errors
 /// What can't be understood.
@@ -104,7 +104,7 @@ pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexop
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let taking = server.is_some() || data.is_some() || incremental || resume || rate.is_some();
     if incremental && resume {
-        return Err("backup --resume goes on with what was begun, be it a full or an incremental one".into());
+        return Err("backup --resume continues the backup that was begun: leave out --incremental".into());
     }
     Ok(Some(match (words.as_slice(), taking, open_it, keep) {
         (["list", target], false, false, None) => Command::List { target: (*target).to_owned() },
@@ -130,7 +130,7 @@ pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexop
     }))
 }
 
-/// Reads what stands behind `restore`; none: help was asked for.
+/// Reads the arguments of `restore`; none: help was asked for.
 ///
 /// # Errors
 /// What can't be understood.
@@ -158,7 +158,7 @@ pub fn parse_restore(mut parser: lexopt::Parser) -> Result<Option<Command>, lexo
             other => return Err(other.unexpected()),
         };
         if goal.replace(one).is_some() {
-            return Err("restore goes to one moment".into());
+            return Err("restore takes only one of --to, --to-lsn, --to-name and --backup".into());
         }
     }
     Ok(Some(match (words.as_slice(), list) {

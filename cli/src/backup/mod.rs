@@ -1,7 +1,8 @@
 //! `clearway backup` and `clearway restore`.
 //!
-//! Structure: `args` (what was asked for), `place` (targets by name), `wire` (a server as a source), `show` (progress and lists); what is done is in the crate
-//! `clearway_backup`.
+//! # Structure
+//! `args` (the parsed command line), `place` (targets by name), `wire` (a server as a source), `show` (progress and lists). The backup
+//! itself is made by the crate `clearway_backup`.
 
 mod args;
 mod place;
@@ -140,7 +141,7 @@ async fn verify_source(target: &dyn Target, open_it: bool) -> Result<(), String>
         verified.records
     );
     for (epoch, end) in &verified.archives {
-        println!("the archive of epoch {epoch} goes without a hole to LSN {end}");
+        println!("the archive of epoch {epoch} is complete up to LSN {end}");
     }
     match verified.damage.len() {
         0 => {}

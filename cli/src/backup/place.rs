@@ -1,4 +1,4 @@
-//! Targets by their names, as the command opens them: a directory, an object store, a single file, a pipe.
+//! Opens targets by their names: a directory, an object store, a single file, a pipe.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};

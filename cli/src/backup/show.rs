@@ -1,4 +1,4 @@
-//! What backups show: a bar of progress, lists.
+//! Output of backups: a progress bar, lists.
 
 use std::io::{IsTerminal as _, Write as _};
 

@@ -1,6 +1,6 @@
-//! A server as a source: requests and answers through the function `clearway_backup`.
+//! A server as the source of a backup: sends requests through the SQL function `clearway_backup`.
 //!
-//! A broken connection is made again, and the request repeated: the server keeps what the backup needs for five minutes.
+//! If the connection breaks, it is opened again and the request repeated: the server keeps what the backup needs for five minutes.
 
 use clearway_backup::error::Result;
 use clearway_backup::source::{Source, end_of};

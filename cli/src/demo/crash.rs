@@ -1,4 +1,4 @@
-//! kill -9 in the middle of the load: what was acknowledged is there.
+//! Demonstration: kill -9 in the middle of the load; every acknowledged commit is there afterwards.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

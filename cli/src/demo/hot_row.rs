@@ -1,4 +1,4 @@
-//! One row, more and more clients, over TCP: measured and drawn by the contention lab, a program of its own.
+//! Demonstration: one row updated by more and more clients over TCP. The contention lab, a separate program, measures and draws it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Who blocks whom, and a deadlock with everything that its participants ran.
+//! Demonstration: which session blocks which, and a deadlock with every statement that its participants ran.
 
 use clearway_base::sync::{JoinHandle, block_on, sleep, spawn_thread};
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
             say(&format!("{indent}└─ pid {pid} has waited {} ms to run", age_ms(wait.since_ns)));
             say(&format!("{indent}     {statement}"));
         }
-        None => say(&format!("{indent}pid {pid} waits for nobody")),
+        None => say(&format!("{indent}pid {pid} waits for no session")),
     }
     let mut waiting: Vec<_> = locks.locks().into_iter().filter(|l| !l.granted).collect();
     waiting.retain(|wait| locks.blockers(wait.pid).contains(&pid));

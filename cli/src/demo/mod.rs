@@ -1,7 +1,8 @@
-//! `clearway demo`: in less than a minute, in a scratch directory, what Clearway is for.
+//! `clearway demo`: shows in less than a minute, in a scratch directory, what Clearway is for.
 //!
-//! Structure: `client` (a session inside the process), `locks` (who blocks whom, a deadlock), `hot_row` (one row, many clients),
-//! `crash` (kill -9 in the middle of the load), `serve` (the server that stays up).
+//! # Structure
+//! `client` (a session inside the process), `locks` (which session blocks which, a deadlock), `hot_row` (one row, many clients), `crash`
+//! (kill -9 in the middle of the load), `serve` (the server that keeps running afterwards).
 
 mod client;
 mod crash;
@@ -66,7 +67,7 @@ pub enum End {
 /// Whatever went wrong, as a sentence.
 pub fn run(end: End, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Failure> {
     let dir = scratch();
-    say(&format!("Clearway shows itself in {} ...", dir.display()));
+    say(&format!("The demonstration runs in {} ...", dir.display()));
     let shown = show(&dir, end, say);
     remove(&dir);
     shown

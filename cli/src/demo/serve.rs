@@ -1,4 +1,4 @@
-//! The server that stays up after the demonstration, on the directory that it used.
+//! The server that keeps running after the demonstration, on the directory that the demonstration used.
 
 use std::path::Path;
 

@@ -1,15 +1,16 @@
-//! `clearway import sqlite FILE`: the tables of a SQLite file, with data, keys, indexes and foreign keys, into a directory.
+//! `clearway import sqlite FILE`: imports the tables of a SQLite file, with data, keys, indexes and foreign keys, into a directory.
 //!
 //! # Life of an import
-//! `source` reads the schema and looks at every value once -> `types` chooses each column's type by what is in it -> `target` makes and
-//! fills one table after the other, each a transaction -> keys, indexes, foreign keys, views -> the list of what was not carried over.
+//! `source` reads the schema and looks at every value once -> `types` chooses each column's type by the values in it -> `target` creates
+//! and fills one table after the other, each in a transaction -> keys, indexes, foreign keys, views -> the list of what was not imported.
 //!
 //! # Invariants
 //! - IMP-1: nothing is lost silently: whatever of the file is not in the database is in the list, with its reason.
-//! - IMP-2: a table that is there already is not touched: the import is refused before it changes anything.
+//! - IMP-2: an existing table is not changed: the import is refused before it changes anything.
 //!
 //! # Errors
-//! In words. A table that can't be filled ends the import; tables before it stay, and a repeated import refuses them by name.
+//! Text for the user. A table that can't be filled ends the import; the tables before it remain, and a repeated import refuses them by
+//! name.
 
 mod names;
 mod rows;
@@ -51,7 +52,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Option<Import>, lexopt::Error
     match (from.as_deref(), file) {
         (Some("sqlite"), Some(file)) => Ok(Some(Import { file, dir, schema, keep_case })),
         (Some("sqlite"), None) => Err("import sqlite needs a file".into()),
-        (Some(other), _) => Err(format!("import knows sqlite, not {other}").into()),
+        (Some(other), _) => Err(format!("import supports only sqlite, not {other}").into()),
         (None, _) => Err("import needs what to import from: sqlite FILE".into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Names and texts as SQL and messages have them.
+//! Writes names and texts as SQL and messages need them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Rows of SQLite in the text form of COPY.
+//! Writes rows of SQLite in the text form of COPY.
 
 use rusqlite::Rows;
 use rusqlite::types::ValueRef;

@@ -1,4 +1,4 @@
-//! A SQLite file: its tables, and what is in each column.
+//! Reads a SQLite file: its tables, and which values each column has.
 
 use std::path::Path;
 
@@ -310,7 +310,7 @@ fn checks(sql: &str) -> Vec<String> {
     found
 }
 
-/// Whether the keyword CHECK stands there, with a parenthesis behind it.
+/// Whether the keyword CHECK is there, followed by a parenthesis.
 fn is_check(sql: &str, at: usize) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let word = sql.get(at..at + 5).is_some_and(|word| word.eq_ignore_ascii_case("check"));

@@ -1,4 +1,4 @@
-//! The directory: makes tables, fills them, adds what belongs to them.
+//! Writes to the directory: creates tables, fills them, and adds keys, indexes and foreign keys.
 
 use clearway::{Connection, Database};
 

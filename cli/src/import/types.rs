@@ -1,8 +1,8 @@
-//! A column's type, from what is in it and from what was declared.
+//! Chooses a column's type from its values and its declared type.
 
 use super::names::literal;
 
-/// What stands in a column.
+/// The values in a column.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub nulls: u64,

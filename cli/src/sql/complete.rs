@@ -1,8 +1,8 @@
-//! The key Tab: keywords, and the names of tables, columns, databases and files.
+//! Completion by the Tab key: keywords, and the names of tables, columns, databases and files.
 //!
 //! # Structure
-//! [`wanted`] decides from the text alone what may be at the cursor; [`Completer`] asks the server for the names. Nothing is remembered:
-//! a name that was made a moment ago is found.
+//! [`wanted`] decides from the text alone what may be at the cursor; [`Completer`] asks the server for the names. No names are cached, so
+//! a name that was created a moment ago is found.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -127,7 +127,7 @@ pub fn wanted(before: &str, after: &str) -> (usize, Wanted) {
     }
     let word = word_at_end(before);
     let Some(mut tokens) = tokens(&before[..before.len() - word]) else { return (0, Wanted::Nothing) };
-    // Only the statement in which the cursor stands.
+    // Only the statement at the cursor.
     if let Some(end) = tokens.iter().rposition(|token| *token == Token::Sign(';')) {
         tokens.drain(..=end);
     }
@@ -413,7 +413,7 @@ impl Helper for Completer {}
 mod tests {
     use super::*;
 
-    /// The cursor stands at the sign `|`.
+    /// The cursor is at the sign `|`.
     fn at(text: &str) -> (usize, Wanted) {
         let (before, after) = text.split_once('|').unwrap_or((text, ""));
         wanted(before, after)

@@ -1,4 +1,4 @@
-//! Texts of files: a statement in the user's editor, and files of statements.
+//! Edits a statement in the user's editor, and reads files of statements.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,11 @@ fn edit(path: &Path) -> Result<(), String> {
     // The variable may hold options: the shell takes it apart.
     let status = Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(path).status();
     let status = status.map_err(|error| format!("{editor}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("the editor {editor} failed ({status}): EDITOR names another")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("the editor {editor} failed ({status}): set EDITOR to use another"))
+    }
 }
 
 /// A new file that only its owner may read.

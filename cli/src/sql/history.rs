@@ -1,4 +1,4 @@
-//! The statements that were typed, kept over runs in a file that only its owner may read.
+//! The history of typed statements, kept between runs in a file that only its owner may read.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The connection to a server: connecting, one statement at a time, and Ctrl-C, which cancels a statement.
+//! The connection to a server: connects, runs one statement at a time, and cancels the statement on Ctrl-C.
 
 use std::sync::Arc;
 use std::time::Duration;

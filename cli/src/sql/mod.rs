@@ -1,15 +1,15 @@
-//! `clearway sql`: a terminal client for SQL, for where psql is not installed.
+//! `clearway sql`: a terminal client for SQL, for machines without psql.
 //!
 //! # Structure
 //! ```text
 //!   shell      the line loop, and what each command does
 //!   meta       commands with a backslash
 //!   split      where a statement ends
-//!   link       the connection; tap: what the client library does not tell of it
+//!   link       the connection; tap: reads what the client library does not report
 //!   table      results as psql draws them; place: errors as psql prints them
-//!   complete   the key Tab; history: the statements of earlier runs
-//!   edit       the editor, and files of statements; password: asks for one
-//!   server     a server of its own for --data
+//!   complete   the Tab key; history: the statements of earlier runs
+//!   edit       the editor, and files of statements; password: asks for a password
+//!   server     a server of the shell's own for --data
 //! ```
 //!
 //! # Not here

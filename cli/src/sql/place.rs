@@ -1,4 +1,4 @@
-//! A server's error as psql prints it: message, the place in the statement, detail, hint.
+//! Prints a server's error as psql does: message, the place in the statement, detail, hint.
 
 use tokio_postgres::error::{DbError, ErrorPosition};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};

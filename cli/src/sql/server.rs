@@ -1,4 +1,4 @@
-//! A server of the shell's own, for a directory that no server serves.
+//! Starts a server of the shell's own, for a directory that no server serves.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;

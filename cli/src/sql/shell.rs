@@ -1,4 +1,4 @@
-//! The line loop: what is typed becomes statements and commands, and what comes of them is shown.
+//! The line loop: turns typed lines into statements and commands, and shows their results.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -28,7 +28,7 @@ const INCLUDES_MAX: usize = 16;
 /// From the epoch of the system's clock to that of the type timestamp.
 const TO_TIMESTAMP_US: i64 = 946_684_800_000_000;
 
-/// What the loop goes on with.
+/// What the loop does next.
 enum Next {
     More,
     Quit,
@@ -70,7 +70,7 @@ impl Shell {
         })
     }
 
-    /// Lines from a terminal: an error is shown, and the shell goes on.
+    /// Lines from a terminal: an error is shown, and the shell continues.
     ///
     /// # Errors
     /// The terminal or the server is gone.

@@ -1,5 +1,5 @@
-//! Where a statement ends: at a semicolon that is in no string, quoted name, comment or dollar quote. A backslash outside of those
-//! begins a command of the shell.
+//! Finds where a statement ends: at a semicolon outside of strings, quoted names, comments and dollar quotes. A backslash outside of
+//! these begins a command of the shell.
 
 /// What a text begins with.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Results drawn as psql draws them.
+//! Draws results as psql does.
 
 /// The result of a query.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-//! A stream that reads along with the client library: it keeps what the library does not pass on.
+//! A stream between the client library and the socket that also parses what the server sends.
 //!
-//! The library tells neither whether a transaction is open nor the words of a command's tag. Both are in the messages that the server
-//! sends, so this stream is between the library and the socket and looks at each message as it passes.
+//! The library reports neither whether a transaction is open nor the words of a command's tag. Both are in the messages that the server
+//! sends, so this stream looks at each message as it passes.
 
 use std::io;
 use std::pin::Pin;

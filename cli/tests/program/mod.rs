@@ -1,4 +1,4 @@
-//! The real program as a child of a test.
+//! Runs the real program as a child of a test.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! The latest deadlock, from the text of SHOW ENGINE INNODB STATUS.
+//! Reads the latest deadlock from the text of SHOW ENGINE INNODB STATUS.
 //!
 //! # Errors
-//! What does not look as expected is left out: the text is made for people and differs from version to version.
+//! Text that does not have the expected form is skipped: it is written for people and differs from version to version.
 
 use crate::link::Table;
 

@@ -1,4 +1,4 @@
-//! The page's tables as MariaDB and MySQL tell them.
+//! The page's tables, from the views of MariaDB and MySQL.
 
 /// Digests have no comments: what reads these schemas is the console, or another monitor.
 pub(crate) const STATEMENTS: &str = "\

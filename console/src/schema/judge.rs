@@ -1,4 +1,4 @@
-//! What the figures of a column mean.
+//! Derives findings from the figures of a column.
 
 use super::dialect::{Dialect, Sort};
 use super::told::{Column, Table, Type};
@@ -157,7 +157,7 @@ impl Wanted {
     }
 }
 
-/// What type a column should have; none: nothing speaks against its own.
+/// The type that a column should have; none: its own.
 pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Dialect) -> Option<Wanted> {
     // The columns of a foreign key change together or not at all. A counter goes on, there is no telling how far.
     if column.is_linked || column.is_counter {

@@ -1,4 +1,4 @@
-//! What the catalog tells of tables: columns, keys, indexes.
+//! Reads the catalog's data about tables: columns, keys, indexes.
 
 use crate::link::Link;
 

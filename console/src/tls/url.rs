@@ -1,4 +1,4 @@
-//! The options of TLS in a server's address, and the address without them.
+//! Takes the TLS options out of a server's address.
 
 use super::{Mode, Tls};
 use crate::options::WatchError;
@@ -81,7 +81,7 @@ fn of_url(url: &str, [mode, authorities]: [&str; 2]) -> Result<(String, Asked), 
         };
         let value = percent_decode_str(value).decode_utf8().map_err(|_| unclear("the URL is not UTF-8"))?;
         if place.replace(value.into_owned()).is_some() {
-            return Err(unclear(format!("\"{name}\" stands twice in the URL")));
+            return Err(unclear(format!("\"{name}\" is given twice in the URL")));
         }
     }
     let address = &url[..query];
@@ -154,7 +154,7 @@ mod tests {
         for (server, why) in [
             ("postgresql://a@h/d?sslmode=allow", "\"allow\" is not supported"),
             ("postgresql://a@h/d?sslmode=", "\"\" is not supported"),
-            ("postgresql://a@h/d?sslmode=require&sslmode=disable", "stands twice"),
+            ("postgresql://a@h/d?sslmode=require&sslmode=disable", "is given twice"),
             ("postgresql://a@h/d?sslmode=verify-full", "sslrootcert=FILE"),
             ("host=h sslmode=verify-ca", "sslrootcert=FILE"),
             ("host=h sslmode=verify-full sslrootcert=/nowhere/ca.pem", "the authorities in /nowhere/ca.pem"),

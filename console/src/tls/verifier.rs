@@ -1,4 +1,4 @@
-//! What is looked at in the server's certificate.
+//! Checks the server's certificate.
 
 use super::Mode;
 use std::sync::Arc;

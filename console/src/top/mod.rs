@@ -1,12 +1,12 @@
-//! `clearway top`: who is at work and who waits for whom, in a terminal.
+//! `clearway top`: shows in a terminal which sessions are active and which waits for which.
 //!
 //! # Structure
-//! `screen` (lines from what was sampled; knows no terminal), `terminal` (raw mode, keys). Each second, and after each key, the whole screen is
-//! drawn anew.
+//! `screen` (lines from the samples; knows no terminal), `terminal` (raw mode, keys). Each second, and after each key, the whole screen
+//! is drawn anew.
 //!
 //! # Invariants
-//! - TOP-1: the terminal is as it was when the program ends, also where it ends by an error.
-//! - TOP-2: a session is ended only after `y` has answered the question that names it.
+//! - TOP-1: the terminal is in its original mode when the program ends, also when it ends with an error.
+//! - TOP-2: a session is ended only after `y` has answered the question that names the session.
 
 mod screen;
 mod terminal;

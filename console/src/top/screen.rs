@@ -1,4 +1,4 @@
-//! What is on the screen: lines of a given width from what was sampled.
+//! Formats the samples as lines of a given width.
 
 use super::terminal::Key;
 use crate::sample::{History, Session};
@@ -85,9 +85,9 @@ impl Screen {
         };
         let (classes, blocked, longest_s) = history.newest().unwrap_or_default();
         let classes: Vec<String> = classes.iter().map(|(class, n)| format!("{class} {n}")).collect();
-        let classes = if classes.is_empty() { "nobody is at work".to_owned() } else { classes.join("   ") };
+        let classes = if classes.is_empty() { "no session is active".to_owned() } else { classes.join("   ") };
         let waits = match blocked {
-            0 => "nobody waits for anybody".to_owned(),
+            0 => "no session waits for another".to_owned(),
             n => format!("{RED}{n} wait for locks, the longest for {}{END}", seconds(Some(longest_s))),
         };
         self.active = history.active();

@@ -1,4 +1,4 @@
-//! The terminal: raw mode, keys, and lines on the screen.
+//! The terminal: raw mode, keys, and output of lines.
 
 use crate::options::WatchError;
 use clearway_base::sync::{Mutex, spawn_thread};

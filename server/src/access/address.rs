@@ -1,4 +1,4 @@
-//! The addresses of a rule: one, or all that share their first bits.
+//! The addresses of a rule: a single address, or all addresses that share a prefix of bits.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,14 +1,16 @@
-//! Who may connect, from where, as whom, and how the client proves it: rules as in PostgreSQL's `pg_hba.conf`.
+//! Access rules: which client may connect, from where, as which role, and by which authentication method; as in PostgreSQL's
+//! `pg_hba.conf`.
 //!
 //! # Structure
 //! `parse` reads a file, `address` has its addresses. [`Rules`] decides about one connection ([`Asked`]).
 //!
 //! # Invariants
-//! - ACC-1: the first rule that fits a connection decides alone; a connection that no rule fits is refused.
-//! - ACC-2: a file with a mistake gives no rules at all: half of a list of rules could let in a client that the other half keeps out.
+//! - ACC-1: the first rule that matches a connection decides alone; a connection that no rule matches is refused.
+//! - ACC-2: a file with a mistake gives no rules at all: the correct half of the rules could let in a client that the other half keeps
+//!   out.
 //!
 //! # Not here
-//! The proof itself: `connection::authenticate`.
+//! The authentication itself: `connection::authenticate`.
 
 mod address;
 mod parse;

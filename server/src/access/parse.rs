@@ -1,10 +1,11 @@
-//! The access file: one rule a line, as `pg_hba.conf` has them.
+//! Parses the access file: one rule per line, as in `pg_hba.conf`.
 //!
-//! `TYPE DATABASES USERS [ADDRESS [MASK]] METHOD [OPTIONS]`, blanks between, commas in lists; `#` begins a comment, a backslash at a line's
-//! end goes on with the next, double quotes take from a word its special meaning.
+//! `TYPE DATABASES USERS [ADDRESS [MASK]] METHOD [OPTIONS]`, separated by blanks, with commas in lists. `#` begins a comment, a backslash
+//! at the end of a line continues the line, and double quotes remove the special meaning of a word.
 //!
 //! # Errors
-//! Each line that is no rule says why. What PostgreSQL has and this server does not is refused by its name.
+//! Each line that is not a valid rule is reported with its reason. Features of PostgreSQL that this server does not have are refused by
+//! name.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! A file of settings: `name = value` lines. The one that ALTER SYSTEM writes is of the same form.
+//! Reads and writes files of settings: `name = value` lines. The file that ALTER SYSTEM writes has the same form.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn pair(line: &str) -> Result<Option<(&str, String)>, ()> {
     if named { Ok(Some((name, value))) } else { Err(()) }
 }
 
-/// What stands up to the closing quote; two quotes are one of the value's.
+/// The text up to the closing quote; a doubled quote is one quote of the value.
 fn quoted(rest: &str) -> Result<String, ()> {
     let (mut value, mut rest) = (String::new(), rest);
     loop {
@@ -59,7 +59,7 @@ fn quoted(rest: &str) -> Result<String, ()> {
 /// Writes what ALTER SYSTEM has set, whole or not at all: beside its place, synced, renamed.
 ///
 /// # Errors
-/// A failed file operation; what stood there before still does.
+/// A failed file operation; the file still has its previous content.
 pub async fn write(vfs: &Arc<dyn Vfs>, dir: &Path, pairs: &[(String, String)]) -> Result<(), VfsError> {
     let mut text = "# ALTER SYSTEM writes this file anew each time. Do not edit it while the server runs.\n".to_owned();
     for (name, value) in pairs {

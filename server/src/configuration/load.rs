@@ -1,4 +1,5 @@
-//! Settings from all their places. The order of precedence: the command line, what ALTER SYSTEM has set, the file of `--config`, the default.
+//! Reads the settings from all their places. The order of precedence: the command line, what ALTER SYSTEM has set, the file of
+//! `--config`, the default.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::file::{self, AUTO_FILE};
 use crate::config::{Config, SETTINGS, Sources};
 use crate::door;
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of a file.
@@ -27,7 +28,7 @@ pub struct Entry {
     pub file: String,
     /// The line, counted from 1.
     pub line: u32,
-    /// The name as it stands there; empty: the line has none.
+    /// The name as it is written there; empty: the line has none.
     pub name: String,
     /// The value.
     pub value: String,
@@ -42,7 +43,7 @@ pub struct Loaded {
     pub config: Config,
     /// The lines of the files.
     pub entries: Vec<Entry>,
-    /// By name, the value that decides and where it stands.
+    /// By name, the value in force and its place.
     pub deciding: BTreeMap<&'static str, (String, Place)>,
 }
 
@@ -80,7 +81,7 @@ pub async fn load(vfs: &Arc<dyn Vfs>, sources: &Sources) -> Result<Loaded, Strin
         let text = text(vfs, path).await?;
         loaded.take_file(path, &text, |_| false);
     }
-    // Where the other file stands is not for itself to say.
+    // A file can't name the place of the other file.
     let mut config = loaded.config.clone();
     for (name, value) in &sources.given {
         config.set(name, value).map_err(|error| error.to_string())?;

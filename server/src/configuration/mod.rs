@@ -1,14 +1,15 @@
-//! The settings while the server runs: read at the start, read again on SIGHUP and pg_reload_conf(), changed by ALTER SYSTEM.
+//! The settings of a running server: read at the start, read again on SIGHUP and pg_reload_conf(), changed by ALTER SYSTEM.
 //!
 //! # Structure
-//! `load` reads all places, `file` is the form of a file. [`Configured`] keeps what is in force and gives it to the views.
+//! `load` reads all places, `file` is the form of a file. [`Configured`] holds the settings in force and gives them to the views.
 //!
 //! # Invariants
-//! - CFG-1: a reload puts in force all that a running server can change, or, where a line of a file has a mistake, nothing of the settings.
+//! - CFG-1: a reload puts in force every setting that a running server can change. If a line of a file has a mistake, it changes no
+//!   setting.
 //! - CFG-2: reloads and ALTER SYSTEM run one after the other.
 //!
 //! # Crash safety
-//! ALTER SYSTEM writes its file whole beside its place, syncs it, renames it: a crash leaves the old one or the new one.
+//! ALTER SYSTEM writes a new file beside the old one, syncs it, and renames it: a crash leaves the old file or the new one.
 
 pub(crate) mod file;
 mod load;
@@ -185,7 +186,7 @@ impl Configured {
         let before = server.door();
         let (door, errors) = Door::read(config, &self.vfs, Some(&before)).await;
         for error in &errors {
-            running.log.say(Severity::Log, format!("{error}; what held before goes on to hold"));
+            running.log.say(Severity::Log, format!("{error}; what was in force before stays in force"));
         }
         server.change_door(door);
         running.log.configure(config.log.clone());

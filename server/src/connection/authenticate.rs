@@ -1,8 +1,8 @@
-//! How a client proves who it is, by the rule that fits its connection.
+//! Authenticates a client by the rule that matches its connection.
 //!
 //! # Invariants
-//! - AUT-1: no client gets in without a rule; the rule that decides is taken once, and a reload meanwhile does not change it.
-//! - AUT-2: a client that does not pass is told no more than PostgreSQL tells; the log has the rule's line.
+//! - AUT-1: no client gets in without a rule. The rule is chosen once per connection, and a reload meanwhile does not change it.
+//! - AUT-2: a client that fails is told no more than PostgreSQL tells; the log has the rule's line.
 
 use clearway_base::vfs::system_text;
 use clearway_sql::SqlError;
@@ -108,7 +108,7 @@ fn wants_certificate(rule: &Rule, channel: &Channel, user: &str) -> Option<Strin
     None
 }
 
-/// Whether the user of the operating system at the other end bears the role's name.
+/// Whether the user of the operating system at the other end has the role's name.
 fn is_peer(channel: &Channel, user: &str) -> bool {
     let Some(uid) = channel.stream().peer_user() else { return false };
     system_text(USERS).and_then(|users| name_of(&users, uid)).is_some_and(|name| name == user)

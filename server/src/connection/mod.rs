@@ -1,7 +1,8 @@
 //! A client's connection from its first byte to its last.
 //!
-//! Structure: `start` (startup packets, TLS), `authenticate` (who the client is, and whether it may come in), `talk` (the session's messages), `channel` (stream, buffers, the client that
-//! results are written to).
+//! # Structure
+//! `start` (startup packets, TLS), `authenticate` (authentication, and the decision whether the client gets in), `talk` (the session's
+//! messages), `channel` (the stream, the buffers, and the `Client` to which results are written).
 //!
 //! # Life of a connection
 //! accepted -> `start` within `authentication_timeout` -> listed -> `talk` until Terminate, the client's end, a fatal error or a

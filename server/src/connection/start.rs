@@ -1,9 +1,9 @@
-//! From the first packet to the first ReadyForQuery.
+//! The start of a connection: from the first packet to the first ReadyForQuery.
 //!
 //! # Invariants
-//! - START-1: a client that says nothing, or half of something, costs one socket for at most `authentication_timeout`.
-//! - START-3: before a client has proven who it is, a connection holds at most 64 kB of what it sent.
+//! - START-1: a client that sends nothing, or only a part of a packet, costs one socket for at most `authentication_timeout`.
 //! - START-2: nothing that came before a TLS handshake counts as having come through it.
+//! - START-3: before a client is authenticated, a connection holds at most 64 kB of what the client sent.
 
 use std::io;
 use std::sync::Arc;

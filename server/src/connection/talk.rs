@@ -74,7 +74,7 @@ enum Now {
     Unsent,
     /// All but the commit and what comes after it.
     Uncommitted,
-    /// Nothing: it takes the long way.
+    /// Nothing: the message is handled on the path that may wait.
     Nothing,
 }
 
@@ -154,7 +154,7 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
     drop(listed);
 }
 
-/// What a client is told whose session met a mistake of the program.
+/// The error for a client whose session panicked.
 fn panicked(panic: &(dyn Any + Send)) -> SqlError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
@@ -300,7 +300,7 @@ impl<D: Sessions> Talk<'_, D> {
         if done { Now::Done } else { Now::Nothing }
     }
 
-    /// The same for the text of a simple query, which stands in `name`.
+    /// The same for the text of a simple query, which is in `name`.
     fn query_now(&mut self) -> Now {
         self.backend.interrupt.forget();
         let ran = self.session.try_simple(&self.name, &mut self.channel);
@@ -311,7 +311,7 @@ impl<D: Sessions> Talk<'_, D> {
         }
     }
 
-    /// ReadyForQuery, and all that stands before it, to the client, as far as that needs no wait.
+    /// Sends ReadyForQuery and everything before it to the client, if that needs no wait.
     fn ready_now(&mut self) -> Now {
         let status = self.session.status();
         if status == TransactionStatus::Idle && self.backend.inbox.has_any() {
@@ -442,7 +442,7 @@ impl<D: Sessions> Talk<'_, D> {
         self.ready().await
     }
 
-    /// ReadyForQuery, and all that stands before it, to the client.
+    /// Sends ReadyForQuery and everything before it to the client.
     async fn ready(&mut self) -> Result<(), End> {
         let status = self.session.status();
         if status == TransactionStatus::Idle && self.backend.inbox.has_any() {

@@ -1,4 +1,4 @@
-//! The forms of a line: text with a prefix, CSV, JSON; as PostgreSQL 15 writes them.
+//! The formats of a log line: text with a prefix, CSV, JSON; as PostgreSQL 15 writes them.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The server's log: standard error, or files that are rotated; as text, CSV or JSON, in PostgreSQL's forms.
+//! The server's log: standard error, or files that are rotated; as text, CSV or JSON, in PostgreSQL's formats.
 //!
 //! # Structure
 //! ```text
@@ -7,9 +7,11 @@
 //! ```
 //!
 //! # Invariants
-//! - LOG-1: no session waits for the log: what does not fit into the queue is dropped and counted, and the next line says how many were.
-//! - LOG-2: a line is one entry whatever its texts hold: line ends in them are followed by a tab, quoted or escaped, by the form.
-//! - LOG-3: `count` files of `bytes` at most for each form; an entry is never cut.
+//! - LOG-1: no session waits for the log: a line that does not fit into the queue is dropped and counted, and the next line says how many
+//!   were dropped.
+//! - LOG-2: a log entry can't be mistaken for two: line ends in its texts are followed by a tab, quoted or escaped, depending on the
+//!   format.
+//! - LOG-3: each format has at most `count` files, each with at most `bytes` and one more entry; an entry is never split between files.
 
 mod format;
 

@@ -3,7 +3,7 @@
 use clearway_sql::SqlError;
 use clearway_sql::session::{Column, CopyFormat, TransactionStatus};
 
-/// How an authentication goes on.
+/// The next step of an authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authentication<'a> {
     /// It is done.

@@ -1,7 +1,4 @@
-//! Messages of the client: frames out of a buffer, then the body of one message.
-//!
-//! # Invariants
-//! WIRE-1 and WIRE-2 (see `wire`).
+//! Messages of the client: splits a buffer into frames, then parses the body of one message (WIRE-1 and WIRE-2, see `wire`).
 
 use std::ops::Range;
 
@@ -15,7 +12,7 @@ const PASSWORD_BYTES: usize = 65_535;
 /// Bytes of the type and the length.
 const HEADER_BYTES: usize = 5;
 
-/// A frame: the type byte, and where its body stands in the bytes that it was found in.
+/// A frame: the type byte, and the range of its body in the buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The type byte.

@@ -1,12 +1,13 @@
-//! The PostgreSQL protocol, version 3.0: bytes of the client to messages, answers to bytes.
+//! The PostgreSQL protocol, version 3.0: parses the client's bytes into messages, and writes answers as bytes.
 //!
-//! Structure: `startup` (the packets before a session, which have no type byte), `frontend` (frames and messages of the
-//! client), `backend` (messages of the server), `reader` (checked reading of one message's body).
+//! # Structure
+//! `startup` (the packets before a session, which have no type byte), `frontend` (frames and messages of the client), `backend` (messages
+//! of the server), `reader` (checked reading of one message's body).
 //!
 //! # Invariants
-//! - WIRE-1: no bytes of a client make a decoder panic, read past the message's own end, or reserve memory by a
-//!   length that the client only claims.
-//! - WIRE-2: a message's length is checked against the limit of its type before its body is waited for.
+//! - WIRE-1: no bytes of a client make a decoder panic, read past the message's own end, or reserve memory by a length that the client
+//!   only claims.
+//! - WIRE-2: a message's length is checked against the limit of its type before its body is awaited.
 //!
 //! # Errors
 //! [`WireError`]: malformed content of a well-framed message is an ERROR and the session goes on; broken framing is FATAL.

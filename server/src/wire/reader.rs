@@ -1,4 +1,4 @@
-//! Reads one message's body; every step is checked (WIRE-1).
+//! Reads one message's body; every read is checked (WIRE-1).
 
 use super::WireError;
 

@@ -1,4 +1,4 @@
-//! Before a client has proven who it is, and the last words of a session.
+//! Connections before authentication, and the last message of a session.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The protocol against a stub of the SQL layer: what a client sends and sees, without a database.
+//! The protocol against a stub of the SQL layer, without a database: what a client sends and receives.
 
 mod door;
 mod fuzz;

@@ -1,4 +1,4 @@
-//! Sessions by tokio-postgres and by hand.
+//! Sessions driven by tokio-postgres and by messages written by hand.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;

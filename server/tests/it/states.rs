@@ -1,10 +1,10 @@
 //! Mutated messages in every state that a connection can be in: before the startup packet, at the first and the second message of an
-//! authentication, idle, in a batch after an error, in a portal that is suspended, in a block, in a failed block, in COPY both ways, while a
-//! statement is being cancelled. Whatever comes, the server answers within the protocol or closes, no client gets in without the password, and
-//! another session goes on.
+//! authentication, idle, in a batch after an error, in a suspended portal, in a block, in a failed block, in COPY both ways, while a
+//! statement is being cancelled. Whatever arrives, the server answers within the protocol or closes the connection, no client gets in
+//! without the password, and another session continues.
 //!
-//! CI sends a few thousand; `CLEARWAY_FUZZ=1000000 cargo test -p clearway-server --test it states` sends as many in each state as it says,
-//! and `CLEARWAY_FUZZ_SEED` begins elsewhere.
+//! CI sends a few thousand; `CLEARWAY_FUZZ=1000000 cargo test -p clearway-server --test it states` sends that many in each state, and
+//! `CLEARWAY_FUZZ_SEED` sets the first seed.
 
 use clearway_base::testkit::Rng;
 use clearway_server::access;

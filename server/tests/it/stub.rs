@@ -1,4 +1,4 @@
-//! A SQL layer of a few fixed texts, and a server on a free port.
+//! A stub of the SQL layer that knows a few fixed texts, and a server on a free port.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

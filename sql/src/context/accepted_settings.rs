@@ -1,6 +1,7 @@
-//! Settings of PostgreSQL that change nothing here: those that are taken because there is nothing to do, and those that have one value alone.
+//! PostgreSQL's settings that have no effect here. A setting of this list is accepted because there is nothing for it to control, or
+//! because it supports one value only.
 //!
-//! A session keeps only what it sets of them: a value that is not kept is the default.
+//! A session stores a value of such a setting only if the session has set it; otherwise the value is the default.
 
 use super::setting_table::{Kind, SETTINGS, Setting, s};
 

@@ -1,13 +1,14 @@
-//! Commits that wait for the archive: `synchronous_commit = archive`.
+//! The policy `synchronous_commit = archive`: replies wait until the commits that they depend on are in the archive.
 //!
-//! # Life of such a commit
-//! durable in the server's own log -> the session asks the archiver to send up to there -> the piece is durable in the archive -> the
-//! client hears of the commit, and so do the listeners of what it notifies.
+//! # Life of a commit under this policy
+//! The commit is durable in the server's own log -> the session asks the archiver to send the log up to there -> that part of the log is
+//! durable in the archive -> the client gets its reply, and the listeners get what the transaction notified.
 //!
 //! # Invariants
-//! - ARS-1: under this policy nothing is told before what it depends on is in the archive: the session's own commits and those that it
-//!   has read, in a reply, in the part of a long result that leaves before its end, or in a notification. A cancel ends the wait with a
-//!   warning, as it does PostgreSQL's wait for a synchronous standby: the commit stands, and nothing can take it back.
+//! - ARS-1: under this policy nothing leaves for the client before everything on which it depends is in the archive. It may depend on the
+//!   session's own commits and on commits that the session has read; it may leave in a reply, in the part of a long result that is sent
+//!   before the result's end, or in a notification. A cancel ends the wait with a warning, as it ends PostgreSQL's wait for a synchronous
+//!   standby: the transaction is committed and can't be undone.
 
 use super::core::Core;
 use crate::context::errors::from_engine;

@@ -1,7 +1,7 @@
-//! The list of sessions: the system views show it, and a cancel or a termination finds its session in it.
+//! The list of the server's sessions. The system views show it; a cancel or a termination looks its session up in it.
 //!
 //! # Invariants
-//! - BCK-1: a session is listed exactly as long as its [`Listed`] lives.
+//! - BCK-1: a session is in the list exactly as long as its [`Listed`] lives.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -485,7 +485,7 @@ impl Backend {
     }
 }
 
-/// A text of SQL as it may be shown and kept: what stands in quotes behind the word PASSWORD is taken out.
+/// A text of SQL as it may be shown and kept: without the quoted text behind the word PASSWORD.
 pub fn redacted(sql: &str) -> std::borrow::Cow<'_, str> {
     const WORD: &[u8] = b"password";
     let bytes = sql.as_bytes();

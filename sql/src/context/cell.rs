@@ -1,14 +1,14 @@
-//! The engine's session, lent to one part of the running statement at a time.
+//! Lends the engine's session to one part of the running statement at a time.
 //!
-//! Expressions reach the session through shared references (a host function inside an expression inside a scan); the engine needs it
-//! exclusively. No borrower keeps it while an expression is evaluated, so there is never more than one borrower. A statement that is dropped
-//! during a wait returns the session.
+//! Expressions reach the session through shared references (a host function inside an expression inside a scan), but the engine needs
+//! exclusive access. A borrower returns the session before an expression is evaluated, so there is never more than one borrower. When a
+//! statement is dropped during a wait, the dropped guard returns the session.
 
 use clearway_base::sync::Mutex;
 use clearway_engine::session::Session;
 use std::ops::{Deref, DerefMut};
 
-/// Where the session lies while it is not in use.
+/// Holds the session while no part of the statement uses it.
 pub struct EngineCell(Mutex<Option<Box<Session>>>);
 
 impl EngineCell {

@@ -1,8 +1,8 @@
-//! A checkpoint that a statement takes: CHECKPOINT, and the beginning of a backup.
+//! Takes a checkpoint on behalf of a statement: CHECKPOINT, or the beginning of a backup.
 //!
 //! # Invariants
-//! - CKP-1: a checkpoint that has begun runs to its end, also when the statement that asked for it is cancelled or its client is gone:
-//!   its steps on disk and in memory belong together.
+//! - CKP-1: a checkpoint that has begun runs to its end on its own thread, also when the statement that asked for it is cancelled or its
+//!   client disconnects: a checkpoint that stops halfway would leave the steps on disk and those in memory in disagreement.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
-//! What a server is configured with, for the statements, functions and views that show it or change it.
+//! The server's configuration, for the statements, functions and views that show or change it.
 //!
 //! # Structure
 //! The server implements [`Configuration`] over its files; an embedded database has none. [`Defaults`] are the settings that the server's
-//! files and command line give to every session: a session looks at their number before a statement outside of a block and follows when it
-//! has changed.
+//! files and command line give to every session. Each version of the defaults has a number. Before a statement outside of a transaction
+//! block, a session compares that number with the one it last used, and takes over the new defaults if they differ.
 //!
 //! # Invariants
-//! - CNF-1: a reload changes of a session only what the session has not set itself: neither SET nor the client's start of the connection.
+//! - CNF-1: a reload changes only those settings of a session that neither SET nor the client's startup options have set.
 
 use std::fmt;
 use std::future::Future;

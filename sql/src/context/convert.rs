@@ -1,4 +1,4 @@
-//! Between the values of SQL and those of the engine.
+//! Converts SQL values to the engine's values and back.
 
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
@@ -103,7 +103,7 @@ fn wire(ty: Oid, d: &Datum) -> Value {
 }
 
 fn damaged(ty: Oid) -> SqlError {
-    SqlError::new("XX001", format!("a stored value is none of type {}", crate::types::format_type(ty.into())))
+    SqlError::new("XX001", format!("a stored value is not of type {}", crate::types::format_type(ty.into())))
 }
 
 /// A value from the engine.
@@ -157,7 +157,7 @@ fn char_n(text: &str, modifier: i32) -> Datum {
     crate::types::cast::padded(&text.into(), wanted)
 }
 
-/// The same of a value that still stands in its row.
+/// The same of a value that is borrowed from its row.
 ///
 /// # Errors
 /// XX001.

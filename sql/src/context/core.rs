@@ -1,4 +1,4 @@
-//! What a session is, apart from its statements: its engine session, settings, sequences, notices.
+//! The state of a session that its statements share: the engine's session, settings, sequences, notices.
 
 use super::archived::Archived;
 use super::backend::{Backend, Backends};
@@ -72,7 +72,7 @@ type Path = (u64, Arc<Catalog>, Arc<[String]>);
 type BodyKey = (Oid, Vec<Oid>);
 type Body = Arc<dyn Any + Send + Sync>;
 
-/// A session that works as another role for as long as this lives; where it began so, what is set meanwhile ends with it (ACT-1).
+/// A session that works as another role for as long as this lives; with `settings`, the settings are restored at its end (ACT-1).
 pub struct Acting<'a> {
     core: &'a Core,
     before: Option<Identity>,
@@ -314,13 +314,14 @@ impl Core {
         role_by_oid(catalog, oid?)
     }
 
-    /// Until the guard is dropped the session works as another role: the owner of what it refreshes.
+    /// Until the guard is dropped the session works as another role: the owner of a SECURITY DEFINER function or of a materialized view.
     pub fn act_as(&self, catalog: &Catalog, role: Oid) -> Acting<'_> {
         let identity = role_by_oid(catalog, role).map_or(Identity { oid: role, superuser: false }, Identity::of);
         Acting { core: self, before: self.settings.lock().act_as(Some(identity)), settings: None }
     }
 
-    /// The same, and what is set meanwhile ends with it: for a query that another role has written (ACT-1).
+    /// The same, and settings that are changed meanwhile are restored: for the query of a materialized view, which another role has written
+    /// (ACT-1).
     pub fn act_for(&self, catalog: &Catalog, role: Oid) -> Acting<'_> {
         let mark = self.settings.lock().mark();
         let mut acting = self.act_as(catalog, role);
@@ -443,7 +444,7 @@ impl Core {
         if limit == 0 {
             return wait.await;
         }
-        // The wait still stands when the session is interrupted: the error names the session that stood in its way.
+        // The session still waits when it is interrupted, so the error can name the session that blocks it.
         let mut wait = pin!(wait);
         match timeout(Duration::from_millis(limit), wait.as_mut()).await {
             Ok(done) => done,

@@ -1,7 +1,8 @@
-//! Checks of constraints that are put off to the end of the transaction, and what SET CONSTRAINTS has said.
+//! Deferred constraint checks of the open transaction, and what SET CONSTRAINTS has set.
 //!
 //! # Invariants
-//! - DFR-1: a transaction commits only after every check that it put off was made and held; a rollback to a savepoint drops those since.
+//! - DFR-1: a transaction commits only after every check that it deferred has been run and has passed. A rollback to a savepoint drops
+//!   the checks that were deferred after that savepoint.
 
 use std::collections::HashMap;
 

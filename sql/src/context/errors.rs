@@ -1,4 +1,4 @@
-//! The translation of the engine's errors: SQLSTATE and PostgreSQL's message, in one table.
+//! Translates the engine's errors to SQL errors: SQLSTATE and PostgreSQL's message, in one table.
 
 use crate::error::{SqlError, code};
 use clearway_engine::catalog::{Catalog, Oid};

@@ -1,4 +1,5 @@
-//! Which expressions have the same value for the same row for ever, in every session: PostgreSQL's IMMUTABLE.
+//! Decides whether an expression is immutable in PostgreSQL's sense: it gives the same value for the same row at any time and in every
+//! session.
 
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind, HostFunction};

@@ -1,8 +1,9 @@
-//! Expressions and conditions of indexes, compiled for the engine: the code that writes, builds or checks entries evaluates them.
+//! Compiles the expressions and conditions of indexes for the engine, which evaluates them when it writes, builds or checks index
+//! entries.
 //!
 //! # Invariants
-//! - IXT-1 (TRM-1): only immutable expressions become terms, and they are evaluated in a session of their own that has the default settings.
-//!   So each session, and the check of a directory, finds the same entries.
+//! - IXT-1: only immutable expressions become terms of an index, and they are evaluated in a separate session with the default settings.
+//!   So every session, and the check of a directory, computes the same entries (TRM-1 of the engine).
 
 use super::convert::{storage_of, to_datum, to_value};
 use super::immutable::is_immutable;
@@ -165,7 +166,7 @@ fn column_types(table: &Relation) -> Vec<SqlType> {
     table.columns.iter().map(|c| SqlType { oid: c.type_oid, modifier: c.type_mod }).collect()
 }
 
-/// Where in the statement a text stands.
+/// The part of the statement in which a text is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// An expression in the place of a column.
@@ -201,7 +202,7 @@ pub fn columns_of(e: &Bound) -> Vec<usize> {
 /// Binds a text over the columns of a table, which are slots from 0 on.
 ///
 /// # Errors
-/// Whatever is wrong with the text; 42P17 if it is not immutable.
+/// Whatever is wrong with the text; 42P17 if it is not immutable (IXT-1).
 pub fn bind(table: &Relation, text: &str, place: Place) -> Result<Bound> {
     bind_expr(table, None, &crate::syntax::parse_expression(text)?, place)
 }

@@ -1,4 +1,5 @@
-//! Wait events, latches and mutexes under the names of MySQL's performance_schema, and the switches of setup_instruments.
+//! Maps wait events, latches and mutexes to the instrument names of MySQL's performance_schema, and holds the switches of
+//! setup_instruments.
 //!
 //! # Structure
 //! ```text
@@ -10,7 +11,7 @@
 //! ```
 //!
 //! # Not here
-//! Switching single mutexes: their figures are counted on the slow path alone, always.
+//! Switching a class of mutexes or latches off: their waits are counted on the slow path only, and always.
 
 use clearway_base::sync::{ClassStats, classes};
 use clearway_base::waits::{Instrument, WaitClass, WaitEvent, instrument, set_instrument};
@@ -84,7 +85,7 @@ pub fn start_up(option: &str) -> Result<(), String> {
         "on" | "true" | "1" | "yes" => Instrument { enabled: true, timed: true },
         "counted" => Instrument { enabled: true, timed: false },
         "off" | "false" | "0" | "no" => Instrument { enabled: false, timed: false },
-        _ => return Err(format!("\"{value}\" is none of ON, COUNTED, OFF")),
+        _ => return Err(format!("\"{value}\" is not one of ON, COUNTED, OFF")),
     };
     let pattern = pattern.trim().trim_matches('\'');
     for name in all().keys().filter(|name| fits(pattern, name)) {

@@ -1,8 +1,9 @@
 //! Stops a session's statement, or the session, from outside: cancel requests, timeouts, termination.
 //!
 //! # Life of an interrupt
-//! `raise` stores the reason and wakes the session's task -> `guard`, a breath of what the session computes (`clearway_base::breath`) or
-//! the code that awaits `raised` takes it as an error, once; a termination stays. A reason that falls between two statements is dropped by `forget`.
+//! `raise` stores the reason and wakes the session's task. The reason then becomes an error at one of three places: in `guard`, in a
+//! breath of a computation (`clearway_base::breath`), or in code that awaits `raised`. Taking a reason clears it, except a reason that
+//! ends the session. `forget` drops a reason that arrived between two statements.
 //!
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).
@@ -67,7 +68,7 @@ impl Reason {
     }
 }
 
-/// One session's interrupt. One task waits for it, anybody raises it.
+/// One session's interrupt. One task waits for it; any thread may raise it.
 #[derive(Debug)]
 pub struct Interrupt {
     flag: Arc<StopFlag>,

@@ -1,4 +1,4 @@
-//! A line of the server's log, with everything that its formats may show.
+//! One line of the server's log, with every field that its formats may show; and which statements a session logs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-//! Settings that users make up: names of two or more parts, whose values mean nothing to the server. Policies ask for them
-//! (`current_setting('app.tenant')`).
+//! Custom settings (PostgreSQL: customized options): names of two or more parts that users choose, with values that the server does not
+//! interpret. Row-level security policies read them (`current_setting('app.tenant')`).
 
 use crate::error::{Result, SqlError, code};
 

@@ -1,23 +1,28 @@
-//! What planner, executor and session need of a session: its parts that know no plan.
+//! The parts of a session that the planner, the executor and the session layer share.
 //!
 //! # Structure
 //! ```text
-//! core           the parts that statements share        cell        lends the engine's session to one statement
-//! settings       the session's settings                 configuration  what the server has of them
+//! core           state that statements share            cell        lends the engine's session to one statement
+//! settings       the session's settings (setting_table, setting_values, setting_text, units, accepted_settings, made_up)
+//! configuration  the server's settings                  modes       the open transaction's modes as settings
 //! names          finds relations by name                privileges  what the session's role may do
-//! modes          the open transaction's modes by name   routines    functions that users define
-//! interrupt      stops a statement from outside         backend     the list of sessions, for views and cancel requests
-//! errors         engine errors as SQL errors            obstacle    the session that is in a statement's way
-//! witness        tells the lock manager which session an owner is
+//! types          types that users define                routines    functions that users define
+//! convert        SQL values to engine values            immutable   which expressions are immutable
+//! index_terms    expressions of indexes                 deferred    deferred constraint checks
+//! interrupt      stops a statement from outside         backend     the list of sessions
+//! errors         engine errors as SQL errors            obstacle    describes the session that blocks a statement
+//! notify         LISTEN and NOTIFY                      witness     answers the lock manager's questions about sessions
 //! log_line       a line of the server's log             checkpoint  takes a checkpoint for a statement
-//! archived       commits that wait for the archive      statements  what statements have cost
-//! samples        what sessions were doing               observed    how long samples and statements are kept
-//! limits         what all sessions of a role or a database have together
+//! archived       replies that wait for the archive      statements  the cost of statements, by digest
+//! tags           tags in a statement's comment          recorded    statements recorded one by one
+//! samples        what sessions were doing, by second    observed    statements and samples as text, kept over restarts
+//! waited         totals of waits, kept over restarts    instruments MySQL's names of wait events
+//! limits         what all sessions of a role or a database may have together
 //! views          declares the system views
 //! ```
 //!
 //! # Not here
-//! Plans, their execution, transaction blocks. Nothing here imports them.
+//! Plans, their execution, transaction blocks. No module here imports them.
 
 pub mod accepted_settings;
 pub mod archived;

@@ -1,4 +1,4 @@
-//! The properties of the open transaction by the names of settings: `transaction_read_only`, `transaction_isolation`.
+//! The modes of the open transaction, under the names of settings: `transaction_read_only`, `transaction_isolation`.
 
 use super::backend::Mode;
 use super::core::Core;

@@ -1,4 +1,4 @@
-//! What names of relations mean: the search path, the system's views, the catalog.
+//! Resolves names of relations: by the search path, among the system's views and in the catalog.
 
 use super::privileges::{Judge, denied};
 use super::views::{self, SystemView, mysql};
@@ -183,7 +183,7 @@ pub fn schema_of(object: &Object) -> Option<Oid> {
     }
 }
 
-/// The search path without the schema of temporary objects that stands before it unasked.
+/// The search path without the implicit schema of temporary objects at its beginning.
 pub fn own_path(path: &[String]) -> impl Iterator<Item = &String> {
     path.iter().filter(|name| !name.starts_with(TEMP_PREFIX))
 }

@@ -1,16 +1,19 @@
-//! LISTEN and NOTIFY: what a transaction has to tell, who listens, and the inbox of each session.
+//! LISTEN and NOTIFY: what a transaction will notify, which sessions listen, and the inbox of each session.
 //!
 //! # Life of a notification
 //! ```text
-//! NOTIFY -> the transaction keeps it -> the transaction has committed and that is durable -> the inbox of each listener
-//!        -> the listener is idle and outside a transaction -> its client
+//! NOTIFY -> the transaction keeps it -> the transaction has committed, and the commit is durable -> the inbox of each listener
+//!        -> the listener is idle and outside of a transaction -> its client
 //! ```
 //!
 //! # Invariants
-//! - NTF-1: what a transaction notifies reaches an inbox only when its commit is durable; a rollback, also to a savepoint, takes it back.
-//! - NTF-2: a session gets a notification while it is outside a transaction, before the ReadyForQuery or while it waits for its client.
-//! - NTF-3: inboxes hold at most [`QUEUE_BYTES`] together: a NOTIFY beyond that fails.
-//! - NTF-4: a session knows the highest commit of which notifications have told it: its replies may depend on that (ARS-1).
+//! - NTF-1: a notification reaches an inbox only when its transaction's commit is durable. A rollback, also to a savepoint, discards the
+//!   notifications made since.
+//! - NTF-2: a client gets a notification only while its session is outside of a transaction: before ReadyForQuery, or while the session
+//!   waits for the client.
+//! - NTF-3: NOTIFY fails while the notifications in all inboxes and those of its own transaction hold [`QUEUE_BYTES`] or more.
+//! - NTF-4: a session knows the highest commit whose notifications its client has received: later replies may depend on that commit
+//!   (ARS-1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,11 +26,11 @@ use clearway_storage::ids::Lsn;
 use super::backend::Backend;
 use crate::error::{Result, SqlError, code};
 
-/// The longest payload, in bytes, less one.
+/// A payload is shorter than this, in bytes.
 const PAYLOAD_MAX: usize = 8_000;
-/// The longest name of a channel, less one.
+/// The name of a channel is shorter than this, in bytes.
 const CHANNEL_MAX: usize = 64;
-/// The most that undelivered notifications may take.
+/// NOTIFY fails while undelivered notifications hold as much as this, in bytes (NTF-3).
 pub const QUEUE_BYTES: usize = 64 << 20;
 
 /// A notification.
@@ -148,7 +151,7 @@ impl Channels {
         self.bytes.load(Ordering::Relaxed) as f64 / QUEUE_BYTES as f64
     }
 
-    /// Whether anybody has listened since the server began.
+    /// Whether any session has listened since the server began.
     pub fn in_use(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -227,7 +230,7 @@ impl Notifying {
         self.changes.push(channel.map_or(Change::UnlistenAll, |channel| Change::Unlisten(channel.into())));
     }
 
-    /// NOTIFY. What the transaction has told already it does not tell twice.
+    /// NOTIFY. A notification that the transaction has already made is not repeated.
     ///
     /// # Errors
     /// 22023 for a channel or a payload that is too long; 54000 if the inboxes are full.

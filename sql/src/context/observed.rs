@@ -1,7 +1,7 @@
-//! Statements and samples as they are kept over restarts: lines of fields between tabs.
+//! The text form in which statement costs and session samples are kept over restarts: one line each, fields separated by tabs.
 //!
 //! # Errors
-//! A line that does not read well (of another version, damaged) is left out.
+//! A line that can't be read (written by another version, or damaged) is skipped.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// So many statements are kept over restarts: those that took most time.
+/// The most statements that are kept over restarts: those that took most time.
 const STATEMENTS_KEPT: usize = 5_000;
 
 /// The lines of the statements that took most time.
@@ -162,7 +162,7 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
     Some((Key { query, user: cost.user, database: cost.database, application, tags }, cost))
 }
 
-/// So many samples are kept over restarts, the latest: the file is written as a whole, each minute.
+/// The most samples that are kept over restarts, the latest ones. The file is written as a whole each minute.
 const SAMPLES_KEPT: usize = 50_000;
 
 /// The lines of the latest samples.

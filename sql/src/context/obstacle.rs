@@ -1,7 +1,8 @@
-//! Describes the session that blocks a statement: for the DETAIL of an error that ended a wait, for NOTICEs and for the log.
+//! Describes the session that blocks a statement: for the DETAIL of an error that ended a wait, for notices and for the log.
 //!
 //! # Invariants
-//! - OBS-1: the statement that took a lock is shown only to roles to which pg_stat_activity shows the blocking session's statements.
+//! - OBS-1: a client is shown the statement that took the lock only if its role may see the blocking session's statements in
+//!   pg_stat_activity. The server's log always has the statement.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,9 +16,9 @@ use super::core::Core;
 use super::privileges::Judge;
 use crate::error::SqlError;
 
-/// So many blockers are named; of more the count is told.
+/// The most blockers that are named; of the others only the number is given.
 const NAMED_MAX: usize = 5;
-/// So much of a statement is shown.
+/// The most characters of a statement that are shown.
 const SHOWN_CHARS: usize = 200;
 
 /// What the session waits for now; none if it waits for no lock. The engine's session may be lent.
@@ -25,7 +26,7 @@ pub fn now(core: &Core) -> Option<Obstacle> {
     core.db.transactions().locks().obstacle(core.backend.pid)
 }
 
-/// An error that ends a statement from outside (cancel, timeout), with the session that stood in its way. To be called while the wait still stands.
+/// An error that ends a statement from outside (cancel, timeout), with the session that blocked it. To be called before the wait is given up.
 pub fn explained(core: &Core, error: SqlError) -> SqlError {
     match now(core) {
         Some(mut obstacle) if matches!(error.code(), "57014" | "55P03") => {

@@ -1,15 +1,16 @@
-//! The privileges of a role: by what it owns, what it was granted, and the roles of which it is a member.
+//! The privileges of a role: by what it owns, by what it was granted, and by the roles of which it is a member.
 //!
-//! Structure: [`Judge`] answers for one role; the functions below ask it for the session's, or for a view's owner, and make the errors.
+//! # Structure
+//! [`Judge`] answers for one role. The functions below ask it for the session's role, or for a view's owner, and make the errors.
 //! `engine/src/catalog/acl.rs` holds the access lists.
 //!
 //! # Invariants
-//! - PRV-1: what a view reads is checked against the rights of the view's owner; what a statement names is checked against the rights of the
-//!   role that runs it.
-//! - PRV-2: a right belongs to a role by its oid. A role that the catalog does not know has no rights. No setting, however it is set, gives a
-//!   session a role that the session's user may not become.
-//! - ACT-1: a query that a session runs with the rights of the owner of what it refreshes does not change the session's role, and no setting that
-//!   it changes outlasts it.
+//! - PRV-1: what a view reads is checked against the rights of the view's owner; what a statement names is checked against the rights of
+//!   the role that runs the statement.
+//! - PRV-2: a right belongs to a role by its oid. A role that the catalog does not know has no rights. No way of changing a setting gives
+//!   a session a role that the session's user may not become.
+//! - ACT-1: the query of a materialized view runs with the rights of the view's owner when the view is created or refreshed. The query
+//!   can't change the session's role, and the settings that it changes are restored at its end.
 
 use super::core::Core;
 use crate::error::{Result, SqlError, code};
@@ -237,7 +238,7 @@ impl<'c> Judge<'c> {
 /// The letter of a privilege, as the catalog keeps it.
 ///
 /// # Errors
-/// 42601 for a word that is none.
+/// 42601 for a word that is no privilege.
 pub fn letter(privilege: &str) -> Result<char> {
     Ok(match privilege.to_ascii_lowercase().as_str() {
         "select" => 'r',

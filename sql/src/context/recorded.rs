@@ -1,9 +1,9 @@
-//! Statements that are recorded one by one: all of them while performance_schema's consumer `events_statements_history_long` is on, slow ones
-//! while `record_slow` is in force; and the switches of the recorders that run all the time.
+//! Records single executions of statements: all of them while performance_schema's consumer `events_statements_history_long` is on, slow
+//! ones while `record_slow` is in force. Also holds the switches of the recorders that are on by default.
 //!
 //! # Invariants
-//! - REC-S1: at most [`KEPT`] statements are kept, each with at most [`TEXT_MAX`] bytes of its text.
-//! - REC-S2: what `record_slow` has begun ends by itself: after its time, or when it has recorded as many bytes as it may.
+//! - RCS-1: at most [`KEPT`] executions are kept, each with at most [`TEXT_MAX`] bytes of its text.
+//! - RCS-2: what `record_slow` has begun ends by itself: after its time, or when it has recorded as many bytes as it may.
 
 use super::statements::{Digest, Work};
 use clearway_base::sync::{ClassStats, Mutex, track_holders};
@@ -150,7 +150,7 @@ impl State {
         }
     }
 
-    /// REC-S2
+    /// RCS-2
     fn ends(&mut self, now_ns: u64) {
         self.slow = self.slow.filter(|(_, until_ns, left)| now_ns < *until_ns && *left > 0);
     }
@@ -197,7 +197,7 @@ impl Recorded {
             state.all.push_back(ran);
         }
         if state.all.len() > KEPT {
-            state.all.pop_front(); // REC-S1
+            state.all.pop_front(); // RCS-1
         }
         self.from_ns.store(state.least_ns(), Relaxed);
         slow
@@ -279,10 +279,10 @@ mod tests {
         assert!(recorded.wants(1_000) && !recorded.wants(999));
         assert_eq!([recorded.add(ran(2_000)), recorded.add(ran(10)), recorded.add(ran(2_000))], [true, false, true]);
         assert!(recorded.add(ran(2_000)), "300 bytes each");
-        assert!(!recorded.add(ran(2_000)) && !recorded.wants(2_000), "REC-S2");
+        assert!(!recorded.add(ran(2_000)) && !recorded.wants(2_000), "RCS-2");
         assert_eq!(recorded.all().len(), 3);
         recorded.record_slow(0, 0, 1_000);
-        assert!(!recorded.wants(5), "REC-S2");
+        assert!(!recorded.wants(5), "RCS-2");
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         for ns in 0..KEPT as u64 + 10 {
             assert!(!recorded.add(ran(ns)), "none belongs into the slow log");
         }
-        assert_eq!((recorded.all().len(), recorded.all()[0].ns), (KEPT, 10), "REC-S1");
+        assert_eq!((recorded.all().len(), recorded.all()[0].ns), (KEPT, 10), "RCS-1");
         assert!(recorded.switch(HISTORY_LONG, false) && !recorded.wants(1 << 40));
     }
 

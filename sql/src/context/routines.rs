@@ -1,8 +1,8 @@
-//! Functions and procedures that users define: how the binder finds them, and the trait by which the executor calls them. The session, a layer
-//! above the executor, implements the trait.
+//! Functions and procedures that users define: how the binder finds them, and the trait through which the executor calls them. The
+//! session, a layer above the executor, implements the trait.
 //!
 //! # Invariants
-//! - RTN-1: calls within calls are counted: [`DEPTH_MAX`] of them at most.
+//! - RTN-1: nested calls are counted; at most [`DEPTH_MAX`] are open at a time.
 
 use super::core::Core;
 use super::names::{CatalogNames, quote};
@@ -229,7 +229,7 @@ pub fn install(runner: &'static dyn RoutineRunner) {
 /// # Errors
 /// 54001 beyond [`DEPTH_MAX`]; what the body gives.
 pub async fn call(core: &Core, call: RoutineCall) -> Result<Vec<Vec<Datum>>> {
-    let runner = RUNNER.get().ok_or_else(|| SqlError::internal("nobody runs functions"))?;
+    let runner = RUNNER.get().ok_or_else(|| SqlError::internal("no runner of functions is installed"))?;
     let _deeper = Deeper::into(core)?;
     runner.call(core, call).await
 }

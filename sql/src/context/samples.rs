@@ -1,8 +1,8 @@
-//! The history of active sessions: what each was doing, once a second.
+//! The history of active sessions: what each was doing, sampled once a second.
 //!
 //! # Invariants
-//! - SMP-1: the history is bounded: an hour, and [`SAMPLES_MAX`] samples. Of more than [`SESSIONS_MAX`] active sessions a part is sampled,
-//!   and each sample stands for as many sessions as `weight` says.
+//! - SMP-1: the history holds at most an hour and [`SAMPLES_MAX`] samples. If more than [`SESSIONS_MAX`] sessions are active, only a part
+//!   of them is sampled, and each sample stands for as many sessions as its `weight` says.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

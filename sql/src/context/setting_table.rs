@@ -1,7 +1,8 @@
-//! The settings that the session itself looks at: their names, values at the start, and what they may be.
+//! The table of the settings that change something here: their names, defaults and permitted values.
 //!
-//! Structure: a row for each, in the order of PostgreSQL's names. `accepted_settings` has those that are taken and change nothing; `settings` has what is
-//! done with values in `settings`.
+//! # Structure
+//! One row per setting, in the order of PostgreSQL's names. `accepted_settings` has the settings without effect; `settings` has the
+//! operations on values.
 
 use super::log_line::LOG_STATEMENT;
 use super::setting_text::ISOLATION;

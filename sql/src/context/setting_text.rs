@@ -1,4 +1,4 @@
-//! The texts of settings' values: lists and truth values.
+//! Parses and writes the text of settings' values: lists, truth values, names.
 
 use crate::types::datetime::{DateOrder, DateStyle};
 

@@ -1,4 +1,4 @@
-//! What one value of a setting may be, and how it is kept.
+//! Checks one value of a setting and brings it to the form in which it is kept.
 
 use super::limits::is_limit;
 use super::setting_text::parse_bool;

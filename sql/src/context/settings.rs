@@ -1,4 +1,4 @@
-//! The settings of a session: which there are, what they may be, how SET and SHOW see them.
+//! The settings of one session: their values, and what SET, SHOW and RESET do with them.
 
 use super::accepted_settings::default_of;
 pub use super::accepted_settings::{all, find};

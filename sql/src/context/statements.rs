@@ -1,12 +1,14 @@
-//! What every statement has cost, by digest: always on.
+//! The cost of every statement, added up by digest; on unless the recorder is switched off (`recorded`).
 //!
 //! # Structure
-//! The costs are in shards. A thread writes only to the shard of its own number, so that two workers do not wait for each other; a reader adds
-//! all shards up. The key of an entry is the digest, the role, the database and `application_name`.
+//! The costs are in shards. A thread writes only to the shard of its own number, so that two workers do not wait for each other; a reader
+//! adds all shards up. The key of an entry is the digest, the role, the database, `application_name` and the tags of the statement's
+//! comment.
 //!
 //! # Invariants
-//! - STM-1: a shard has no more than [`ENTRIES_MAX`] entries; when it is full, the entry with the fewest calls is evicted, and `evicted` counts it.
-//! - STM-2: only a reader, or another thread of the same number, can make a thread wait for its shard.
+//! - STM-1: a shard has at most [`ENTRIES_MAX`] entries. When it is full, the entry with the fewest calls is evicted, and `evicted`
+//!   counts it.
+//! - STM-2: a thread waits for its shard only because of a reader or because of another thread with the same shard.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -50,7 +52,7 @@ impl Digest {
     /// That of a part of a text whose comment may stand behind it.
     pub fn within(sql: &str, whole: &str) -> Arc<Digest> {
         let sql = sql.trim().trim_end_matches(';').trim_end();
-        // Longer texts are a few of their own kind: what they begin with stands for them.
+        // Of longer texts, which are few, the beginning is taken for the whole.
         let read = if sql.len() > READ_MAX { None } else { crate::syntax::digest::digest(sql).ok() };
         let (id, mut text) = match read {
             Some(digest) => (digest.hash, digest.text),
@@ -119,7 +121,7 @@ pub struct Work {
     pub series: u64,
 }
 
-/// From so many rows on an execution counts as one that misses an index.
+/// An execution that looks through at least so many rows of whole tables for those of a condition counts as one that misses an index.
 pub const MISSED_ROWS: u64 = 1_000;
 
 impl Work {
@@ -132,7 +134,7 @@ impl Work {
     }
 }
 
-/// What one digest has cost, for one role, database and application.
+/// The cost of one digest, for one role, database, application and set of tags.
 #[derive(Clone, Debug)]
 pub struct Cost {
     /// The digest.

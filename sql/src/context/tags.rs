@@ -1,7 +1,7 @@
 //! Tags that frameworks write into a comment behind a statement (sqlcommenter): `/*controller='users',route='%2Fusers'*/`.
 //!
 //! # Not here
-//! `traceparent` and `tracestate`: they are others in each request, so nothing can be grouped by them.
+//! `traceparent` and `tracestate`: their values differ in each request, so no statistics can be grouped by them.
 
 /// Tags of a statement and their text are no longer than this.
 const TAGS_MAX: usize = 512;
@@ -31,7 +31,7 @@ fn tag(text: &str) -> Option<(String, String)> {
     plain.then(|| (unescaped(key), unescaped(&value.replace("\\'", "'"))))
 }
 
-/// Takes the escapes of URLs out; what is none stays as it is.
+/// Decodes the escapes of URLs; an invalid escape is left as it is.
 fn unescaped(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -1,4 +1,4 @@
-//! The types that users define, made from a catalog for the session's use.
+//! Makes the types that users define, from a catalog, for the session's use.
 
 use super::names::quote;
 use super::privileges::Judge;

@@ -1,4 +1,4 @@
-//! Values with units, as settings write them: times and sizes.
+//! Parses and writes settings' values with units: times and sizes.
 
 /// Milliseconds of `10`, `10ms`, `1.5 s`, `2min`.
 pub(super) fn milliseconds(text: &str) -> Option<u64> {

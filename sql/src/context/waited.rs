@@ -1,4 +1,5 @@
-//! Totals of waits, of latches and mutexes, and of the sessions' time, as they are kept over restarts: lines of fields between tabs.
+//! The text form in which totals are kept over restarts: of waits, of latches and mutexes, and of the sessions' time; one line each,
+//! fields separated by tabs.
 //!
 //! ```text
 //! event   VARIANT  waits  total_ns  max_ns  spin_ns  bucket:waits,...
@@ -7,7 +8,7 @@
 //! ```
 //!
 //! # Errors
-//! A line that does not read well (of another version, damaged) is left out.
+//! A line that can't be read (written by another version, or damaged) is skipped.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What the lock manager asks of the layer of sessions: who a session is, and that the log hears of long waits and deadlocks.
+//! Answers what the lock manager asks about sessions: which session an owner is. Writes long lock waits and deadlocks to the log.
 
 use std::sync::{Arc, Weak};
 

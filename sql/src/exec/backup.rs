@@ -1,8 +1,8 @@
-//! What a backup asks of the server, as functions: `clearway_backup` carries requests and their answers, `pg_create_restore_point`
-//! gives a place in the log a name.
+//! The functions through which a backup client talks to the server: `clearway_backup` carries requests and their answers,
+//! `pg_create_restore_point` names a position in the log.
 //!
 //! # Not here
-//! What requests mean: `clearway_storage::backup`. Who sends them: `clearway backup`.
+//! The meaning of the requests: `clearway_storage::backup`. The client: `clearway backup`.
 
 use super::Cx;
 use crate::context::checkpoint;

@@ -1,13 +1,17 @@
-//! UPDATE and DELETE of many rows: rows gather, and are then changed in runs (engine/src/session/batch.rs).
+//! UPDATE and DELETE of many rows: rows are gathered, and then changed in batches (engine/src/session/batch.rs).
 //!
 //! # Life of a row
-//! read -> its new values are computed -> gathers -> changed in a run -> its index entries wait for those of other rows
-//! A row that a run leaves (another transaction has it, or has changed it since it was read) is changed alone, as without batches.
+//! The row is read -> its new values are computed -> it is gathered -> it is changed in a batch -> its index entries wait for those of
+//! the other rows.
+//!
+//! A row that the batch can't change (another transaction has locked it, or has changed it since it was read) is changed alone, as
+//! without batches.
 //!
 //! # Invariants
-//! - EXE-13: Rows are changed in the order in which they were read. An error of a row comes after those of the rows before it.
-//! - EXE-14: A statement that sets a column of the primary key changes its rows one by one, and so does one that calls a function in SQL: a
-//!   volatile one reads what the statement has changed so far.
+//! - EXE-13: rows are changed in the order in which they were read. An error of one row is reported after the errors of the rows before
+//!   it.
+//! - EXE-14: a statement that sets a column of the primary key changes its rows one by one. So does a statement that calls a function
+//!   written in SQL, since a volatile function reads what the statement has changed so far.
 
 use super::change::{Changes, engine_row, is_of_a_row};
 use super::foreign::Pending;
@@ -25,7 +29,7 @@ use clearway_txn::transaction::Basis;
 use std::pin::pin;
 use std::sync::Arc;
 
-/// So many rows gather.
+/// The number of rows that are gathered before they are changed.
 const ROWS: usize = 256;
 
 type Key = Arc<[u8]>;

@@ -1,5 +1,5 @@
 //! Functions that look things up in the catalog for clients: `current_schemas`, the `to_reg*` functions, `pg_get_serial_sequence`,
-//! definitions, properties, default rights. `rights` has those about the rights of roles.
+//! definitions, properties, default rights. The functions about the rights of roles are in `rights`.
 
 use super::Cx;
 use crate::context::names::{own_path, quote};
@@ -25,7 +25,7 @@ const UPDATABLE: i32 = (1 << 2) | (1 << 3) | (1 << 4);
 /// The oid of the access method btree.
 const BTREE: Oid = 403;
 
-/// The value of a property; NULL for a name that is none.
+/// The value of a property; NULL for an unknown property.
 fn property(name: &str, known: &[(&str, bool)]) -> Datum {
     let found = known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     found.map_or(Datum::Null, |(_, value)| Datum::Bool(*value))
@@ -309,7 +309,7 @@ impl Cx<'_> {
         Datum::Array(Array::one_dimensional(oid::NAME, schemas).into())
     }
 
-    /// to_regclass and its kin: NULL where nothing has the name. A name that can't be one is an error.
+    /// to_regclass and its variants: NULL where nothing has the name. A malformed name is an error.
     fn by_name(self, ty: Oid, name: &str) -> Result<Datum> {
         if name.bytes().all(|b| b.is_ascii_digit()) {
             // A number is an oid, which these functions do not take.

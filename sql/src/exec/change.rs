@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE.
+//! Executes INSERT, UPDATE and DELETE.
 
 use super::batch::{DeleteBatch, UpdateBatch, calls_sql};
 use super::convert::{read_row, to_value};

@@ -1,4 +1,4 @@
-//! obj_description and its family, and pg_notify.
+//! obj_description and its variants, and pg_notify.
 
 use super::Cx;
 use crate::error::{Result, SqlError};

@@ -1,4 +1,4 @@
-//! ON CONFLICT: what is done with a row in the way.
+//! ON CONFLICT: what happens to the existing row that conflicts with a new one.
 
 use super::change::Changes;
 use super::foreign::Pending;

@@ -1,8 +1,8 @@
 //! pg_database_size and pg_tablespace_size.
 //!
-//! The trees of all databases share the data files, so a database has no files that could be added up. The nodes of its trees are counted by
-//! their inner nodes. Pages in use that belong to no such node (long values, the catalog, the maps of the files) are not known by database:
-//! each has a part of them, by its own nodes. So the sizes of all databases add up to the pages in use.
+//! The trees of all databases share the data files, so no files belong to one database. The nodes of each database's trees are counted
+//! from the trees' inner nodes. The other pages in use (long values, the catalog, the maps of the files) are not recorded by database;
+//! they are divided among the databases in proportion to these counts. So the sizes of all databases add up to the pages in use.
 
 use super::Cx;
 use super::sizes::nodes;

@@ -1,4 +1,4 @@
-//! Checks that were put off, and unique constraints that are checked after the statement (sql/src/context/deferred.rs).
+//! Executes deferred constraint checks, and checks of unique constraints that run after the statement (sql/src/context/deferred.rs).
 
 use super::foreign::{Pending, Search};
 use super::shown::detailed;

@@ -1,15 +1,16 @@
-//! Rows of which each is given once: DISTINCT and UNION.
+//! Keeps the first row of each key: DISTINCT and UNION.
 //!
 //! # Life of a row
 //! ```text
 //! its key is new -> the key is kept, the row is given at once
-//! the keys exceed work_mem -> they stay; a row with another key is put aside under its number, in a file by a part of the key's hash
+//! the keys exceed work_mem -> they stay; a row with another key is put aside with its number, in a file chosen by the key's hash
 //! the input has ended -> file by file, the first row of each key -> these rows are given in the order of their numbers
 //! ```
 //!
 //! # Invariants
-//! - EXE-20: Rows come out in the order in which they came in: no row is given at once after one was put aside. So an order of the input stays.
-//! - EXE-21: Of rows with the same key the first one is given: a file has its rows in the order in which they came.
+//! - EXE-20: rows come out in the order in which they came in: once a row has been put aside, no later row is given at once. So the order
+//!   of the input is kept.
+//! - EXE-21: of rows with the same key the first one is given: a file has its rows in the order in which they came.
 
 use super::external::{Merge, Runs};
 use super::keys::FoldState;

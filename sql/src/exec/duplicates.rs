@@ -1,4 +1,4 @@
-//! 23505: which values are there already.
+//! The error of a duplicate key (23505), with the values that exist already.
 
 use super::Cx;
 use super::shown::detailed;

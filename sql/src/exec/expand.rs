@@ -1,5 +1,5 @@
 //! Set-returning functions in a select list. An input row gives as many output rows as the longest of its functions; a function that has
-//! already given its last value gives null.
+//! given its last value gives nulls.
 
 use super::series::Series;
 use super::{Cx, Row};

@@ -1,6 +1,6 @@
 //! Sorted runs in a temporary file, and their merge.
 //!
-//! Rows of one key come out in the order in which they went in: an earlier run goes first, and runs are merged in their order.
+//! The sort is stable: rows with the same key come out in the order in which they went in, because an earlier run goes first.
 
 use super::sort::order_of;
 use super::spill::{SpillReader, Spilled};
@@ -10,7 +10,7 @@ use crate::types::Datum;
 use clearway_base::breath;
 use std::ops::Range;
 
-/// So many runs are merged at a time.
+/// The most runs that are merged at a time.
 const RUNS_MAX: usize = 64;
 
 /// Sorted runs. A row is its sort values and then its own.

@@ -1,14 +1,17 @@
-//! Foreign keys: checks and actions, run at the end of the statement that changed a key.
+//! Foreign keys: their checks and actions, at the end of the statement that changed a key. Unique constraints that are checked after the
+//! statement wait in the same queue.
 //!
-//! A referencing row locks the row to which it refers FOR KEY SHARE. So a transaction that removes a key waits for the transactions that are
-//! about to refer to it, and then sees their rows.
+//! A referencing row locks the row to which it refers FOR KEY SHARE. So a transaction that removes a key waits for the transactions that
+//! are about to refer to it, and then sees their rows.
 //!
-//! Invariants:
-//! - EXE-3: A check holds ROW SHARE on the table that it reads, an action ROW EXCLUSIVE on the table that it changes, from before it reads the
-//!   first row to the end of the transaction. So meanwhile no index is built, no constraint added and no table emptied.
-//! - EXE-4: Columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock has been granted.
-//! - EXE-5: A change that an action makes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue does.
-//!   So a chain of cascades of any depth needs no recursion.
+//! # Invariants
+//! - EXE-3: a check holds ROW SHARE on the table that it reads, and an action holds ROW EXCLUSIVE on the table that it changes, from
+//!   before the first row is read to the end of the transaction. So meanwhile no index is built, no constraint added and no table
+//!   truncated.
+//! - EXE-4: columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock has been
+//!   granted.
+//! - EXE-5: a change that an action makes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue
+//!   does. So a chain of cascades of any depth needs no recursion.
 
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;

@@ -1,4 +1,4 @@
-//! Frames of windows: which rows of its partition a row looks at.
+//! Window frames: which rows of its partition the function of a row covers.
 
 use super::Cx;
 use super::host::CxHost;

@@ -1,10 +1,11 @@
-//! GROUP BY and aggregates: rows are put into groups by a hash of their keys, once for each grouping set.
+//! GROUP BY and aggregates: rows are assigned to groups by a hash of their keys, once for each grouping set.
 //!
-//! When the groups exceed `work_mem`, those that are there go on; rows of others are put aside in files by a part of their hash, and each
-//! file is grouped when the input has ended. What has DISTINCT or an order within one group is not divided.
+//! When the groups exceed `work_mem`, the groups in memory continue to take rows. Rows of other groups are put aside in files chosen by
+//! their hash, and each file is grouped when the input has ended. The values that one aggregate with DISTINCT or ORDER BY collects for
+//! one group are not divided among files.
 //!
-//! Behind the slots of its first row a group's row has the values of its aggregates, its keys (nulls for those that its set lacks), and the
-//! number of its set from 1 where there are sets (PLN-8).
+//! A group's row has the slots of the group's first row and behind them the values of its aggregates, its keys (null for keys that are
+//! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
 
 use super::keys::{KeyTable, hash_of};
 use super::nodes::Rows;
@@ -24,7 +25,7 @@ use clearway_base::memory::Held;
 
 /// One group.
 struct Group {
-    /// A row that stands for it; empty if no expression reads one.
+    /// The first row of the group; empty if no expression reads one.
     row: Row,
     key: Row,
     set: usize,
@@ -57,7 +58,7 @@ struct Groups<'a> {
     parts: Vec<Spilled>,
 }
 
-/// Into so many parts rows are divided whose groups do not fit the memory.
+/// The number of files among which rows are divided whose groups do not fit the memory.
 const PARTS: usize = 16;
 /// Groups that are kept at least.
 const GROUPS_MIN: usize = 64;

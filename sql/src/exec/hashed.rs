@@ -1,11 +1,11 @@
-//! The hash table of a join's right side, and what is done where it exceeds `work_mem`.
+//! The hash table of a join's right side, and what happens when it exceeds `work_mem`.
 //!
-//! # Life of a side that does not fit
-//! rows go into a table -> it exceeds `work_mem` -> what it has and what follows goes into files, by a part of the hash of the key -> the left
-//! side is divided in the same way -> each pair of files is joined by itself; a right file that does not fit is divided again, and its left
-//! one with it.
+//! # Life of a right side that does not fit
+//! The rows go into a table -> the table exceeds `work_mem` -> its rows and all that follow go into files chosen by the hash of the key
+//! -> the left side is divided in the same way -> each pair of files is joined by itself. A right file that does not fit is divided
+//! again, and its left file with it.
 //!
-//! Rows of a left side on whose order the plan relies are not divided.
+//! A left side is not divided if the plan relies on the order of its rows.
 
 use super::keys::{KeyTable, hash_of};
 use super::nodes::Rows;

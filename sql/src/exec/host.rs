@@ -1,4 +1,4 @@
-//! What expressions need of the session: facts that it answers at once, and calls that may wait.
+//! Answers what expressions ask of the session: facts that are known at once, and calls that may wait.
 
 use super::Cx;
 use super::query::QueryRows;
@@ -157,7 +157,7 @@ impl Host for CxHost<'_> {
     }
 }
 
-/// `(a, b) = ANY (rows)` and its like, in three-valued logic: the fields of a pair decide together.
+/// `(a, b) = ANY (rows)` and similar comparisons of rows, in three-valued logic: the fields of a pair decide together.
 fn row_among(left: &[Datum], op: Op, all: bool, rows: &[Vec<Datum>]) -> Result<Datum> {
     let mut unknown = false;
     for row in rows {
@@ -364,7 +364,7 @@ impl Cx<'_> {
         sequence_in(&self.run.names.catalog, oid)
     }
 
-    /// A sequence as it is once no statement can alter it any more: one that was doing so has ended while the lock was waited for.
+    /// Checks the right to a sequence, locks the sequence against ALTER SEQUENCE, and reads its definition after the lock has been granted.
     async fn locked_sequence(self, oid: u32, letters: &str, function: &str) -> Result<Sequence> {
         let core = self.run.core;
         let sequence = self.sequence(oid)?;
@@ -399,7 +399,7 @@ impl Cx<'_> {
         Ok(Datum::Array(Array::one_dimensional(oid::TEXT, cells.map(Datum::text).to_vec()).into()))
     }
 
-    /// The last value that was given to anybody; NULL before the first.
+    /// The last value that was given to any session; NULL before the first.
     async fn sequence_last_value(self, oid: u32) -> Result<Datum> {
         let core = self.run.core;
         let sequence = self.sequence(oid)?;
@@ -476,7 +476,7 @@ impl Cx<'_> {
             F::AdvisoryUnlockAll => {
                 let session = core.engine.take();
                 core.db.transactions().locks().release_session(session.owner());
-                // What the tables of locks keep for later is everybody's.
+                // What the tables of locks keep for later belongs to all sessions.
                 *core.advisory_held.lock() = Held::new(Kind::AdvisoryLocks);
                 return Ok(Datum::Void);
             }

@@ -1,4 +1,4 @@
-//! Joins: by a hash table of the right side, or by reading the right side anew for each row of the left one.
+//! Executes joins: with a hash table of the right side, or by reading the right side anew for each row of the left side.
 
 use super::hashed::{self, Hashed, Pair};
 use super::nodes::Rows;

@@ -1,4 +1,4 @@
-//! Hash tables over lists of values: a fast hash with a seed of the process, and an index from keys to the places of their rows.
+//! Hash tables over lists of values: a fast hash with one random seed per process, and an index from keys to the places of their rows.
 
 use crate::types::Datum;
 use std::collections::hash_map::RandomState;

@@ -1,4 +1,4 @@
-//! Row locks, and the newest version of rows that have changed since they were read (EXE-2).
+//! Locks rows, and reads the newest version of a row that has changed since it was read (EXE-2).
 
 use super::convert::read_row;
 use super::{Cx, Row};

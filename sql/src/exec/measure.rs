@@ -1,4 +1,4 @@
-//! What nodes take, for EXPLAIN ANALYZE. A node's time includes that of the nodes below it.
+//! Measures nodes for EXPLAIN ANALYZE. A node's time includes the time of the nodes below it.
 
 use super::{BoxFuture, Row};
 use crate::error::Result;

@@ -2,21 +2,24 @@
 //!
 //! # Structure
 //! ```text
-//! query    a level of a query                            nodes    its sources; scan: tables; join: joins
-//! group    aggregates       window  window functions     expand   functions of the select list that give rows
-//! lock     locks rows       change  INSERT, UPDATE, DELETE        foreign  keeps foreign keys
+//! query    a level of a query       nodes    its sources: scan (tables), join (hashed), sought (system views), series (functions)
+//! group    aggregates               window   window functions (frame, running)      expand   set-returning functions of the select list
+//! distinct first row of each key    sort     orders (external: on disk)             spill    rows in temporary files (parts)
+//! lock     locks rows               recheck  judges a row's newest version (EXE-2)
+//! change   INSERT, UPDATE, DELETE   conflict ON CONFLICT     batch  many rows       foreign  foreign keys     policies  new rows
 //! merge    MERGE
-//! host     what expressions may ask of the session
+//! host     answers what expressions ask of the session (catalog_functions, rights, sizes and others are functions of SQL)
 //! ```
-//! Nodes hand each other rows in batches, first small and then larger ones, so that a LIMIT stops the nodes below it. Locks and the target list
-//! cost something for each row of the output; that is done only for rows that are handed out.
+//! Nodes hand each other rows in batches, small ones first and then larger ones, so that a LIMIT stops the nodes below it early. Locking
+//! a row and computing its target list happen only for rows that are handed out.
 //!
 //! # Invariants
 //! - EXE-1: the engine's session is lent to one node at a time, never across the evaluation of an expression.
-//! - EXE-2: a statement changes only rows that it has judged by their newest version. A row that has changed since it was read is locked, read
-//!   again and judged again (read committed), or the statement fails (repeatable read).
-//! - EXE-22: repeatable read may show two rows at a key (VER-4). The one that has ended carries, in the slot of its key, no key but how it ended:
-//!   a statement that asks for its key, to change it or to lock it, gets a serialization failure, and can't reach the other row.
+//! - EXE-2: a statement changes only rows that it has judged by their newest version. A row that has changed since it was read is locked,
+//!   read again and judged again (read committed), or the statement fails (repeatable read).
+//! - EXE-22: under repeatable read a statement may see two rows with one key (VER-4). The row that has ended has, in the slot of its key,
+//!   no key but the way in which it ended: a statement that asks for its key, to change or to lock the row, gets a serialization failure,
+//!   and can't reach the other row.
 //! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
 
 mod backup;
@@ -132,7 +135,7 @@ impl SubqueryRows {
         Self { rows, first_column: OnceLock::new(), _held: held }
     }
 
-    /// Whether a value is in the first column, as `IN` answers: none if only a null stands in the way of no.
+    /// Whether a value is in the first column, as `IN` answers; none (unknown): it is not, and there is a null.
     pub fn holds(&self, value: &Datum) -> Option<bool> {
         if self.rows.is_empty() {
             return Some(false);
@@ -288,7 +291,7 @@ impl<'a> Cx<'a> {
     /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.
     ///
     /// # Errors
-    /// 57014 and its kin; 53200.
+    /// Those of an interrupt (57014, 57P01, ...); 53200.
     pub async fn breathe(self) -> Result<()> {
         memory::check()?;
         Ok(breath::breathe(breath::ROW).await?)

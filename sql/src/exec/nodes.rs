@@ -1,4 +1,4 @@
-//! Sources of rows: scans, functions, derived tables, joins.
+//! Reads the nodes of a plan: scans, functions, queries in FROM, joins.
 
 use super::expand::SetRows;
 use super::join::JoinRows;

@@ -1,4 +1,4 @@
-//! Rows that do not fit `work_mem`, divided among temporary files by a part of the hash of their keys: rows with the same key are in one file.
+//! Divides rows that do not fit `work_mem` among temporary files by the hash of their keys: rows with the same key are in one file.
 
 use super::Cx;
 use super::keys::hash_of;

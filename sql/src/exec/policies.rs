@@ -1,4 +1,5 @@
-//! New rows are completed and judged: generated columns, policies (RLS-1 to RLS-3 of the planner's `policies` say which), constraints.
+//! Completes new rows and checks them: computes generated columns, then evaluates policies (RLS-1 to RLS-3 of the planner's `policies`)
+//! and constraints.
 
 use super::{Cx, Row};
 use crate::context::privileges::Judge;

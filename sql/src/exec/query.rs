@@ -1,4 +1,4 @@
-//! One level of a query: filter, groups, order, locks, target list, DISTINCT, LIMIT.
+//! Executes one level of a query: filter, groups, order, locks, target list, DISTINCT, LIMIT.
 //!
 //! ```text
 //! source -> filter -> [groups] -> [windows] -> [sort] -> lock rows -> [functions that give rows] -> targets -> [distinct] -> offset, limit
@@ -382,7 +382,7 @@ impl QueryRows {
     }
 }
 
-/// The one row that a query is after, if it names it by its whole key and asks for nothing else: the shortest way.
+/// The parts of a query that reads one row by its whole key and does nothing else; none: the query is of another kind.
 fn point(query: &Query) -> Option<(&Select, &Scan)> {
     let Body::Select(select) = &query.body else { return None };
     let whole = select.grouping.is_none() && select.windows.is_empty() && select.sets.is_none();

@@ -1,7 +1,8 @@
-//! Rows of a table by several ranges of its key and of its indexes.
+//! Reads a table by several ranges of its key and of its indexes.
 //!
-//! The ranges are worked out when the scan begins. Those of one key are sorted and never overlap, so that their rows come in its order and
-//! each once; a row that ranges of several keys find is given by the first of them.
+//! The ranges are computed when the scan begins. The ranges of one key are sorted and do not overlap, so that their rows come in the
+//! order of the key and each row once. A row that is found by ranges of several keys is given by the first of them. The whole table is
+//! read instead if the snapshot is older than one of the indexes, or if there are so many ranges that reading everything costs less.
 
 use super::Cx;
 use super::convert::to_value;

@@ -1,9 +1,9 @@
-//! The second judgement of a row that has changed since the statement read it (EXE-2), as PostgreSQL's EvalPlanQual makes it.
+//! The second judgement of a row that has changed since the statement read it (EXE-2), after PostgreSQL's EvalPlanQual.
 //!
-//! PostgreSQL makes a join of EXISTS and IN, and judges the new version of the row beside the same rows of the other side: another row that
-//! would fit the new version does not count, nor does one that would now make NOT EXISTS false. So
-//! - EXE-6: a new version is judged with the partner that the version which was read had in each `EXISTS` and `= ANY` that WHERE demands; a
-//!   `NOT EXISTS` that held is not asked again. Subqueries anywhere else run afresh, in the statement's snapshot.
+//! PostgreSQL makes a join of EXISTS and IN, and judges the new version of the row together with the same rows of the other side. Another
+//! row of the other side that would match the new version does not count, nor does one that would now make NOT EXISTS false. So:
+//! - EXE-6: a new version is judged with the partner row that the old version had in each `EXISTS` and `= ANY` that WHERE requires; a
+//!   `NOT EXISTS` that held is not evaluated again. Subqueries in other places run again, in the statement's snapshot.
 
 use super::nodes::Rows;
 use super::{Cx, Row};

@@ -1,4 +1,5 @@
-//! Functions that begin statistics anew: pg_stat_reset and its kin, for superusers as in PostgreSQL; and where the log stands.
+//! Functions that reset statistics: pg_stat_reset and its variants, for superusers as in PostgreSQL. Also
+//! `record_slow`, and the functions that return positions of the log.
 
 use super::Cx;
 use crate::context::statements::Statements;

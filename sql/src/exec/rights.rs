@@ -1,7 +1,8 @@
-//! The functions that ask for the rights of a role: `has_table_privilege` and its kin, `pg_has_role`.
+//! The functions that ask for the rights of a role: `has_table_privilege` and its variants, `pg_has_role`.
 //!
-//! Structure: the role, the object and the privileges of a call are read one after the other; [`Judge`] answers. Of what has no access
-//! list here (functions of the system, languages) PostgreSQL's defaults hold: everybody may use it.
+//! # Structure
+//! The role, the object and the privileges of a call are read one after the other; [`Judge`] answers. For kinds of objects without access
+//! lists here (functions of the system, languages) PostgreSQL's default holds: every role may use them.
 
 use super::Cx;
 use crate::context::privileges::{self, Judge, role_by_oid};
@@ -17,7 +18,7 @@ enum About<'c> {
     Object(&'c Object),
     /// A relation of the system; whether only superusers may read it.
     System(bool),
-    /// Something that everybody may use.
+    /// Something that every role may use.
     Public,
 }
 
@@ -61,7 +62,7 @@ impl<'a> Cx<'a> {
     /// Answers a call of one of these functions.
     ///
     /// # Errors
-    /// 42704 and its kin for names that do not exist, 22023 for unknown privileges.
+    /// The code of the kind of object (42704, 42P01, 42703, ...) for names that do not exist, 22023 for unknown privileges.
     pub(super) fn has_privilege(self, function: &'static str, args: &[Datum]) -> Result<Datum> {
         if args.iter().any(Datum::is_null) {
             return Ok(Datum::Null);

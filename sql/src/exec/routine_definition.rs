@@ -86,7 +86,7 @@ fn attributes(r: &Routine) -> String {
 }
 
 impl Cx<'_> {
-    /// The statement that creates a routine; NULL for what is none of a user.
+    /// The statement that creates a routine; NULL if no user has defined it.
     pub(super) fn routine_definition(self, oid: Oid) -> Datum {
         let Some(r) = self.run.names.catalog.routine(oid) else { return Datum::Null };
         let schema = self.run.names.schema_name(r.schema).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Calls of functions that users define, from expressions and from FROM.
+//! Calls functions that users define, from expressions and from FROM.
 
 use super::{Cx, Row};
 use crate::context::routines::{self, RoutineCall};

@@ -1,4 +1,4 @@
-//! Rows of one width, side by side in one list: what nodes hand to each other.
+//! A batch: rows of equal width in one list, which nodes hand to each other.
 
 use super::Row;
 use crate::error::{Result, SqlError};

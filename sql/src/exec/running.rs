@@ -1,5 +1,5 @@
-//! Window functions that look at no later row than the last peer: ranks, and aggregates from the first row of the partition to the row at hand.
-//! The rows pass; only the peers of one group gather, and those in a temporary file where they exceed `work_mem`.
+//! Window functions that need no row after the last peer of the current row: ranks, and aggregates from the first row of the partition to
+//! the current row. Rows stream through; only the peers of one group are held, in a temporary file where they exceed `work_mem`.
 
 use super::host::CxHost;
 use super::sort::{KeyedRows, put};

@@ -1,4 +1,4 @@
-//! Rows of tables: by key, by ranges, in whole.
+//! Reads one table: by whole keys, by a range of its key or of an index, or completely.
 
 use super::convert::{borrowed_datum, read_row, to_value};
 use super::ranges::RangeRows;

@@ -1,8 +1,8 @@
-//! What the DETAIL of an error shows of rows and keys.
+//! The rows and keys that the DETAIL of an error shows.
 //!
 //! # Invariants
-//! - SHN-1: an error shows no value that the session's role may not read: where policies hold, none; else the columns that it may read, and
-//!   those that its own statement gave.
+//! - SHN-1: an error shows no value that the session's role may not read. If policies apply, it shows none; otherwise the columns that
+//!   the role may read, and those to which the statement itself gave a value.
 //!
 //! Source: PostgreSQL 15's `ExecBuildSlotValueDescription`, `BuildIndexValueDescription`, `ri_ReportViolation`.
 

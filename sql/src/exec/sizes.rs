@@ -1,7 +1,7 @@
-//! pg_relation_size and its kin, from the pages of trees.
+//! pg_relation_size and its variants, computed from the pages of trees.
 //!
-//! The nodes of a tree are counted by its inner nodes; no counter is kept that each split would have to change. Long values are in chains of
-//! pages that only the leaves know: PostgreSQL's TOAST. So the sizes that include them visit every leaf.
+//! A tree's nodes are counted from its inner nodes, because a stored count would have to change with each split. Long values
+//! (PostgreSQL's TOAST) are in chains of pages that only the leaves refer to, so a size that includes them visits every leaf.
 
 use super::Cx;
 use crate::context::errors::from_engine;

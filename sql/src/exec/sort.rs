@@ -1,5 +1,6 @@
-//! Sorting, with breaths; what exceeds `work_mem` goes to temporary files in sorted runs (`external`): pieces that are short enough are sorted by the library, then merged two by two. Where only the first rows are
-//! asked for, the others are dropped on the way.
+//! Sorts rows. Pieces of some hundred rows are sorted by the standard library and then merged two by two, so that a long sort has
+//! breaths. Rows that exceed `work_mem` go to temporary files in sorted runs (`external`). If only the first rows are wanted, rows that
+//! can't be among them are dropped on the way.
 
 use super::external::{Merge, Runs};
 use super::row_batch::Batch;
@@ -14,7 +15,7 @@ pub use crate::expr::accumulate::order_of;
 
 /// Rows of a piece: some ten comparisons each.
 const PIECE: usize = 256;
-/// So many first rows are worth dropping others for.
+/// If more first rows than this are wanted, no rows are dropped on the way.
 const FIRST_MAX: usize = 100_000;
 
 /// Sorts rows by the values before them, stably.

@@ -1,4 +1,4 @@
-//! The rows of a table of the system that a condition asks for, by the values that are known when it is read.
+//! The rows of a system table that a condition selects by a column whose values are known when the table is read (VKY-1).
 
 use super::Cx;
 use crate::error::Result;

@@ -1,7 +1,7 @@
-//! Rows in temporary files: what does not fit `work_mem`.
+//! Rows in temporary files, for what does not fit `work_mem`.
 //!
-//! A row is one frame of its file, its values one after the other in a form of their own: it is read by the statement that wrote it, so what
-//! types do not change within a statement (a composite type's fields) stays in memory, once for each shape.
+//! A row is one frame of its file: its values one after the other, in a form used nowhere else. Only the statement that wrote a row reads
+//! it, so the fields of a composite type, which do not change within a statement, are kept in memory once per type.
 
 use super::Row;
 use crate::context::errors::from_engine;

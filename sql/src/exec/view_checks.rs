@@ -1,4 +1,4 @@
-//! Rows that a view's check option refuses.
+//! Refuses rows that violate a view's check option.
 
 use super::Cx;
 use crate::error::{Result, SqlError};

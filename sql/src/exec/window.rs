@@ -1,8 +1,9 @@
-//! Window functions: the rows of a level are sorted by partition and order, and each partition is computed as a whole, in memory. A stage whose
-//! functions look at no later row than the last peer goes row by row (`running`).
+//! Window functions: the rows of a level are sorted by partition and order, and each partition is computed as a whole, in memory. A stage
+//! whose functions need no row after the last peer is computed row by row instead (`running`).
 //!
-//! Structure: [`Partition`] knows the rows of one partition and their groups of peers, `frame` the frames of its rows, and the functions
-//! here fill one value of each row (PLN-8).
+//! # Structure
+//! [`Partition`] has the rows of one partition and their groups of peers, `frame` has the frames of the rows, and the functions here
+//! compute one value for each row (PLN-8).
 
 use super::frame::{Frames, Segments};
 use super::host::CxHost;
@@ -61,7 +62,7 @@ pub fn sort_keys(stage: &WindowStage) -> Vec<SortKey> {
 /// Where the rows of a stage go, with what that has of the statement's memory.
 pub type Next<'n, 's> = (&'n mut Sorter<'s>, &'n mut Held);
 
-/// How a row stands to the one before it.
+/// The relation of a row to the row before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// It is a peer.

@@ -1,11 +1,14 @@
-//! How a table is read: by whole keys, by ranges of its key or of indexes, or all of it; whichever is estimated to cost least.
+//! Chooses how a table is read: by whole keys, by ranges of its key or of an index, or completely; whichever has the lowest estimated
+//! cost.
 //!
-//! Structure: `facts` says what conditions say of columns; here they are laid over the key and over each index. A condition with OR is
-//! laid over by its arms: if each of them finds its rows by a range, the table is read by the union of these ranges.
+//! # Structure
+//! `facts` says what the conditions say about single columns. This module matches these facts with the columns of the key and of each
+//! index. An OR is matched arm by arm: if each arm gives a range, the table is read by the union of these ranges.
 //!
-//! Invariants:
-//! - ACC-1 A range finds every row that meets the conditions from which it was made; a condition that is `covered` is met by every row that
-//!   the range finds, so that it need not be looked at again (but by a snapshot that is older than the index).
+//! # Invariants
+//! - PTH-1: a range finds every row that meets the conditions from which it was made. A condition that is listed as `covered` holds for
+//!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
+//!   read instead.
 
 use super::cost::{Figures, INDEX_ROW, PROBE, SORT};
 use super::facts::{Fact, Said, said};
@@ -24,7 +27,7 @@ const ARMS_MAX: usize = 2_000;
 pub struct Chosen {
     /// The access.
     pub access: Access,
-    /// Places of the conditions that it guarantees.
+    /// Places of the conditions that hold for every row that it finds (PTH-1).
     pub covered: Vec<usize>,
     /// How many columns it finds by equality.
     pub equal: usize,

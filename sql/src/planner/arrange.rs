@@ -1,5 +1,5 @@
-//! Arranges one level of a query: its FROM and WHERE are simplified, its joins are ordered, its conditions are moved down to the tables that they
-//! concern, and its rows get their final layout.
+//! Arranges one level of a query: simplifies FROM and WHERE, orders the joins, hands each condition down to the tables that it concerns,
+//! and fixes the final layout of the rows.
 
 use super::cost::Figures;
 use super::extremes::extreme;

@@ -1,4 +1,4 @@
-//! What a level of a query may not say, and where an error about it points.
+//! Rules that a level of a query must obey, and the position in the text at which PostgreSQL reports a violation.
 
 use super::from::Layout;
 use super::grouping::Behind;
@@ -44,7 +44,7 @@ pub(super) fn check_distinct(
     }
 }
 
-/// Where the text of an expression begins; a binary operator stands behind its left side.
+/// Where the text of an expression begins; the position of a binary operator is behind its left side.
 pub(super) fn leftmost(e: &Expr) -> Pos {
     match &*e.kind {
         ExprKind::Binary { left, .. } => leftmost(left).min(e.pos),
@@ -53,7 +53,7 @@ pub(super) fn leftmost(e: &Expr) -> Pos {
     }
 }
 
-/// Where the first target of a query stands.
+/// The position of the first target of a query.
 pub(super) fn first_target(q: &AstQuery) -> Pos {
     match &q.body {
         QueryBody::Select(s) => match s.targets.first() {
@@ -96,7 +96,7 @@ pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> 
     e.children().into_iter().try_for_each(|c| check_grouped(c, grouping, layout))
 }
 
-/// What of a query stands in the way of row locks.
+/// The clause of a query that excludes row locks; none: it has none.
 pub(super) fn what_locks_exclude(s: &AstSelect, behind: &Behind) -> Option<&'static str> {
     Some(if s.distinct.is_some() {
         "DISTINCT clause"

@@ -1,4 +1,4 @@
-//! Conditions that must all hold, apart and together.
+//! Splits a condition at its ANDs, and joins conditions by AND.
 
 use crate::expr::{Bound, BoundKind};
 use crate::types::oid;

@@ -1,6 +1,6 @@
-//! Estimates: how many rows there are, and which share of them meets a condition.
+//! Estimates how many rows there are, and which share of them meets a condition.
 //!
-//! One unit of cost is the reading of one row in the order of its table's key.
+//! The unit of cost is the cost of reading one row when rows are read in the order of their table's key.
 
 use super::facts::{Fact, Said, said};
 use super::indexes::{condition_of, is_unique_of_all};

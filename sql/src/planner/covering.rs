@@ -1,8 +1,8 @@
-//! Index-only reads: where an index has every column that a scan wants, its entries are read and the rows are not.
+//! Index-only reads: where an index has every column that a scan needs, its entries are read and the rows are not.
 //!
-//! Invariants:
-//! - COV-1 Every column that anybody looks at (PLN-6) is read from the entry (IXO-2), the columns of conditions and of the scan's own filter
-//!   included. A snapshot that may not use the index reads the table, by `Scan::wanted`.
+//! # Invariants
+//! - COV-1: every slot that an expression names (PLN-6) is filled from the index entry (IXO-2), including the columns of conditions and
+//!   of the scan's own filter. With a snapshot that may not use the index, the table is read instead, by `Scan::wanted`.
 
 use super::access;
 use super::cost::Figures;

@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE.
+//! Plans INSERT, UPDATE and DELETE.
 
 use super::arrange::{Arranged, Rest};
 use super::checks::{check_count, mismatch, same_set};

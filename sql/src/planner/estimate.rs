@@ -1,4 +1,4 @@
-//! What is estimated of sources of rows: how many there are, and what reading them costs.
+//! Estimates how many rows a source gives, and what reading them costs.
 
 use super::access;
 use super::cost::{PROBE, SORT};

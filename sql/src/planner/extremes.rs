@@ -1,4 +1,4 @@
-//! Several of the least and greatest values of a table at once: each becomes a query of its own that reads the first row in its order.
+//! Several MIN and MAX of one table in a query: each becomes a subquery that reads the first row in its own order.
 
 use super::cost::Figures;
 use super::plan::{Body, Grouping, Node, OutputColumn, Query, Select, SortKey, Subplan};

@@ -1,4 +1,4 @@
-//! What a condition says of one column of a table, by values that are known before the table is read.
+//! Facts: what a condition says about one column of a table, by comparing it with values that are known before the table is read.
 
 use super::indexes::{term, type_of};
 use super::plan::TableSlot;

@@ -1,10 +1,12 @@
-//! Conditions whose value is known when the statement is planned: what is immutable and names neither columns nor parameters is evaluated once.
+//! Constant folding: an immutable part of a condition that names neither columns nor parameters is evaluated once, when the statement is
+//! planned.
 //!
-//! Invariants:
-//! - FLD-1 Only immutable expressions are evaluated: the plan is kept for other sessions and other times.
-//! - FLD-2 An expression that fails stays as it is: it fails when a row is judged by it, or never.
-//! - FLD-3 Planning can't pause. So no function is called, and no operand has more than [`OPERAND_MAX`] bytes: what may take long is evaluated
-//!   where the statement can be cancelled and lets others run.
+//! # Invariants
+//! - FLD-1: only immutable expressions are evaluated, since a plan is executed again at other times.
+//! - FLD-2: an expression whose evaluation fails stays in the plan. The error is reported when a row is judged by the expression, or
+//!   never.
+//! - FLD-3: planning can't pause. So no function is called and no operand has more than [`OPERAND_MAX`] bytes: what may take long is
+//!   evaluated during the execution, where it can be cancelled and other statements can run.
 
 use crate::context::immutable::is_fixed;
 use crate::context::types::Nowhere;
@@ -28,6 +30,7 @@ pub(super) fn fold(e: &mut Bound) {
         // What an AND or OR has lost decides nothing; what is left does.
         BoundKind::And(list) if list.is_empty() => Some(Datum::Bool(true)),
         BoundKind::Or(list) if list.is_empty() => Some(Datum::Bool(false)),
+        // FLD-2: an error leaves the expression as it is.
         _ if may_be_known(e) => {
             eval(e, &Env { row: &[], outer: &[], params: &[], aggregates: &[], session: &Nowhere }).ok()
         }

@@ -1,4 +1,4 @@
-//! FROM: the layout of a level's rows, the tree of its joins, and the pushdown of conditions into that tree.
+//! Plans FROM: lays out the slots of a level's rows, builds the tree of its joins, and hands conditions down into that tree.
 
 use super::access;
 use super::arrange::handed_down;

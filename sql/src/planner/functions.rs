@@ -1,4 +1,5 @@
-//! Functions in FROM: one, or several side by side (ROWS FROM, unnest of several arrays), numbered if asked for.
+//! Functions in FROM: one, or several side by side (ROWS FROM, unnest of several arrays), with row numbers if WITH ORDINALITY asks for
+//! them.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Placed};

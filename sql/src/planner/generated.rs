@@ -1,4 +1,5 @@
-//! Generated columns, and unique constraints that are checked late: their expressions, and which statements may give them a value.
+//! Generated columns, and unique constraints that are checked after the statement: their expressions, and which statements may give such
+//! columns a value.
 
 use super::Planner;
 use crate::context::deferred::Timing;

@@ -1,5 +1,5 @@
-//! The values that a level appends to its rows (PLN-8): GROUP BY with its grouping sets, window functions, set-returning functions. Where such a
-//! value will stand is known only once all of them have been collected; the last pass over the level's expressions puts the places in.
+//! The values that a level appends to its rows (PLN-8): GROUP BY with its grouping sets, window functions, set-returning functions. Their
+//! slots are known only once all of them have been collected, so a last pass over the level's expressions fills the slot numbers in.
 
 use super::checks::check_grouped;
 use super::from::Layout;

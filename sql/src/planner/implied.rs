@@ -1,4 +1,4 @@
-//! Conditions that follow from equalities between columns.
+//! Derives conditions that follow from equalities between columns.
 
 use super::joins::{Unit, left_slots};
 use super::plan::JoinType;

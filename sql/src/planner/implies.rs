@@ -1,9 +1,11 @@
-//! Whether conditions that a row meets say that it meets the condition of a partial index.
+//! Decides whether the conditions of a query imply the condition of a partial index.
 //!
-//! Both sides are taken apart at AND. What is proven is little, as in PostgreSQL: the same expression, IS NOT NULL by a comparison that is
-//! never true of a null, and comparisons of one expression with constants by each other.
+//! Both sides are split at AND. Like PostgreSQL, it proves only three forms: an identical expression; IS NOT NULL, from a comparison that
+//! is never true of a null; and a comparison of an expression with a constant, from comparisons of the same expression with other
+//! constants.
 //!
-//! Invariant IMP-1: a wrong yes loses rows, a wrong no costs time alone. So what is not recognized is not implied.
+//! # Invariants
+//! - PIM-1: what is not proven counts as not implied. A false "implied" would lose rows; a false "not implied" only costs time.
 
 use super::plan::split;
 use crate::expr::operators::Op;
@@ -21,7 +23,7 @@ pub fn same(a: &Bound, b: &Bound) -> bool {
     a.ty == b.ty && a.same(b) && stack::deeper(|| a.children().into_iter().zip(b.children()).all(|(a, b)| same(a, b)))
 }
 
-/// Whether rows that meet all of `conditions` meet `wanted`.
+/// Whether rows that meet all of `conditions` are proven to meet `wanted` (PIM-1).
 pub fn implied(conditions: &[Bound], wanted: &Bound) -> bool {
     if is_true(wanted) {
         return true;

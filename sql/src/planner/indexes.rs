@@ -1,9 +1,10 @@
-//! Indexes over expressions, and partial ones: which expression of a statement is one of an index, when a partial index may be read, and
-//! which index ON CONFLICT means.
+//! Indexes over expressions, and partial indexes: which expression of a statement is one of an index, when a partial index may be read,
+//! and which index ON CONFLICT means.
 //!
-//! Invariants:
-//! - PIX-1 A partial index is read only where the conditions imply its own (`implies`): rows that it lacks meet them not.
-//! - PIX-2 Its rows tell nothing of the others: its uniqueness is a fact only of rows that meet its condition.
+//! # Invariants
+//! - PIX-1: a partial index is read only where the query's conditions imply the index's condition (`implies`): then the rows that are
+//!   missing from the index would not be in the result.
+//! - PIX-2: the uniqueness of a partial index is used only for rows that meet the index's condition; it says nothing about other rows.
 
 use super::Planner;
 use super::checks::same_set;

@@ -1,4 +1,5 @@
-//! A join as it will be executed: what each side takes over of its condition, and whether the right side is looked up or hashed.
+//! Turns a planned join into the node that is executed: which part of the condition each side evaluates, and whether the right side is
+//! looked up by key or hashed.
 
 use super::access;
 use super::cost::{Figures, PROBE};

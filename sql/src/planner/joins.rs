@@ -1,14 +1,15 @@
-//! The order and the kind of a level's joins, by estimated cost.
+//! Chooses the order and the method of a level's joins, by estimated cost.
 //!
-//! Structure: a level's FROM is a tree of joins. Inner joins are taken apart into units (`Unit`): tables, queries, functions, and outer joins,
-//! which stay in one piece and are ordered inside. EXISTS and IN that have become joins are units too; such a unit is joined once all units
-//! are there that its condition names. The search is dynamic programming over sets of units (Selinger and others, 1979) for trees whose right
-//! sides are single units, as that is what the executor builds its hash tables of; beyond `SEARCHED` units the cheapest next one is
-//! taken, step by step.
+//! # Structure
+//! A level's FROM is a tree of joins. Inner joins are split into units (`Unit`): tables, queries, functions, and outer joins, which stay
+//! in one piece and are ordered inside. EXISTS and IN that have become joins are units too; such a unit is joined once all units that its
+//! condition names have been joined. The search is dynamic programming over sets of units (Selinger and others, 1979). It considers only
+//! trees whose right sides are single units, because the executor builds its hash tables from them. With more than `SEARCHED` units the
+//! cheapest next unit is taken step by step; with more than `UNITS_MAX` the order of the text stays.
 //!
-//! Invariants:
-//! - JOI-1 A condition is judged at the first join that has all that it names.
-//! - JOI-2 Between orders of equal cost that of the text is taken.
+//! # Invariants
+//! - JOI-1: a condition is evaluated at the first join at which all units that it names have been joined.
+//! - JOI-2: of orders with equal cost, the order of the text is taken.
 
 use super::access;
 use super::cost::{Figures, PROBE, SORT};
@@ -389,6 +390,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let unit = &self.units[u];
+        // JOI-1
         let is_new = |c: &&Condition| c.mask & bit != 0 && c.mask & mask != 0 && c.mask & !(mask | bit) == 0;
         let fresh: Vec<&Condition> = match unit.kind {
             JoinType::Semi | JoinType::Anti => self.of_unit[u].iter().map(|c| &self.conditions[*c]).collect(),

@@ -1,4 +1,4 @@
-//! The leaves of FROM: their slots in the layout and the names of their columns.
+//! The leaves of FROM: their slots in the layout, and the names of their columns.
 
 use super::from::{Item, Layout, Leaf, Placed};
 use super::plan::{KeptRows, OutputColumn, Query};

@@ -1,5 +1,5 @@
-//! Literals in the target list of INSERT's query, and of the sides of a set operation: they take their types from the columns that they go to, or
-//! from the other side.
+//! Gives literals of unknown type their type: in the target list of INSERT's query, from the column that the literal goes to; in a set
+//! operation, from the other side.
 
 use super::plan::{Body, Query};
 use crate::expr::BoundKind;

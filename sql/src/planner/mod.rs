@@ -1,17 +1,23 @@
-//! From syntax trees to plans.
+//! Turns syntax trees into plans.
 //!
 //! # Structure
 //! ```text
-//! names    finds relations                     from     lays out the items of FROM, hands conditions down to them
-//! access   how a table is read                 sought   how a system view is read
-//! select   plans query levels                  wanted   the columns that a level reads
-//! covering whether an index is read alone      dml      plans changes                       plan     the result
+//! select    plans query levels                  dml       plans changes           plan      the result
+//! from      lays out the items of FROM          view      reads a view's text     through   changes a table through a view
+//! arrange   simplifies one level                pullup    merges queries in FROM  joins     orders joins
+//! access    how a table is read                 order     orders without a sort   covering  index-only reads
+//! sought    how a system view is read           wanted    the columns that a level reads
+//! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
+//! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
 //! ```
+//! Names of relations are resolved in `crate::context::names`.
 //!
 //! # Life of a level
 //! 1. Its FROM is laid out (`from`), and its expressions are bound (`select`, `dml`).
-//! 2. It is arranged (`arrange`): queries in FROM are merged into it, EXISTS becomes a join (`pullup`), and its joins are ordered (`joins`).
-//! 3. Its conditions are handed down, and its slots are numbered anew (`rewrite`).
+//! 2. It is arranged (`arrange`): queries in FROM are merged into it, and its joins are ordered (`joins`). In a query, EXISTS and IN
+//!    become joins (`pullup`). A level that locks rows keeps the order of the text instead.
+//! 3. Its slots are numbered by the order of the joins (`rewrite`).
+//! 4. Its conditions are handed down to the tables that they concern.
 //!
 //! # Invariants
 //! - PLN-3: a condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.

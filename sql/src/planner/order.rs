@@ -1,8 +1,8 @@
-//! Orders that need no sort: a scan along a table's key or an index gives its rows sorted, in either direction.
+//! Orders that need no sort: a scan along a table's key or along an index gives its rows in order, in either direction.
 //!
-//! Invariants:
-//! - PLN-5: `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and all
-//!   joins above it keep the order of their left side.
+//! # Invariants
+//! - PLN-5: `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and
+//!   all joins above it keep the order of their left side.
 
 use super::access;
 use super::cost::Figures;
@@ -66,7 +66,7 @@ fn index_order(table: &TableSlot, index: usize) -> Vec<OrderedBy> {
     columns.chain(key_order(table)).collect()
 }
 
-/// What stands for a slot where an index is sorted by an expression, with its position added (SHP-3).
+/// Marks, in place of a slot, that an index is sorted by an expression; the position of the expression is added (SHP-3).
 const OF_EXPRESSION: usize = usize::MAX / 2;
 
 fn slot_of(e: &Bound, table: &TableSlot) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Assignment to a part of a column.
+//! Plans an assignment to a part of a column: an element, a field or a member.
 
 use super::Planner;
 use crate::error::{Pos, Result, SqlError, code};

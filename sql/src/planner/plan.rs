@@ -1,17 +1,18 @@
-//! Plans: what the executor walks. Immutable, shared by every execution of a statement.
+//! Plans: what the executor walks. A plan is immutable, and all executions of a statement share it.
 //!
-//! Structure: a [`Query`] is one level of a query; its source is a tree of [`Node`]s. All nodes of one level
-//! share one row layout: each item of FROM owns a range of slots, and a node gives rows that begin with the
-//! slots of everything to its left. So an expression names the same slot wherever it is evaluated, and the
-//! right side of a nested loop sees the left side's values as a prefix of its own rows.
+//! # Structure
+//! A [`Query`] is one level of a query; its source is a tree of [`Node`]s. All nodes of one level share one row layout: each item of FROM
+//! owns a range of slots, and a node gives rows that begin with the slots of all items to its left. So an expression names the same slot
+//! wherever it is evaluated, and the right side of a nested loop sees the left side's values as a prefix of its own rows.
 //!
-//! Invariants:
-//! - PLN-1: A table of FROM owns one slot per column, dropped ones included, and one more for the row's key (or how it ended, EXE-22).
-//! - PLN-6: A slot that a scan leaves out (`wanted`) is named by no expression of its level, nor of a query below it.
-//! - PLN-8: Behind the slots of its layout a row has, in this order: the values of aggregates, those of the keys of GROUP BY, the number
-//!   of the grouping set (where there are several), the values of window functions, those of functions that give rows.
+//! # Invariants
+//! - PLN-1: a table of FROM owns one slot per column, dropped columns included, and one more for the row's key (or for the way in which the
+//!   row ended, EXE-22).
+//! - PLN-2: `Column { level: 0 }` in an expression of a level names a slot of that level's layout.
+//! - PLN-6: a slot that a scan leaves out (`wanted`) is named by no expression of its level, nor of a query below it.
+//! - PLN-8: behind the slots of its layout a row has, in this order: the values of aggregates, the keys of GROUP BY, the number of the
+//!   grouping set (if there are several), the values of window functions, the values of set-returning functions.
 //!   `BoundKind::Aggregate(n)` names the n-th of them; a complete plan has no `BoundKind::Late`.
-//! - PLN-2: `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
 pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
@@ -65,7 +66,7 @@ pub enum Body {
     Select(Box<Select>),
     /// VALUES. Sort keys are over the output.
     Values(Vec<Vec<Bound>>),
-    /// UNION and its kin. Sort keys are over the output.
+    /// UNION, INTERSECT and EXCEPT. Sort keys are over the output.
     SetOp {
         /// Which.
         op: SetOp,
@@ -104,7 +105,7 @@ pub struct Select {
     pub windows: Vec<WindowStage>,
     /// Functions of the select list that give rows.
     pub sets: Option<SetStage>,
-    /// FOR UPDATE and its kin.
+    /// FOR UPDATE, FOR SHARE and the other locking clauses.
     pub locks: Vec<RowLock>,
     /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed. None where it is not needed: a
     /// query that locks nothing and is no subquery.
@@ -207,7 +208,7 @@ pub enum Node {
     Sample(Box<super::sample::SampleScan>),
     /// Rows of a system view.
     System(SystemScan),
-    /// generate_series and its kin.
+    /// Set-returning functions.
     Function(FunctionScan),
     /// A query in FROM.
     Derived(Derived),
@@ -235,7 +236,7 @@ pub struct Scan {
     pub filter: Option<Bound>,
     /// The way it must be read because another node relies on its order; none: no node does.
     pub order: Option<Direction>,
-    /// The columns that anybody looks at: the other slots, and the key's, stay null. None: all, and the key.
+    /// The columns that an expression names: the other slots, and the key's, stay null. None: all columns, and the key.
     pub wanted: Option<Picker>,
     /// The entries of the index of `access` are read instead of rows (COV-1).
     pub entries: Option<Box<Entries>>,

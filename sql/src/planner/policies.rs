@@ -1,15 +1,15 @@
 //! Row-level security: which rows of a table a statement may see, and which it may write.
 //!
 //! # Life of a policy's condition
-//! A condition over the rows that are read becomes a filter of the table's leaf, before any condition of the statement. One that can't
-//! be evaluated in a scan (PLN-4) makes a query of its own of the table. Conditions over new rows go with INSERT and UPDATE, which judge
-//! each row by them before its constraints.
+//! A condition over the rows that are read becomes a filter of the table's scan, before any condition of the statement. If a condition
+//! can't be evaluated in a scan (PLN-4), the table becomes a subquery of its own. Conditions over new rows are part of INSERT and UPDATE,
+//! which evaluate them for each row before its constraints.
 //!
 //! # Invariants
-//! - RLS-1: no condition of a statement is evaluated for a row that a policy hides, unless it can't fail and tells nothing of the row
-//!   (`is_leakproof`).
-//! - RLS-2: the policies of a table that a view names are those for the view's owner (PRV-1).
-//! - RLS-3: where policies hold and none permits, there are no rows.
+//! - RLS-1: no condition of a statement is evaluated for a row that a policy hides, unless the condition can't fail and reveals nothing
+//!   about the row (`is_leakproof`).
+//! - RLS-2: for a table that a view names, the policies of the view's owner apply (PRV-1).
+//! - RLS-3: if row-level security applies to a table, and no permissive policy is for the role and the command, there are no rows.
 //!
 //! Source: PostgreSQL 15's src/backend/rewrite/rowsecurity.c, src/backend/utils/misc/rls.c.
 
@@ -125,7 +125,7 @@ fn or(mut list: Vec<Bound>) -> Bound {
     Bound { kind: BoundKind::Or(list), ty: oid::BOOL.into(), pos: 0 }
 }
 
-/// Moves an expression of a layout that begins at slot 0 to where the layout stands.
+/// Shifts the slots of an expression over a layout that begins at slot 0 to where the layout begins.
 pub(super) fn shift(e: &mut Bound, by: usize) {
     if let BoundKind::Column { index, level: 0 } = &mut e.kind {
         *index += by;

@@ -1,14 +1,15 @@
-//! Queries in FROM become part of the level around them, and EXISTS and IN of its WHERE become joins.
+//! Merges queries in FROM into the level around them, and turns EXISTS and IN of WHERE into joins.
 //!
-//! A query that is only a selection (`Raw`) is kept as it was before its conditions were handed down, until the level around it is
-//! arranged: there its items are beside those of the level, behind them in the layout, and its columns are replaced by what they stand
-//! for.
+//! A query that is only a selection is kept (`Raw`) as it was before its conditions were handed down, until the level around it is
+//! arranged. Then its items become items of that level, behind the others in the layout, and references to its columns are replaced by
+//! the expressions that those columns stand for.
 //!
-//! Invariants:
-//! - PUL-1 Only plain columns are pulled up from the side of an outer join whose rows may be replaced by nulls: another expression might
-//!   not be null there.
-//! - PUL-3 A query in FROM of a lateral query that names the level around that one becomes lateral itself when it comes into this level.
-//! - PUL-2 What has another value each time it is evaluated is not pulled up, nor are subqueries in target lists.
+//! # Invariants
+//! - PUL-1: from a side of an outer join whose rows may be replaced by nulls, a query is pulled up only if its target list is plain
+//!   columns: another expression might not be null for such a row.
+//! - PUL-2: a query whose target list is volatile or has a subquery is not pulled up.
+//! - PUL-3: if a query in FROM of a lateral query names the level around the lateral query, it becomes lateral itself when it is pulled up
+//!   into that level.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf};

@@ -1,4 +1,6 @@
-//! Conditions that go down into a query whose rows are locked: a row that they exclude must not be locked.
+//! Hands conditions down into two kinds of queries that are not pulled up. In a query that locks its rows, a row that the condition
+//! excludes must not be locked. Into a query that is a security barrier go only conditions that reveal nothing about its hidden rows
+//! (RLS-1).
 
 use super::cost::Figures;
 use super::from::{Leaf, leaf_node};

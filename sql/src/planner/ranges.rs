@@ -1,4 +1,4 @@
-//! Several ranges by which a table is read: part of a plan.
+//! The part of a plan that reads a table by several ranges.
 
 use crate::expr::Bound;
 use crate::expr::operators::Op;

@@ -1,7 +1,7 @@
-//! Changes the expressions of a level wherever they stand: in the level itself, in lateral queries and in subqueries of expressions.
+//! Changes expressions everywhere in a level: in the level itself, in lateral queries and in subqueries of expressions.
 //!
-//! Depth counts the levels between an expression and the level that is being changed: there a column of that level is
-//! `Column { level: depth }`.
+//! `depth` counts the levels between an expression and the level that is being changed. At that depth a column of the level is `Column {
+//! level: depth }`.
 
 use super::from::{Item, Leaf};
 use super::plan::{Access, Body, Distinct, KeyValues, Node, Query, Range, Subplan};
@@ -165,7 +165,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// Calls `f` for each slot of a level that a query names, which stands `depth` levels below.
+/// Calls `f` for each slot of a level that a query `depth` levels below it names.
 pub(super) fn outer_slots(q: &Query, depth: u16, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
     walk::query_exprs(q, depth, &mut |e, depth| expr_slots(e, depth, subplans, f));
 }

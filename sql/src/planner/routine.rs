@@ -1,4 +1,4 @@
-//! Statements in the bodies of functions, and calls of functions in FROM.
+//! Plans the statements in the bodies of functions, and calls of functions in FROM.
 
 use super::plan::{Action, OutputColumn, Plan, Query};
 use super::view::Meaning;

@@ -1,4 +1,4 @@
-//! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
+//! Plans query levels: target lists, grouping, ordering, set operations, locking clauses.
 
 use super::Planner;
 use super::checks::{check_distinct, first_target, leftmost, what_locks_exclude};

@@ -1,4 +1,4 @@
-//! What a condition says of a column by which rows of the system's tables are found (KEY-1).
+//! Finds the condition by whose values single rows of a system table can be found (VKY-1).
 
 use super::facts::is_random;
 use super::select::constant;
@@ -34,7 +34,7 @@ pub enum Values<'b> {
     Text(&'b str),
 }
 
-/// What stands first in a condition about the rows of a view from slot `base` on, of those with fewest rows; none: the view is built in whole.
+/// Of the conditions that find rows of a view (its slots begin at `base`), the first of those that find the fewest rows; none: the whole view is built.
 pub fn sought<'b>(view: &SystemView, base: usize, conditions: &[&'b Bound]) -> Option<Sought<'b>> {
     let mut found: Option<Sought<'b>> = None;
     let mut see = |e: &'b Bound| {

@@ -1,4 +1,4 @@
-//! What a level of a query computes behind the slots of its rows (PLN-8): groups, window functions, functions that give rows.
+//! The stages that compute values behind the slots of a level's rows (PLN-8): groups, window functions, set-returning functions.
 
 use super::plan::SortKey;
 use crate::expr::Bound;
@@ -70,7 +70,7 @@ impl StageCall {
     }
 }
 
-/// Functions of the select list that give rows: a row goes on once for each row that the longest of them gives.
+/// Functions of the select list that give rows: each row is repeated as often as the longest of them gives rows.
 #[derive(Clone, Debug)]
 pub struct SetStage {
     /// The functions, in turns: arguments of a later turn may hold values of earlier ones. Each with its place behind the row's slots.

@@ -1,4 +1,4 @@
-//! The relations of the system in FROM, and the functions that give rows of the catalog.
+//! System relations in FROM, and the set-returning functions over the catalog.
 
 use super::from::{Item, Layout, Leaf, Placed};
 use super::leaf::{derived_leaf, named};

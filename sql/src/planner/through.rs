@@ -1,12 +1,11 @@
-//! Views that are changed through: a view over one table, or over another such view, whose rows are rows of the table. INSERT, UPDATE and DELETE
-//! of the view change the table.
+//! Updatable views: INSERT, UPDATE and DELETE of a view over one table, or over another such view, change the table.
 //!
 //! # Invariants
-//! - VIE-2: a view's columns and conditions are bound over the slots of the table, from slot 0 on. A column of the view that is no column of
-//!   the table has a slot from `MADE_SLOT` on while an expression is bound, and its expression is put there afterwards.
+//! - VIE-2: a view's columns and conditions are bound over the slots of the table, from slot 0 on. A column of the view that is not a
+//!   plain column of the table gets a slot from `MADE_SLOT` on while expressions are bound; afterwards its expression replaces that slot.
 //! - VIE-3: the table is used with the rights of the view's owner, the view with those of the session's role.
-//! - VIE-4: a row that is written meets the condition of each view on the way that has a check option, and of each view below one whose option
-//!   is cascaded. The innermost view is checked first.
+//! - VIE-4: a row that is written meets the condition of each view between the statement and the table that has a check option, and of
+//!   each view below one whose check option is cascaded. The innermost view is checked first.
 
 use super::Planner;
 use super::leaf::named;

@@ -1,14 +1,15 @@
-//! The meaning of a view's text: resolved once, when the view is created, and used whenever the view is read. So a view goes on reading the
-//! tables from which it was created, even after they are renamed, and the columns for which its stars stood then.
+//! The meaning of a view's text: its names are resolved once, when the view is created, and that resolution is used whenever the view is
+//! read. So a view goes on reading the tables from which it was created, even after they are renamed, and the columns that its stars
+//! meant then.
 //!
 //! # Invariants
-//! - VIE-7: the text names a column by the name that the column had when the text was written; a column that is younger than the text is not
-//!   found. So RENAME COLUMN and ADD COLUMN change nothing for a view.
 //! - VIE-1: planning the same text meets its stars in the same order each time.
-//! - VIE-5: no condition of a statement is evaluated for a row that a view with `security_barrier` hides, unless it can't fail and tells
-//!   nothing of the row (`is_leakproof`).
-//! - VIE-6: what a view with `security_invoker` names is used with the rights, and under the policies, of the session's role, also where
-//!   another view names that view.
+//! - VIE-5: no condition of a statement is evaluated for a row that a view with `security_barrier` hides, unless the condition can't fail
+//!   and reveals nothing about the row (`is_leakproof`).
+//! - VIE-6: the relations that a view with `security_invoker` names are used with the rights, and under the policies, of the session's
+//!   role, also where another view names that view.
+//! - VIE-7: the text names a column by the name that the column had when the text was written, and a column that was added later is not
+//!   found. So RENAME COLUMN and ADD COLUMN change nothing for a view.
 
 use super::from::{Layout, Placed};
 use super::leaf::derived_leaf;

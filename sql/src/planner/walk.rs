@@ -1,4 +1,4 @@
-//! Walks over expressions and plans: which slots an expression names, whether a query refers outward.
+//! Walks over expressions and plans: which slots an expression names, and whether a query refers to outer levels.
 
 use super::plan::{Access, Action, Body, Distinct, KeyValues, Node, Plan, Query, Range, Subplan};
 use crate::expr::{Bound, BoundKind};

@@ -1,6 +1,6 @@
-//! Which columns of its tables a query reads: the other columns need not be decoded.
+//! Determines which columns of its tables a query reads; the other columns are not decoded.
 //!
-//! Every use of a slot is looked for: in the level's own expressions, in lateral queries and in subqueries of expressions (PLN-6). A level that
+//! Every use of a slot counts: in the level's own expressions, in lateral queries and in subqueries of expressions (PLN-6). A level that
 //! locks rows reads whole rows.
 
 use super::cost::Figures;

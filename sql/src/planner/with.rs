@@ -1,11 +1,11 @@
-//! WITH: the common table expressions of a query.
+//! WITH: the common table expressions (CTEs) of a query.
 //!
-//! - Plan: a common table expression is planned once, and all references share the plan. An expression that reads rows of an outer query, or a
-//!   working table, is planned anew at each reference.
-//! - Rows: an expression with several references, or with MATERIALIZED, is computed once, as far as its rows are asked for, and its rows are
-//!   kept. With NOT MATERIALIZED it is computed at each reference.
-//! - Recursion: a recursive expression reads a working table.
-//! - Changes: an expression that changes rows runs before the rest of the statement; a reference to it reads the rows of its RETURNING.
+//! - Plan: a CTE is planned once, and all references share the plan. A CTE that reads rows of an outer query, or a working table, is
+//!   planned anew at each reference.
+//! - Rows: the rows of a CTE with several references, or with MATERIALIZED, are computed once, only as far as a reference asks for them,
+//!   and kept. With NOT MATERIALIZED they are computed at each reference.
+//! - Recursion: a recursive CTE reads a working table.
+//! - Changes: a CTE that changes rows runs before the rest of the statement; a reference to it reads the rows of its RETURNING.
 
 use super::Planner;
 use super::from::{Layout, Placed};

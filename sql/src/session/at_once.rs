@@ -1,7 +1,9 @@
-//! What messages ask for, as far as it needs no wait: the connection tries this first, and goes the way that waits where it can't be done so.
+//! Handles a client's message without waiting, where that is possible. The connection tries this path first; if it refuses, the message
+//! goes the path that may wait.
 //!
 //! # Invariants
-//! - ONC-1: what has not been done has not happened, and the way that waits begins anew. The exception says so: [`AtOnce::Uncommitted`].
+//! - ONC-1: a refused attempt has changed nothing and told the client nothing, and the path that may wait begins anew. The one exception
+//!   is reported as [`AtOnce::Uncommitted`].
 
 use super::client::Client;
 use super::run;

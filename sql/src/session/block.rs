@@ -1,4 +1,4 @@
-//! Transaction blocks: BEGIN, COMMIT, savepoints, and what becomes of a block when a statement fails.
+//! Transaction blocks: BEGIN, COMMIT, savepoints, and the state of a block after a statement has failed.
 
 use super::client::Client;
 use super::ddl::temporary;

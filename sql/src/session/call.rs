@@ -18,7 +18,7 @@ use crate::types::{Datum, Oid, format_type, routine};
 use clearway_engine::catalog::{ArgumentMode, Catalog};
 use std::sync::Arc;
 
-/// The call without what stands in the places of OUT arguments: nothing is taken from there.
+/// The call without the arguments in the places of OUT parameters, which are not used.
 fn inputs_only(call: &Call, catalog: &Catalog) -> Result<Call> {
     let mut call = call.clone();
     let named = routine::named(call.name.schema(), call.name.name())?;

@@ -1,13 +1,13 @@
-//! The way out of a session: rows, tags, notices and COPY data to the client, a connection or an embedded caller.
+//! The trait through which a session writes to its client: rows, tags, notices and COPY data, for a connection or an embedded caller.
 //!
 //! # Life of a result
-//! `row_description` (simple query; with the extended protocol only in answer to Describe) -> `row`, and whenever
-//! `is_full`, wait until what the rows depend on is durable and `drain` -> `command_complete`, `portal_suspended` or
-//! `empty_query`. An error ends it instead: the session returns it and the caller tells the client.
+//! `row_description` (simple query; with the extended protocol only in answer to Describe) -> `row`, and whenever `is_full`, wait until
+//! what the rows depend on is durable and `drain` -> `command_complete`, `portal_suspended` or `empty_query`. An error ends it instead:
+//! the session returns it and the caller tells the client.
 //!
 //! # Not here
-//! ParseComplete, BindComplete, CloseComplete, ErrorResponse and ReadyForQuery: the connection writes them by what
-//! the session returns.
+//! ParseComplete, BindComplete, CloseComplete, ErrorResponse and ReadyForQuery: the connection writes them, depending on what the session
+//! returns.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,15 +1,16 @@
-//! Cursors of SQL: DECLARE, FETCH, MOVE, CLOSE.
+//! SQL cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
 //! # Life of a cursor
 //! ```text
-//! DECLARE -> rows are read as FETCH asks for them, at the snapshot of DECLARE -> the transaction ends: gone,
-//!                                                  or WITH HOLD and committed: all rows are read and kept -> CLOSE
+//! DECLARE -> rows are read as FETCH asks for them, at the snapshot of DECLARE -> the transaction ends: the cursor is closed,
+//!                                             or it is WITH HOLD and all its rows are read and kept at the commit -> CLOSE
 //! ```
-//! `position` is 0 before the first row, n on row n, and one more than there are rows behind the last.
+//! `position` is 0 before the first row, n on row n, and the number of rows plus one behind the last row.
 //!
 //! # Invariants
-//! - CUR-1: a cursor reads at the snapshot that DECLARE took, however it moves: what it begins anew, it begins with the same view.
-//! - CUR-2: a cursor of a subtransaction that is rolled back goes with it; one that was declared before stays.
+//! - CUR-1: a cursor reads at the snapshot that DECLARE took, however it moves; a query that is read again from its beginning uses the
+//!   same snapshot.
+//! - CUR-2: a rollback of a subtransaction closes the cursors that were declared in it; a cursor that was declared before stays open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(super) struct Cursor {
     binary: bool,
     scroll: Option<bool>,
     hold: bool,
-    /// How many savepoints stood when it was declared.
+    /// How many savepoints there were when it was declared.
     level: usize,
     /// What it reads; none: all rows are in `kept`.
     source: Option<Execution>,

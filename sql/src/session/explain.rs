@@ -1,4 +1,4 @@
-//! EXPLAIN: its options, the statement carried out for ANALYZE, and the answer.
+//! EXPLAIN: its options, the execution of the statement for ANALYZE, and the answer.
 
 use super::client::Client;
 use super::run;

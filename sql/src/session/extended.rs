@@ -230,7 +230,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a portal, or goes on with it.
+    /// Runs a portal, or continues it.
     ///
     /// # Errors
     /// The statement's.

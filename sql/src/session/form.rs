@@ -1,4 +1,4 @@
-//! Rows and their columns in the form in which the client wants them.
+//! Writes rows and describes columns in the form that the client asked for, text or binary.
 
 use super::client::{Client, Column};
 use super::point::write_integer;

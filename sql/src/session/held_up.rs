@@ -1,4 +1,4 @@
-//! DDL that waits says who holds it up: every ten seconds in the server's log and to its client.
+//! Reports which sessions block a waiting DDL statement: every ten seconds, in the server's log and to the client.
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,4 +1,5 @@
-//! What a session begins with: the settings of the server's files, those that ALTER ROLE and ALTER DATABASE keep for it, the client's.
+//! The settings with which a session begins: those of the server's files, those that ALTER ROLE and ALTER DATABASE have stored, and those
+//! that the client sends.
 
 use crate::context::configuration::Source;
 use crate::context::limits::is_limit;

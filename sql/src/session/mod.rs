@@ -1,18 +1,19 @@
-//! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
+//! Sessions: they take the client's texts and messages and write results.
 //!
 //! # Structure
 //! ```text
 //! session     a session: texts in, results out          block       its transaction block
 //! extended    its prepared statements                    portals     its portals
-//! statement   chooses what carries a statement out: a plan (run), or one of call, utility, alter_system, ddl, copy
+//! statement   chooses what carries a statement out: a plan (run), or one of call, utility, ddl, copy, cursor, explain,
+//!             discard, deferred, notifying, mysql
 //! run         one execution of a plan                    routine     plans in the bodies of functions
-//! point       the short way of a plan that reads one row by its key
-//! short       the short way of a plan that changes one   at_once     other statements that need no wait
-//! template    one plan for texts that differ in integers only
+//! point       the fast path that reads one row by key    short       the fast path that changes one row
+//! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
 //! form        how rows are written                       client      the trait through which results leave
 //! watch       what each statement has cost               series      statements that run in a loop
+//! kept        the settings with which a session begins   held_up     reports which sessions block DDL
 //! ```
-//! What the planner and the executor need of a session is in `context`, below them.
+//! The parts of a session that the planner and the executor need are in `context`, below them.
 
 mod admission;
 mod alter_system;

@@ -1,6 +1,6 @@
 //! USE, CALL, SHOW ENGINE, and UPDATE of performance_schema's switches.
 //!
-//! What SHOW ENGINE INNODB STATUS shows is asked of the views by queries; this module gives it MySQL's layout.
+//! SHOW ENGINE INNODB STATUS queries the system views; this module formats the result as MySQL does.
 
 use super::client::Client;
 use super::run;

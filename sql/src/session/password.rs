@@ -1,7 +1,6 @@
 //! Password verifiers of SCRAM-SHA-256 (RFC 5802, RFC 7677), in the form in which PostgreSQL stores them.
 //!
-//! `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, all but the iterations in base64. The password itself is kept
-//! nowhere.
+//! `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`; all but the iterations is in base64. The password itself is not stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,12 +1,14 @@
-//! The short way of statements that read one row by its whole key: `SELECT columns FROM table WHERE key = $1`.
+//! The fast path of statements that read one row by its whole key: `SELECT columns FROM table WHERE key = $1`.
 //!
-//! What such a statement needs is found out once, when it is planned. An execution then takes its table lock, reads the row where it
-//! stands and writes the columns to the client, without a wait, an allocation or a value in between. Whatever is out of the ordinary (the
-//! page is not in memory, another session alters the table, the plan is old) sends it to the general executor, which gives the same answer.
+//! Whether a statement qualifies is determined once, when it is planned. An execution then takes its table lock, reads the row in its
+//! page and writes the columns to the client. It does not wait, allocates nothing and builds no values. In any unusual case (the page is
+//! not in memory, another session alters the table, the plan is out of date) the general executor runs the statement and gives the same
+//! answer.
 //!
 //! # Invariants
-//! - PNT-1: nothing has been told to the client and no snapshot is open when the short way is given up.
-//! - PNT-2: the plan is looked at again after the table's lock: its holder before may have altered the table.
+//! - PNT-1: when the fast path gives up, nothing has been sent to the client and no snapshot is open.
+//! - PNT-2: the plan is checked again after the table's lock has been granted: the previous holder of the lock may have altered the
+//!   table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::ValueRef;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 
-/// A statement that can go the short way.
+/// A statement that can take the fast path.
 pub struct Point {
     shape: Arc<TableShape>,
     lock: LockTag,
@@ -70,7 +72,7 @@ fn goes_out_plain(ty: SqlType) -> bool {
 }
 
 impl Point {
-    /// Looks whether a plan is such a statement.
+    /// The fast path of a plan; none: the plan does not qualify.
     pub fn of(plan: &Plan, database: u32) -> Option<Point> {
         let (select, scan) = match &plan.action {
             Action::Select(query) if query.limit.is_none() && query.offset.is_none() => match &query.body {
@@ -213,7 +215,7 @@ pub(super) fn write_integer(value: i64, out: &mut Vec<u8>) {
 }
 
 impl Session {
-    /// Runs a statement the short way, after the checks of `run_short`; false: it must go the long one (PNT-1), which also finds whatever error
+    /// Runs a statement on the fast path, after the checks of `run_short`; false: it must take the general path (PNT-1), which also finds whatever error
     /// there is.
     pub(super) fn run_point(&mut self, short: &Short<'_>, point: &Point, client: &mut dyn Client) -> bool {
         let has_key = key_bytes(&point.key, short.params, &mut self.scratch.key);

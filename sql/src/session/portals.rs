@@ -1,8 +1,8 @@
-//! Portals of a session: the unnamed one, which every client uses, apart from the named ones.
+//! Portals of a session. The unnamed portal, which every client uses, is kept apart from the named ones.
 //!
 //! # Invariants
-//! - POR-1: the unnamed portal's lists are kept when it goes and used again by the next one: a client that runs one prepared statement
-//!   after the other makes the session allocate nothing for its parameters.
+//! - POR-1: the lists of the unnamed portal are kept when it is closed, and the next unnamed portal uses them again. So a session that
+//!   runs one prepared statement after the other allocates nothing for its parameters.
 
 use std::collections::HashMap;
 use std::sync::Arc;

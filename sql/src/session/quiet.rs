@@ -1,4 +1,4 @@
-//! A client that is not told of columns: with the extended protocol Describe has done that.
+//! A client that is not sent a row description: with the extended protocol Describe has sent it.
 
 use super::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
 use crate::error::SqlError;

@@ -1,9 +1,9 @@
-//! The bodies of functions and procedures: planned once per session and catalog, run statement by statement.
+//! The bodies of functions and procedures: planned once per session and version of the catalog, run statement by statement.
 //!
 //! # Life of a call
-//! The right to call is judged, the settings and the role of the function are put in place, each statement of the body runs with the
-//! arguments as its parameters, and the rows of the last one become the result. A volatile function's statements see what the calling
-//! statement has changed so far; those of any other see what the calling statement sees.
+//! The right to call is checked, and the settings and the role of the function are put in force. Each statement of the body runs with the
+//! arguments as its parameters, and the rows of the last one become the result. The statements of a volatile function see what the
+//! calling statement has changed so far; those of any other function see what the calling statement sees.
 //!
 //! Source: PostgreSQL 15's src/backend/executor/functions.c, `check_sql_fn_retval` for the type of the result.
 

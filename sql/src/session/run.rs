@@ -47,7 +47,7 @@ pub struct Cached {
     permitted: bool,
     /// The state of the statistics by which it was made; none: it would be the same by any others.
     generation: Option<u64>,
-    /// The short way to run it, if there is one: it reads a row,
+    /// The fast path of the statement, if it has one: it reads a row,
     pub point: Option<Point>,
     /// or changes one.
     pub change: Option<ShortChange>,
@@ -59,7 +59,7 @@ pub struct Cached {
 pub struct Opened {
     core: Arc<Core>,
     statement: Option<EngineStatement>,
-    /// It sees what the statement sees in whose function it stands.
+    /// It sees what the calling statement sees.
     of_caller: Option<View>,
 }
 
@@ -155,7 +155,7 @@ pub struct Request<'a> {
     pub system: bool,
     /// Nodes are measured.
     pub measured: bool,
-    /// It stands in the body of a function.
+    /// It is in the body of a function.
     pub body: Option<&'a BodyContext>,
 }
 

@@ -1,11 +1,12 @@
-//! Series of statements that differ in their constants alone, each for a single row: N+1, where one statement would do.
+//! Detects N+1 queries: series of statements that differ only in their constants and return a single row each, where one statement could
+//! read all rows.
 //!
 //! # Invariants
-//! - SER-1: a session remembers [`SEEN`] digests; a pause of [`PAUSE_NS`] between two statements ends all series.
+//! - SER-1: a session remembers [`SEEN`] digests; a pause longer than [`PAUSE_NS`] between two statements ends all series.
 
 /// Digests that a session remembers: those of a loop whose round takes several statements.
 const SEEN: usize = 4;
-/// So many executions make a series.
+/// The number of executions from which on they are a series.
 const SERIES: u32 = 10;
 /// Two statements with a longer pause between them are not of one loop.
 const PAUSE_NS: u64 = 50_000_000;

@@ -8,8 +8,8 @@
 //!    |  \ statement   v                             v
 //!    |   -> Implicit -> None  <---------------------
 //! ```
-//! A statement outside of a block runs in an implicit transaction, which ends with the batch: the text of a simple
-//! query, or the messages up to Sync.
+//! A statement outside of a block runs in an implicit transaction. It ends with the batch: the text of a simple query, or the messages up
+//! to Sync.
 
 use super::Backends;
 use super::client::{Client, TransactionStatus};
@@ -269,7 +269,7 @@ impl Session {
         self.core.row_written.load(Relaxed)
     }
 
-    /// Where the transaction stands.
+    /// The state of the transaction, as ReadyForQuery reports it.
     pub fn transaction_status(&self) -> TransactionStatus {
         match self.block {
             Block::None | Block::Implicit => TransactionStatus::Idle,

@@ -1,15 +1,17 @@
-//! The short way of statements that change one row: `UPDATE table SET column = value WHERE key = $1`, where neither a key nor an index
-//! changes, and `INSERT INTO table VALUES (...)` into a table without indexes.
+//! The fast path of statements that change one row: `UPDATE table SET column = value WHERE key = $1` where neither a key nor an index
+//! changes, and `INSERT INTO table VALUES (...)` into a table without a primary key and without indexes. Tables with check constraints,
+//! generated columns or foreign keys to other tables are excluded.
 //!
-//! What such a statement needs is found out once, when it is planned. An execution then takes its table lock, reads the columns that its
-//! expressions name, overwrites the columns that are set in a copy of the stored row and makes one edit of a leaf: no operator, no future, no copy of a row
-//! as values. Whatever is out of the ordinary (another transaction has the row or has changed it since the snapshot, a page is not in memory, a value is
-//! null, an expression fails) sends it the long way, which gives the same answer or the error.
+//! Whether a statement qualifies is determined once, when it is planned. An execution takes its table lock, reads the columns that its
+//! expressions name, overwrites the assigned columns in a copy of the stored row and makes one edit of a leaf. It creates no executor
+//! node and no future, and does not turn the row into values. In any unusual case the general path runs the statement and gives the same
+//! answer or the error: another transaction has the row or has changed it since the snapshot, a page is not in memory, a value is null,
+//! an expression fails.
 //!
 //! # Invariants
-//! - SHT-1: when the short way is given up, no row has been changed. (What `point` says of its own short way holds here too.)
-//! - SHT-2: an expression that is evaluated here costs no more than a few times the size of its operands, calls nothing volatile and can't
-//!   wait: it may be evaluated once more the long way, and no breath comes in between.
+//! - SHT-1: when the fast path gives up, no row has been changed. (PNT-1 and PNT-2 hold here too.)
+//! - SHT-2: an expression that is evaluated here costs no more than a few times the size of its operands, calls nothing volatile and
+//!   can't wait. So it may be evaluated again on the general path, and needs no breath.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,7 +57,7 @@ pub(super) struct Short<'a> {
     pub(super) portal: Option<&'a str>,
 }
 
-/// A statement that changes one row and can go the short way.
+/// A statement that changes one row and can take the fast path.
 pub struct ShortChange {
     shape: Arc<TableShape>,
     lock: LockTag,
@@ -84,7 +86,7 @@ pub(super) struct ChangeScratch {
 }
 
 impl ShortChange {
-    /// Looks whether a plan is such a statement.
+    /// The fast path of a plan; none: the plan does not qualify.
     pub fn of(plan: &Plan, database: u32) -> Option<ShortChange> {
         let [lock] = plan.locks.as_slice() else { return None };
         let alone = plan.changes.is_empty() && plan.subqueries.is_empty() && plan.columns.is_none();
@@ -233,7 +235,7 @@ impl Session {
             && !self.core.limits.must_wait(&self.core)
     }
 
-    /// Runs a statement the short way; false: it must go the long one (PNT-1, SHT-1).
+    /// Runs a statement on the fast path; false: it must take the general path (PNT-1, SHT-1).
     pub(super) fn run_short(&mut self, short: &Short<'_>, client: &mut dyn Client) -> bool {
         if self.block == Block::Failed || !self.may_try() {
             return false;
@@ -273,7 +275,7 @@ impl Session {
         true
     }
 
-    /// Updates the row, if there is one; none: the short way ends here.
+    /// Updates the row, if there is one; none: the statement must take the general path.
     fn update_one_row(&mut self, short: &Short<'_>, change: &ShortChange, update: &OneUpdate) -> Option<u64> {
         let (core, scratch) = (&*self.core, &mut self.change_scratch);
         let Action::Update(plan) = &short.cached.plan.action else { return None };

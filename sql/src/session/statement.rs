@@ -1,4 +1,4 @@
-//! Which part of the session carries out a statement.
+//! Chooses the part of the session that carries out a statement.
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
@@ -11,7 +11,7 @@ use clearway_storage::space::giving_back;
 use std::sync::Arc;
 
 impl Session {
-    /// Runs a statement that is none about transactions, with all its rows.
+    /// Runs a statement and gives all its rows; statements about transactions are not run here.
     pub(super) async fn statement(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -45,7 +45,7 @@ impl Session {
             Statement::Explain { options, statement } => {
                 Box::pin(explain::explain(self, prepared, options, statement, client)).await
             }
-            // What is rare stands apart: the states of all arms lie in every session's memory.
+            // Rare statements are boxed: the states of all other arms are part of every session's memory.
             Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
             Statement::DeclareCursor { .. } => {
                 Box::pin(self.declare(prepared, statement, params)).await.map(str::to_owned)

@@ -1,19 +1,21 @@
-//! Statements that differ in integers only share a plan: `UPDATE t SET n = n + 1 WHERE id = 17` is run by the plan of the one before it,
-//! which had 16. Clients that put values into the text, rather than beside it as parameters, get the speed of prepared statements.
+//! Templates: statements that differ only in integers share a plan. `UPDATE t SET n = n + 1 WHERE id = 17` runs by the plan that was made
+//! for `id = 16`. Clients that write values into the text, rather than pass them as parameters, get the speed of prepared statements.
 //!
 //! # Life of a text
-//! Its integers are taken out ([`Skeleton`]); what is left is the key. Seen for the first time, the text is parsed and planned as any
-//! other. The second time its tree gets parameters in place of the integers, and is planned with them: the template, if it qualifies.
-//! From then on such a text is neither parsed nor planned: it runs by the template, with its integers as parameters.
+//! The integers are removed from the text ([`Skeleton`]); the rest is the key. A text whose key is new is parsed and planned as any
+//! other. At the second text with that key, parameters replace the integers in its syntax tree, and the tree is planned: this plan is the
+//! template, if it qualifies. Later texts with the key are neither parsed nor planned: they run by the template, with their integers as
+//! parameters.
 //!
 //! # Invariants
-//! - TPL-1: a template's plan reads one row by its whole key, or inserts the rows of a VALUES: no other value of an integer could have made
-//!   the planner choose another plan.
-//! - TPL-2: an integer becomes a parameter only where it is an operand beside a column, a value that is assigned, or one that is
-//!   inserted, and either all of a text's integers do or none. Elsewhere its value can decide what a text means (`ORDER BY 1`,
-//!   `numeric(10, 2)`), or an error would come at another time (`1 / 0`).
-//! - TPL-3: the parameter has the type that the constant had: integer, and a number beyond 32 bits makes no template.
-//! - TPL-4: a template serves only while its plan is fresh: an error of planning is one of the text itself, at its own place.
+//! - TPL-1: a template's plan reads one row by its whole key, or inserts the rows of a VALUES: no other value of an integer could have
+//!   made the planner choose another plan.
+//! - TPL-2: an integer becomes a parameter only where it is an operand beside a column, a value that is assigned, or a value that is
+//!   inserted; and either all integers of a text become parameters or none. In other places the value of an integer can decide what a
+//!   text means (`ORDER BY 1`, `numeric(10, 2)`), or an error would come at another time (`1 / 0`).
+//! - TPL-3: the parameter has the type that the constant had, integer. A number beyond 32 bits makes no template.
+//! - TPL-4: a template is used only while its plan is up to date. Otherwise the text is parsed and planned itself, so that an error of
+//!   planning has the text's own position.
 //!
 //! # Source
 //! What other systems call forced or simple parameterization; after SQL Server's documentation, "Simple parameterization", whose rule of

@@ -1,4 +1,4 @@
-//! Statements that define and change no data: settings, table locks, upkeep, EXPLAIN.
+//! Statements that neither define nor change data: settings, PREPARE, table locks, ANALYZE, VACUUM, CHECKPOINT.
 
 use super::client::Client;
 use super::held_up;

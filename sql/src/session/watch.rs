@@ -1,9 +1,10 @@
-//! What a statement costs is noted when it ends: time, rows, waits; and a slow one is told to the log.
+//! Records what a statement has cost when it ends: time, rows, waits. Logs a slow statement.
 //!
 //! # Life of a statement's waits
-//! The run queue before the statement is its own. What it waits for until it ends counts with it; what comes after that and before the next
-//! one (the wait until its commit is durable) is added when the next one begins or the answer leaves. Waits for the client count nowhere.
-//! In the same way the time since the end of the last statement, without those waits, belongs to the next: its message was read in it.
+//! The time in the run queue before a statement belongs to that statement, and so do its waits until it ends. Waits between its end and
+//! the next statement (the wait until its commit is durable) also belong to it; they are added when the next statement begins or the
+//! answer leaves. Waits for the client are not counted. The remaining time since the end of the previous statement belongs to the next
+//! one, whose message was read in it.
 
 use super::series::Series;
 use super::session::Session;

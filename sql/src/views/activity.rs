@@ -1,4 +1,4 @@
-//! pg_stat_activity.
+//! The rows of pg_stat_activity.
 
 use super::locks::Lines;
 use super::{ViewOf, opt, text, time};
@@ -15,7 +15,7 @@ pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_stat_activity", activity)];
 const HIDDEN: std::ops::Range<usize> = 7..17;
 const QUERY: usize = 20;
 
-/// What stands in place of other roles' statements.
+/// The text that replaces other roles' statements.
 pub(super) const HIDDEN_TEXT: &str = "<insufficient privilege>";
 
 /// Whether the session's role may see what the session of a pid does, or did.

@@ -1,4 +1,4 @@
-//! Columns and indexes as PostgreSQL's clients know them, sequences, and what belongs to what.
+//! The rows of pg_attribute and pg_sequence.
 
 use super::catalog::{acl, int_oid, local, sought};
 use super::{SoughtOf, ViewOf, text};

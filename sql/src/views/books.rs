@@ -1,4 +1,5 @@
-//! clearway_time: elapsed = processor + run queue + waits + what is unaccounted, of the server, of each session and of each digest.
+//! The rows of clearway_time: elapsed = processor + run queue + waits + what is unaccounted, of the server, of each session and of each
+//! digest.
 
 use super::activity::may_watch;
 use super::waits::Seen;

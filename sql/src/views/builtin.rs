@@ -1,5 +1,5 @@
-//! The rows that PostgreSQL's catalogs begin with, as far as Clearway has what they describe: types of `crate::types`, functions and
-//! operators that the binder resolves, casts that exist, and what belongs to those.
+//! The rows with which PostgreSQL's catalogs begin, as far as Clearway has what they describe: types of `crate::types`, functions and
+//! operators that the binder resolves, casts that exist, and the rows that belong to those.
 
 use super::{SoughtOf, ViewOf};
 use crate::context::views::SystemView;

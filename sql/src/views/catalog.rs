@@ -1,4 +1,4 @@
-//! pg_class and its kin: the objects of the catalog as PostgreSQL's clients know them.
+//! The rows of pg_class and related catalogs: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
 use super::{SoughtOf, ViewOf, text};
@@ -92,9 +92,9 @@ pub(super) fn sought<'r>(run: &'r Run<'_>, keys: &Keys) -> Vec<&'r Object> {
     found
 }
 
-/// Where `relpages` stands, and `reltuples` behind it.
+/// The column `relpages`; `reltuples` is the next one.
 const RELPAGES: usize = 9;
-/// Where `relrowsecurity` stands, and `relforcerowsecurity` behind it.
+/// The column `relrowsecurity`; `relforcerowsecurity` is the next one.
 const RELROWSECURITY: usize = 22;
 
 struct Class<'a> {
@@ -233,7 +233,7 @@ fn persistence(run: &Run<'_>, object: &Object, unlogged: bool) -> &'static str {
     }
 }
 
-/// What pg_class says of an object, if it stands there.
+/// What pg_class says of an object; none: pg_class does not list such objects.
 fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
     let catalog = &run.names.catalog;
     Some(match object {

@@ -1,4 +1,4 @@
-//! What COMMENT has put into pg_description, behind the rows with which it begins.
+//! The comments that COMMENT has set, appended to the rows with which pg_description begins.
 
 use super::catalog::is_local;
 use super::constraints::check_oid;

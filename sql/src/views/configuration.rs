@@ -1,4 +1,4 @@
-//! pg_settings, pg_file_settings, pg_hba_file_rules.
+//! The rows of pg_settings, pg_file_settings and pg_hba_file_rules.
 
 use super::{ViewOf, opt, text};
 use crate::context::configuration::{Configuration, Shown};

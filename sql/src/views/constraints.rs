@@ -1,4 +1,4 @@
-//! pg_constraint, pg_attrdef, pg_tablespace.
+//! The rows of pg_constraint, pg_attrdef and pg_tablespace.
 
 use super::{SoughtOf, ViewOf, opt, text};
 use crate::context::names::quote;

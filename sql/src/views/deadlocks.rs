@@ -1,4 +1,4 @@
-//! `clearway_deadlocks`, `clearway_deadlock_counters`: the archive of deadlocks, in full.
+//! The rows of clearway_deadlocks and clearway_deadlock_counters: the archive of deadlocks.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::locked::Namer;

@@ -1,4 +1,5 @@
-//! pg_depend and pg_rewrite: what belongs to what, so that clients know the order in which to make and drop objects.
+//! The rows of pg_depend and pg_rewrite: which object depends on which, so that clients know the order in which to create and drop
+//! objects.
 
 use super::catalog::{int_oid, local};
 use super::constraints::{check_oid, columns_in, default_oid, referenced_index, relations};

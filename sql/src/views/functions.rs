@@ -1,4 +1,4 @@
-//! The rows of the functions over the catalog (`crate::context::views::functions`).
+//! The rows of the set-returning functions over the catalog (`crate::context::views::functions`).
 
 use super::{int, text, time};
 use crate::context::privileges::{Judge, role_by_oid};

@@ -1,4 +1,4 @@
-//! Indexes as PostgreSQL's clients know them: pg_index, and the statements that make them.
+//! The rows of pg_index, and the CREATE INDEX statements of indexes.
 
 use super::catalog::{int_oid, local, schema_name};
 use super::{SoughtOf, ViewOf};

@@ -1,4 +1,5 @@
-//! clearway_lock_waits, clearway_lock_tree, clearway_locks, clearway_transactions: who blocks whom, and which statement took the lock.
+//! The rows of clearway_lock_waits, clearway_lock_tree, clearway_locks and clearway_transactions: which session blocks which, and which
+//! statement took the lock.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::locked::Namer;
@@ -29,7 +30,7 @@ fn number(n: u32) -> Datum {
     Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX))
 }
 
-/// Empty stands for unknown.
+/// A text; the empty text means unknown and becomes null.
 fn some(s: &str) -> Datum {
     if s.is_empty() { Datum::Null } else { text(s) }
 }

@@ -1,4 +1,4 @@
-//! What a lock tag is called in SQL: kind, object, key.
+//! The SQL names of a lock tag: its kind, object and key.
 
 use crate::exec::convert::to_datum;
 use crate::types::datetime::Format;
@@ -20,7 +20,7 @@ const VALUE_MAX: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locked {
     pub(super) kind: &'static str,
-    /// The relation with its schema, or what stands in its place.
+    /// The relation with its schema, or the text that is shown instead.
     pub(super) object: String,
     /// `(id)=(7)`.
     pub(super) key: Option<String>,

@@ -1,8 +1,8 @@
-//! pg_locks: locks as PostgreSQL shows them.
+//! The rows of pg_locks: locks in PostgreSQL's terms.
 //!
-//! The engine locks rows by tree and key and takes their writers' tags for locks; PostgreSQL shows a row's wait
-//! as a lock on the holder's transaction id, with a lock on the tuple for the first in line and the others waiting
-//! for that tuple. So each owner's own ids are added, and each queue of a row is retold in those terms.
+//! The engine locks rows by tree and key, and the tag that a writer leaves in a row counts as a lock. PostgreSQL shows a wait for a row
+//! as a wait for the holder's transaction id; the first waiter also holds a lock on the tuple, and the other waiters wait for that lock.
+//! So this module adds the ids of each owner's transaction, and translates each row's wait queue into these terms.
 
 use super::ViewOf;
 use crate::context::backend::BackendState;
@@ -110,7 +110,7 @@ fn tuple_mode(mode: LockMode) -> &'static str {
     }
 }
 
-/// A place that stands for a key: pages and line pointers are PostgreSQL's, keys are ours.
+/// A page and tuple number made from a key: PostgreSQL shows these, and Clearway has only keys.
 fn place(key: &[u8]) -> (i32, i16) {
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
     ((hash >> 40) as i32 & 0x00ff_ffff, (hash & 0x3fff) as i16 + 1)

@@ -1,5 +1,5 @@
-//! clearway_log, clearway_log_holders, clearway_archive: where the write-ahead log stands, who keeps old parts of it, what of it is in the
-//! archive.
+//! The rows of clearway_log, clearway_log_holders and clearway_archive: how far the write-ahead log is, which holders keep old parts of
+//! it, and which part is in the archive.
 
 use super::activity::HIDDEN_TEXT;
 use super::{ViewOf, int};

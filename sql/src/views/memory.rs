@@ -1,4 +1,4 @@
-//! clearway_memory: who has how much memory, by session and kind.
+//! The rows of clearway_memory: the heap by session and kind.
 
 use super::{ViewOf, text};
 use crate::exec::{Row, Run};
@@ -7,7 +7,7 @@ use clearway_base::memory::{Shown, accounts, server};
 
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_memory", memory)];
 
-/// A limit; none stands for none.
+/// A limit; null: there is none.
 fn limit(bytes: i64) -> Datum {
     if bytes == i64::MAX { Datum::Null } else { Datum::Int8(bytes) }
 }

@@ -1,16 +1,20 @@
-//! The rows of the system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
+//! The rows of the system views, which are built when a view is read.
 //!
 //! # Structure
 //! `crate::context::views` declares the views and their columns; for each view a function here gives the rows.
 //! ```text
-//! catalog, attributes, constraints   objects, their columns and constraints      types    users' types
-//! dependencies   what objects depend on      comments   what COMMENT adds       builtin  what PostgreSQL's catalogs begin with
-//! activity, locks    sessions, and the locks that they hold                      lock_waits   waits that have ended
-//! deadlocks          the latest deadlocks    undo       old versions and their holders
-//! memory             the heap by session     progress   how far long statements are
-//! configuration      settings                functions  functions that give rows
-//! table_statistics, server_statistics        PostgreSQL's pg_stat views          mysql    views under MySQL's names
-//! statistics         what ANALYZE has counted
+//! catalog, attributes, indexes, constraints    objects of the catalog, their columns and constraints
+//! types, routines    types and functions of users         builtin     the rows with which PostgreSQL's catalogs begin
+//! dependencies       what objects depend on               comments    what COMMENT adds
+//! rights             memberships, policies, defaults      configuration  settings and rules of access
+//! activity           sessions                             functions   set-returning functions over the catalog
+//! locks, locked      locks, and the names of what is locked
+//! lock_waits         waits for locks, present and past    deadlocks   the latest deadlocks
+//! waits, books       where time goes                      statement_times, statistics   durations; what ANALYZE has counted
+//! undo               old versions and their holders       log         the log, its holders, the archive
+//! memory             the heap by session                  progress    how far long statements are
+//! table_statistics, server_statistics          PostgreSQL's pg_stat views
+//! mysql              views under MySQL's names
 //! ```
 
 mod activity;
@@ -89,7 +93,7 @@ type SoughtOf = (&'static str, fn(&Run<'_>, &SoughtRows) -> Option<Vec<Row>>);
 const SOUGHT: &[&[SoughtOf]] =
     &[builtin::SOUGHT, catalog::SOUGHT, attributes::SOUGHT, indexes::SOUGHT, constraints::SOUGHT];
 
-/// The rows that are sought of a table whose rows are found by that column (KEY-1).
+/// The rows that are sought of a table whose rows are found by that column (VKY-1).
 fn sought_rows(view: &SystemView, sought: &SoughtRows, run: &Run<'_>) -> Option<Vec<Row>> {
     let (_, rows) = SOUGHT.iter().copied().flatten().find(|(name, _)| view.name == *name)?;
     rows(run, sought)

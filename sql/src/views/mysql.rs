@@ -1,4 +1,5 @@
-//! The rows of performance_schema that are no queries over other views; times are picoseconds (`crate::context::instruments` has the names).
+//! The rows of those performance_schema views that are not queries over other views. Times are in picoseconds
+//! (`crate::context::instruments` has the names).
 
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::{ViewOf, int, opt, text};

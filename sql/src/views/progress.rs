@@ -1,7 +1,8 @@
-//! pg_stat_progress_create_index, _copy and _analyze: what long statements have done so far.
+//! The rows of pg_stat_progress_create_index, _copy and _analyze: what long statements have done so far.
 //!
-//! Not here: pg_stat_progress_vacuum, _cluster and _basebackup have no rows. Nothing is vacuumed, and rows are in the order of their key anyway;
-//! a backup is taken by a client in many short statements, and says itself how far it is.
+//! # Not here
+//! pg_stat_progress_vacuum, _cluster and _basebackup have no rows. Nothing is vacuumed, and rows are always in the order of their key. A
+//! client takes a backup in many short statements, and reports its own progress.
 
 use super::activity::may_watch;
 use super::{ViewOf, int, text};

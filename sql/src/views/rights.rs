@@ -1,4 +1,4 @@
-//! pg_auth_members, pg_db_role_setting, pg_default_acl, pg_policy.
+//! The rows of pg_auth_members, pg_db_role_setting, pg_default_acl and pg_policy.
 
 use super::catalog::{acl, int_oid, local};
 use super::{ViewOf, text};

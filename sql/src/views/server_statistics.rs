@@ -1,5 +1,5 @@
-//! pg_stat_database, pg_stat_bgwriter, pg_stat_wal, pg_stat_archiver, pg_stat_ssl, pg_prepared_statements: the server as a whole, its
-//! databases and sessions.
+//! The rows of pg_stat_database, pg_stat_bgwriter, pg_stat_wal, pg_stat_archiver, pg_stat_ssl and pg_prepared_statements: figures of the
+//! whole server, of its databases and of its sessions.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::{ViewOf, int, opt, text, time};

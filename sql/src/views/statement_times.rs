@@ -1,4 +1,4 @@
-//! clearway_statement_times: how the times of each statement are spread.
+//! The rows of clearway_statement_times: the distribution of each statement's durations.
 
 use super::lock_waits::ms;
 use super::waits::Seen;

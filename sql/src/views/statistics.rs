@@ -1,6 +1,7 @@
-//! pg_statistic: what ANALYZE has found out of columns and of the expressions of indexes (`clearway_engine::table::sample`).
+//! The rows of pg_statistic: what ANALYZE has found about columns and about the expressions of indexes
+//! (`clearway_engine::table::sample`).
 //!
-//! Values are shown by their text: the columns that have PostgreSQL's type anyarray are of type text here.
+//! Values are shown as text: the columns that have PostgreSQL's type anyarray are of type text here.
 
 use super::builtin::{equality, less, storage_of};
 use super::catalog::local;

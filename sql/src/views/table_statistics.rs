@@ -1,7 +1,8 @@
-//! pg_stat_all_tables, pg_stat_all_indexes, pg_statio_*: how tables and indexes are used (`clearway_engine::table::usage`).
+//! The rows of pg_stat_all_tables, pg_stat_all_indexes and pg_statio_*: how tables and indexes are used
+//! (`clearway_engine::table::usage`).
 //!
-//! A table's rows are in the tree of its primary key: what looks rows up by that key counts as scans of that index, and its pages are the
-//! table's. Blocks are leaves: one that was visited and not read from disk was found.
+//! A table's rows are in the tree of its primary key. So a search of rows by that key counts as a scan of that index, while the tree's
+//! pages count as the table's. Blocks are leaves: a leaf that was visited and not read from disk counts as a hit.
 
 use super::catalog::{local, schema_name};
 use super::{ViewOf, int, text, time};

@@ -1,4 +1,4 @@
-//! pg_enum, and what pg_type says of types that users define.
+//! The rows of pg_enum, and those of pg_type for types that users define.
 
 use super::catalog::{acl, int_oid, local};
 use super::{ViewOf, opt, text};

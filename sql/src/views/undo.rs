@@ -1,4 +1,5 @@
-//! clearway_undo, clearway_undo_holders, clearway_undo_alarms: what undo takes, who holds it, and who was named when it exceeded its memory.
+//! The rows of clearway_undo, clearway_undo_holders and clearway_undo_alarms: how much undo there is, which transactions keep it, and
+//! which were named when it exceeded its memory.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::{ViewOf, int, opt};

@@ -1,4 +1,4 @@
-//! Where time goes: by event, by session, by statement, by latch; and what sessions were doing, second by second.
+//! The rows about time: waits by event, by session, by statement and by latch, and the sampled history of sessions.
 
 use super::activity::{HIDDEN_TEXT, may_watch, role_name};
 use super::lock_waits::{ms, quantile};

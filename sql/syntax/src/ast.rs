@@ -1,6 +1,6 @@
-//! The syntax tree of expressions and queries: what the text says, before any name is looked up.
+//! The syntax tree of expressions and queries, before any name is resolved.
 //!
-//! Every node keeps the byte offset that PostgreSQL would report for it. Names are folded and cut already.
+//! Every node keeps the byte offset that PostgreSQL would report for it. Names have been folded to lower case and truncated already.
 
 use crate::error::Pos;
 use crate::window::{GroupItem, Over, WindowSpec};

@@ -1,8 +1,7 @@
-//! Digests of statements: the text with its constants replaced, and a stable hash of it.
+//! Digests of statements: the text with its constants replaced, and a stable hash of that text.
 //!
-//! Constants become `$n`, numbered behind the statement's own parameters. The list of `IN (...)` counts as one
-//! constant where it holds nothing but constants and parameters, so that its length does not matter. White
-//! space, comments and the case of words do not count.
+//! Constants become `$n`, numbered behind the statement's own parameters. The list of `IN (...)` counts as one constant where it holds
+//! nothing but constants and parameters, so that its length does not matter. White space, comments and the case of words do not count.
 
 use super::lexer::{self, Tok, Token};
 use crate::error::Result;

@@ -1,7 +1,7 @@
-//! The one error of this crate: what the wire's ErrorResponse needs, with PostgreSQL's SQLSTATEs and wording.
+//! The one error type of this crate: the fields of the wire's ErrorResponse, with PostgreSQL's SQLSTATEs and wording.
 //!
-//! An error carries a byte offset into the text of the query; [`SqlError::position`] turns it into the
-//! 1-based character position that clients print as `LINE 1: ... ^`.
+//! An error carries a byte offset into the text of the query; [`SqlError::position`] turns it into the 1-based character position that
+//! clients print as `LINE 1: ... ^`.
 
 use clearway_base::memory::Excess;
 use std::fmt;

@@ -1,17 +1,19 @@
-//! The syntax of SQL: lexer, digest and parser to a tree of our own.
+//! The syntax of SQL: a lexer, digests, and a parser that builds Clearway's own syntax tree.
 //!
-//! Structure: `lexer` cuts the text into tokens with byte ranges; `parser` (recursive descent with operator
-//! precedence, after PostgreSQL 15's gram.y) turns them into the trees of `ast`, `stmt` and `ddl`; `digest`
-//! normalises tokens for statistics and the plan cache. Nothing here knows a catalog.
+//! # Structure
+//! `lexer` cuts the text into tokens with byte ranges; `parser` (recursive descent with operator precedence, after PostgreSQL 15's
+//! gram.y) turns them into the trees of `ast`, `stmt` and `ddl`; `digest` normalises tokens for statistics and the plan cache. Nothing
+//! here knows a catalog.
 //!
-//! Invariants:
-//! - SYN-1 The whole text of a Query is parsed before any of it runs: a syntax error anywhere runs nothing.
-//! - SYN-2 Nesting is at most [`NESTING_MAX`] and a tree at most [`HEIGHT_MAX`] high, so that recursion over a
-//!   tree needs no check of its own.
-//! - SYN-3 What PostgreSQL parses and this parser does not take is 0A000 with the feature's name where it is
-//!   recognised, otherwise 42601; no clause is read and dropped.
+//! # Invariants
+//! - SYN-1: the whole text of a Query is parsed before any of it runs: a syntax error anywhere runs nothing.
+//! - SYN-2: nesting is at most [`NESTING_MAX`] and a tree at most [`HEIGHT_MAX`] high, so that recursion over a tree needs no check of
+//!   its own.
+//! - SYN-3: syntax that PostgreSQL accepts and this parser does not is refused: with 0A000 and the feature's name where the parser
+//!   recognises it, otherwise with 42601. No clause is read and dropped.
 //!
-//! Not here: the meaning of names and types (`expr`, `planner`).
+//! # Not here
+//! The meaning of names and types (`expr`, `planner`).
 
 #![forbid(unsafe_code)]
 

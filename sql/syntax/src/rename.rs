@@ -1,4 +1,4 @@
-//! A column has another name: the texts of expressions that are kept follow it.
+//! Replaces the name of a renamed column in the stored texts of expressions.
 
 use super::lexer::{Tok, tokens};
 

@@ -1,4 +1,4 @@
-//! Statements about functions and procedures.
+//! The syntax tree of statements about functions and procedures.
 
 use super::ast::{Call, Expr, QualName, TypeName};
 use super::error::Pos;

@@ -1,4 +1,4 @@
-//! Statements about types that users define.
+//! The syntax tree of statements about types that users define.
 
 use super::ast::{QualName, TypeName};
 

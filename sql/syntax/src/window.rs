@@ -1,4 +1,4 @@
-//! The syntax of windows and of grouping sets.
+//! The syntax tree of windows and of grouping sets.
 
 use crate::ast::{Expr, OrderBy};
 use crate::error::Pos;

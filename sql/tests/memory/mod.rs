@@ -1,4 +1,4 @@
-//! SQL sessions on a database in memory, whose background runs on threads of its own.
+//! SQL sessions on a database in memory whose background tasks run on threads of their own.
 
 #![allow(dead_code, reason = "each test uses its part")]
 

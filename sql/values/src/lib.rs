@@ -1,9 +1,11 @@
 //! Values of SQL: their types, and the expressions that compute them.
 //!
-//! Structure: `builtin` is data about PostgreSQL's catalogs; `types` holds the types of PostgreSQL, values in memory, their text and binary forms, and casts; `expr`
-//! binds a syntax tree to types, operators and functions, and evaluates it.
+//! # Structure
+//! `builtin` is data about PostgreSQL's catalogs; `types` holds the types of PostgreSQL, values in memory, their text and binary forms,
+//! and casts; `expr` binds a syntax tree to types, operators and functions, and evaluates it.
 //!
-//! Not here: tables, plans and sessions. What an expression needs of them it asks through the traits of `expr::host`.
+//! # Not here
+//! Tables, plans and sessions. An expression asks for what it needs of them through the traits of `expr::host`.
 
 #![forbid(unsafe_code)]
 

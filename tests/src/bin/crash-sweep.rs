@@ -1,10 +1,10 @@
-//! The sweeps, long: `crash-sweep --points N [--seed S] [--stride K] [--what crashes|faults|stale] [--mutation NAME]
-//! [--first I] [--failures N] [--size long-chains]`.
+//! The sweeps, long: `crash-sweep --points N [--seed S] [--stride K] [--what crashes|faults|stale] [--mutation NAME] [--first I]
+//! [--failures N] [--size long-chains]`.
 //!
-//! Runs seed after seed from `S` on: a crash at every K-th point of each, or every K-th failing call and full disk, or
-//! stale records behind the end of the log; until N were survived or one was not. With a mutation (feature `mutations`)
-//! it ends well when the planted mistake is found. `--first` begins with the I-th case of the first seed, to
-//! replay one; `--failures` goes on after that many. `--size long-chains`: values of some megabytes.
+//! Runs seed after seed from `S` on, until N cases have been survived or one has failed. A case is a crash at every K-th point, every
+//! K-th failing call or full disk, or stale records behind the end of the log (`--what`). With a mutation (feature `mutations`) the
+//! program succeeds if the planted mistake is found. `--first` begins with the I-th case of the first seed, to replay one; `--failures`
+//! allows that many failures before the program stops; `--size long-chains` uses values of some megabytes.
 
 use clearway_storage::mutation::{ALL, Mutation, plant};
 use clearway_tests::crash::faults::Outcome;

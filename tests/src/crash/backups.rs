@@ -1,10 +1,10 @@
 //! Backup and archive in the sweep: while the workload runs, the log is archived and backups are taken, all on one simulated disk, and a
-//! crash falls anywhere in it. At the end everything that is in the target is whole, and what is restored from it is what was there.
+//! crash falls anywhere in it. At the end everything in the target is intact, and a restore gives what was there.
 //!
 //! # Invariants
-//! - SWB-1: whatever was stopped where, `verify` finds no damage in the target.
-//! - SWB-2: a restore to the end has every acknowledged commit, once the archiver has sent what there is.
-//! - SWB-3: a restore to any position behind a backup has exactly the commits up to there.
+//! - SWB-1: whatever was stopped at whatever point, `verify` finds no damage in the target.
+//! - SWB-2: a restore to the end has every acknowledged commit, once the archiver has sent the whole log.
+//! - SWB-3: a restore to any position behind a backup has exactly the commits up to that position.
 
 use super::check;
 use super::sweep::{self, Doing, Ended, Running, Stopper, World};

@@ -1,4 +1,4 @@
-//! What must be there after recovery, and what must not.
+//! Computes which rows recovery must and must not leave, and compares.
 
 use super::txns::Book;
 use super::workload::{History, Rows};

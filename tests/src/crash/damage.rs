@@ -1,12 +1,12 @@
-//! One changed byte anywhere in a repository, or in a backup in a single file: `verify` finds it, and says where.
+//! One changed byte anywhere in a repository, or in a backup in a single file: `verify` finds the damage, and says where it is.
 //!
-//! # Life of a look
-//! lives of a small database leave a repository (full and incremental backups of two epochs, archived log) and a backup in one file ->
-//! both are read into memory -> byte after byte is changed, verified, put back.
+//! # Life of a run
+//! Several openings of a small database leave a repository (full and incremental backups of two epochs, archived log) and a backup in one
+//! file -> both are read into memory -> byte after byte is changed, verified, put back.
 //!
 //! # Invariants
-//! - DMG-1: whichever byte of an object of a repository has one bit flipped, `verify` names that object or refuses the repository.
-//! - DMG-2: whichever byte of a backup in a single file has one bit flipped, the file is refused, or `verify` finds damage.
+//! - DMG-1: if one bit of any byte of an object of a repository is flipped, `verify` names that object or refuses the repository.
+//! - DMG-2: if one bit of any byte of a backup in a single file is flipped, the file is refused, or `verify` finds damage.
 
 use super::backups::KEEP;
 use super::sweep::{Running, Stopper, World};

@@ -1,14 +1,13 @@
-//! Calls that fail: the n-th of each kind, syncs that fail and then lie, a disk without room.
+//! Calls that fail: the n-th of each kind, syncs that fail and lose data although later syncs succeed, a full disk.
 //!
 //! # Structure
 //! ```text
-//!   count     one life without a fault says how often each kind is called, and where files grow
-//!   disturb   a life in which one call fails, or nothing grows beyond a point: it ends well or with an error (SWP-5)
-//!   after     on a good disk, as the process's death or a power cut leaves it: SWP-1 to SWP-3
+//!   count     one run without a fault counts how often each kind is called, and records where files grow
+//!   disturb   a run in which one call fails, or nothing grows beyond a point: it ends well or with an error (SWP-5)
+//!   after     the next opening on a good disk, after the process's death or a power cut: SWP-1 to SWP-3
 //! ```
-//! A failed sync makes a random part of what it covered durable, forgets the rest, and later ones succeed. After the
-//! failed sync of a directory only a power cut is looked at: file systems with a journal stop when that fails, and what
-//! is opened next has been mounted again.
+//! A failed sync makes a random part of what it covered durable and discards the rest; later syncs succeed. After the failed sync of a
+//! directory only a power cut is tested: file systems with a journal stop when that fails, so that a later opening follows a new mount.
 
 use super::sweep::{self, CLOSE, Doing, Ended, LOOK, Stopper, WORK, World};
 use super::workload::Size;

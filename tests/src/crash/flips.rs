@@ -1,7 +1,7 @@
-//! One bit of one file is another: the answer is right, or the damage is told.
+//! One bit of one file is flipped: the database gives the right answer, or reports the damage.
 //!
-//! The only bytes that may change silently are those of the log behind the last LSN that is recorded as durable: nothing
-//! tells a damaged end of the log from one that was being written.
+//! The only bytes that may change silently are those of the log behind the last LSN that is recorded as durable: a damaged end of the log
+//! can't be distinguished from an end that was being written.
 
 use super::sweep::{DIR, Ended, LOOK, Stopper, World};
 use clearway_base::testkit::Sim;

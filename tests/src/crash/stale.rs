@@ -1,8 +1,8 @@
 //! Records of an earlier end of the log that fit, byte for byte, behind a later one.
 //!
-//! All records are equally long and fill blocks exactly. The power goes while many of them are on their way to the disk:
-//! one is lost, some behind it survive. The next life ends its log right before a survivor. It must not come back to
-//! life: its epoch is that of the life before.
+//! All records are equally long and fill blocks exactly. The power fails while many of them are on their way to the disk: one is lost,
+//! some behind it survive. The next opening ends its log right before a surviving record. That record must not be replayed: its epoch is
+//! that of the earlier opening.
 
 use super::sweep::{DIR, options};
 use super::txns::Book;

@@ -1,8 +1,8 @@
-//! One world: a database on a simulated disk that is opened, worked on and stopped, life after life.
+//! One world: a database on a simulated disk that is opened, worked on and stopped, again and again.
 //!
-//! # Life of a life
-//! open and recover -> SWP-3, SWP-4 -> undo the losers -> compare (SWP-1, SWP-2) -> work, if asked -> close, if asked. A stop
-//! may fall anywhere in it: the power goes, or only the process.
+//! # Life of one opening
+//! open and recover -> SWP-3, SWP-4 -> undo the losers -> compare (SWP-1, SWP-2) -> work, if asked -> close, if asked. A stop may fall
+//! anywhere in it: a power cut, or the death of the process alone.
 
 use super::backups::Keeping;
 use super::check;

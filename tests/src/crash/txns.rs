@@ -1,5 +1,5 @@
-//! As little of a transaction layer as storage needs above it: the active transactions, their undo, and which tags are
-//! settled. No locks: every task of the workload has keys of its own.
+//! The minimal transaction layer that storage needs above it: the active transactions, their undo, and which tags are settled. It has no
+//! locks: every task of the workload has keys of its own.
 
 use clearway_storage::btree::{Edit, RowBuf, Tree};
 use clearway_storage::error::StorageError;

@@ -1,4 +1,4 @@
-//! Random transactions by several tasks, and a record of what they were told.
+//! Random transactions by several tasks, and a record of the acknowledgements that they got.
 
 use super::txns::{Book, Held, Txn};
 use clearway_base::testkit::{Rng, yield_now};

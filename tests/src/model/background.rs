@@ -1,4 +1,4 @@
-//! What runs beside the sessions: flusher, page cleaner, pruner, retiring of undone changes, spilling, checkpoints.
+//! The background tasks of the model: flusher, page cleaner, pruner, retiring of undone changes, spilling, checkpoints.
 
 use super::engine::Engine;
 use super::mutation::Mutation;

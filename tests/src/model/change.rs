@@ -1,4 +1,4 @@
-//! What a session does to the database: changes, rollbacks, the commit section, and its replies.
+//! The changes of a session in the model: writes, rollbacks, the commit section, and its replies.
 
 use super::engine::Engine;
 use super::mutation::Mutation;

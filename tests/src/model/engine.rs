@@ -1,4 +1,4 @@
-//! One atomic step of the modelled database: the actions, and what they share.
+//! One atomic step of the modelled database: the actions, and the code that they share.
 
 use super::mutation::{Mutation, Planted};
 use super::program::Scenario;

@@ -88,6 +88,7 @@ impl Search<'_> {
             }
             engine.state = state;
             if let (false, Some(letter)) = (progress, engine.unfinished()) {
+                // MODEL-4
                 let stuck = Violation(format!("session {letter} waits for ever"));
                 return Err(self.trace(number, None, stuck));
             }

@@ -1,4 +1,4 @@
-//! What the searches found, as text: `docs/design/protocol-model-traces.md` is made of it and checked against it.
+//! Writes the results of the searches as text: `docs/design/protocol-model-traces.md` is made of it and checked against it.
 
 use std::fmt::Write;
 

@@ -12,16 +12,17 @@
 //! ```
 //!
 //! # Invariants
-//! - `MODEL-1` What a statement accepts is what the commits up to its position left, and no session goes back. (`truth`)
-//! - `MODEL-2` After a crash no acknowledged commit is lost and every reply ever given still holds. (`truth`)
-//! - `MODEL-3` Once open after a crash, the newest committed versions are what the surviving commits left. (`truth`)
-//! - `MODEL-4` No session waits for ever while something else could go on. (`explore`)
-//! - `MODEL-5` No part of the protocol reads the truth: `history`, `told`, `acknowledged`, `newest_seen`, `facts`,
-//!   `writes` are read in `truth`, in `fact` and `position_read` of `resolve`, and where a commit enters the history.
+//! - MODEL-1: what a statement reads is what the commits up to its position left, and no session reads at an earlier position than
+//!   before. (`truth`)
+//! - MODEL-2: after a crash no acknowledged commit is lost, and every reply that was given is still true. (`truth`)
+//! - MODEL-3: once open after a crash, the newest committed versions are what the surviving commits left. (`truth`)
+//! - MODEL-4: no session waits for ever while another action is possible. (`explore`)
+//! - MODEL-5: no part of the protocol reads the truth: `history`, `told`, `acknowledged`, `newest_seen`, `facts`, `writes` are read in
+//!   `truth`, in `fact` and `position_read` of `resolve`, and where a commit enters the history.
 //!
 //! # Not here
-//! Page splits, eviction, torn pages, secondary indexes, foreign keys, cursors and the marks against the Halloween problem,
-//! replicas, deadlocks, cancelled statements. See `docs/design/protocol-model.md` for the bounds.
+//! Page splits, eviction, torn pages, secondary indexes, foreign keys, cursors and the marks against the Halloween problem, replicas,
+//! deadlocks, cancelled statements. See `docs/design/protocol-model.md` for the bounds.
 
 pub mod background;
 pub mod change;

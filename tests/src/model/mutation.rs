@@ -1,5 +1,4 @@
-//! The planted mutations: clauses of the protocol that can be left out one by one, so that the checker proves that it
-//! would notice.
+//! The mutations: clauses of the protocol that can be left out one by one, to prove that the checker would notice.
 
 /// One clause left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

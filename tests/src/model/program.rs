@@ -1,4 +1,4 @@
-//! What the sessions run, and the bounds within which a scenario explores everything.
+//! The programs of the sessions, and the bounds within which a scenario explores all states.
 
 use super::mutation::Mutation;
 use super::state::{Body, Lsn, ROWS, SESSIONS};

@@ -1,4 +1,4 @@
-//! Crashes and recovery: what survives, analysis, redo, the undo store rebuilt, losers taken back.
+//! Crashes and recovery in the model: what survives, analysis, redo, the undo store rebuilt, losers undone.
 
 use super::engine::{Engine, Stepped};
 use super::mutation::Mutation;

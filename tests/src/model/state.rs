@@ -431,7 +431,7 @@ pub struct State {
     pub checkpointing: Checkpointing,
     /// The sessions.
     pub sessions: [Session; SESSIONS],
-    /// Truth: commits in their order.
+    /// Truth (MODEL-5): commits in their order.
     pub history: Short<Commit, 6>,
     /// Truth: facts that clients were told and that a crash could still belie.
     pub told: Short<Fact, 10>,

@@ -1,4 +1,4 @@
-//! Sessions and settings.
+//! Declares pg_stat_activity.
 
 use super::SystemView;
 use crate::types::oid;

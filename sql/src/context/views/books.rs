@@ -1,4 +1,4 @@
-//! What elapsed time consists of.
+//! Declares clearway_time: the parts of elapsed time.
 
 use super::SystemView;
 use crate::types::oid;

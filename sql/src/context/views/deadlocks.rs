@@ -1,4 +1,4 @@
-//! The archive of deadlocks.
+//! Declares the views of the deadlock archive.
 
 use super::SystemView;
 use crate::types::oid;

@@ -1,5 +1,5 @@
-//! The relations of pg_catalog and information_schema that PostgreSQL has beyond those declared in code. Their rows are data, a query
-//! (`texts`), or none at all: what they list does not exist here ([`EMPTY`]).
+//! Declares, from data, the relations of pg_catalog and information_schema that are not declared in code. Their rows come from data, from
+//! a query (`texts`), or there are none because nothing of that kind exists here ([`EMPTY`]).
 
 use super::SystemView;
 use crate::types::{Oid, facts, oid};

@@ -1,6 +1,7 @@
-//! Functions over the catalog that give rows of several columns: their names, arguments and columns.
+//! Declares the set-returning functions over the catalog: their names, arguments and columns.
 //!
-//! Not here: the rows (`crate::views::functions`).
+//! # Not here
+//! The rows (`crate::views::functions`).
 
 use super::{SystemView, find as find_view};
 use crate::types::{Oid, oid};

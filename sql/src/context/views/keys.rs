@@ -1,13 +1,14 @@
-//! The columns by which rows of the system's tables are found without building all of them.
+//! The columns of system tables by which single rows can be found without building the whole table.
 //!
-//! A table of the catalog is built when it is read. Where a condition says what one of these columns equals, only the rows of the objects
-//! with that number or name are built, so that a look at one table costs what one table costs, however many there are.
+//! A table of the catalog is built when it is read. If a condition compares one of these columns with known values, only the rows of the
+//! objects with those numbers or names are built. So a query about one table costs the same however many tables there are.
 //!
-//! Invariants:
-//! - KEY-1 What is found by a column is every row of the view that has one of the values in it; a row too many is no error, since the
-//!   condition is judged afterwards.
+//! # Invariants
+//! - VKY-1: a search by such a column returns every row of the view that has one of the wanted values in it. Rows beyond these are
+//!   permitted, since the condition is evaluated afterwards.
 //!
-//! Not here: the rows (`crate::views`), what a condition says (`crate::planner::sought`).
+//! # Not here
+//! The rows (`crate::views`); which conditions name such a column (`crate::planner::sought`).
 
 use super::SystemView;
 

@@ -1,4 +1,4 @@
-//! Waits for locks, as they stand and as they were.
+//! Declares the views of lock waits, present and past.
 
 use super::SystemView;
 use crate::types::oid;

@@ -1,4 +1,4 @@
-//! Locks.
+//! Declares pg_locks.
 
 use super::SystemView;
 use crate::types::oid;

@@ -1,4 +1,4 @@
-//! The log, who holds it, and the archive.
+//! Declares the views of the log, its holders and the archive.
 
 use super::SystemView;
 use crate::types::oid;

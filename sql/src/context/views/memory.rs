@@ -1,4 +1,4 @@
-//! clearway_memory.
+//! Declares clearway_memory.
 
 use super::SystemView;
 use crate::types::oid::{INT4, INT8, TEXT};

@@ -1,9 +1,12 @@
-//! The declarations of the system views: their names, oids and columns. The planner needs no more of them.
+//! Declares the system views: their names, oids and columns. The planner needs no more of them.
 //!
-//! Structure: each view is a row of a table; the modules here are named as those in `crate::views` that give the rows. `declared` has
-//! what PostgreSQL has beyond them, from data; `texts` has the definitions of the views that are queries.
+//! # Structure
+//! Each view is a row of a table. A module here has the same name as the module in `crate::views` that gives the rows. `declared` has
+//! PostgreSQL's relations that are declared from data; `texts` has the definitions of the views that are queries; `keys` says which
+//! columns find single rows.
 //!
-//! Not here: the rows (`crate::views`).
+//! # Not here
+//! The rows (`crate::views`).
 
 mod activity;
 mod books;

@@ -1,9 +1,11 @@
-//! The views under MySQL's names: schemas performance_schema, sys (also as ps_helper), and innodb_trx in information_schema.
+//! Declares the views under MySQL's names: schemas performance_schema, sys (also as ps_helper), and innodb_trx in information_schema.
 //!
-//! They are found by name and by the search path, but are in no catalog: a schema of the user's own with such a name comes first.
+//! A query finds them by name and through the search path, but no catalog lists them. A user's own schema with such a name takes
+//! precedence.
 //!
-//! Structure: `mysql.txt` declares them, a line each: schema, name, columns with the oids of their types. Those that are queries are in
-//! `texts/mysql.sql`; `crate::views::mysql` gives the rows of the others.
+//! # Structure
+//! `mysql.txt` declares them, one line each: schema, name, columns with the oids of their types. The definitions of those that are
+//! queries are in `texts/mysql.sql`; `crate::views::mysql` gives the rows of the others.
 
 use super::SystemView;
 use crate::types::Oid;

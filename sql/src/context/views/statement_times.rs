@@ -1,4 +1,4 @@
-//! How the times of statements are spread.
+//! Declares clearway_statement_times: the distribution of each statement's durations.
 
 use super::SystemView;
 use crate::types::oid::{FLOAT8, INT8, TEXT};

@@ -1,5 +1,5 @@
-//! The definitions of the system's views that are queries over other relations of the system. Each begins with a line
-//! `-- schema.name`.
+//! The definitions of the system views that are queries over other system relations. In the source file each begins with a line `--
+//! schema.name`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

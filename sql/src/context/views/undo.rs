@@ -1,4 +1,4 @@
-//! Old versions of rows and who holds them.
+//! Declares the views of old row versions and of the transactions that keep them.
 
 use super::SystemView;
 use crate::types::oid;

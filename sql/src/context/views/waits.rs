@@ -1,4 +1,4 @@
-//! Waits, statements, latches and samples.
+//! Declares the views of waits, statements, latches and samples.
 
 use super::SystemView;
 use crate::types::oid;

@@ -1,4 +1,4 @@
-//! What EXPLAIN ANALYZE measures.
+//! The figures that EXPLAIN ANALYZE measures at a node.
 
 use std::collections::HashMap;
 

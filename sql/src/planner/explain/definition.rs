@@ -1,4 +1,4 @@
-//! The expressions and conditions of indexes as their definitions show them.
+//! Writes the expressions and conditions of indexes as their definitions show them.
 
 use super::words::{Names, Style, Words};
 use crate::context::index_terms::{Place, bare_conversion, bind_shown};

@@ -1,7 +1,9 @@
-//! A plan as EXPLAIN shows it: a tree of nodes with PostgreSQL's names (`render` writes it in the four formats, `words` shows expressions).
+//! Turns a plan into the tree that EXPLAIN shows, with PostgreSQL's names for the nodes (`render` writes the tree in the four formats,
+//! `words` writes expressions).
 //!
-//! A query of ours is one level with its steps inside; here each step becomes a node of its own, in the order in which rows pass them:
-//! source, groups, sort, row locks, DISTINCT, LIMIT. Estimates are those of `cost` and `joins`, a hundredth of a unit for each row.
+//! In Clearway's plan one query level does several steps. EXPLAIN shows each step as a node of its own, in the order in which rows pass
+//! them: source, groups, sort, row locks, DISTINCT, LIMIT. Costs are those of
+//! `cost` and `joins`; one unit of theirs is shown as 0.01, PostgreSQL's cost of processing one row.
 
 pub mod actual;
 pub mod definition;

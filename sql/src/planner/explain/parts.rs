@@ -1,4 +1,4 @@
-//! Walks over a plan that EXPLAIN needs.
+//! Walks over a plan, for EXPLAIN.
 
 use crate::expr::Bound;
 use crate::expr::bound::{BoundKind, SubqueryUse};

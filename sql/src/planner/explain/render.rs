@@ -1,4 +1,4 @@
-//! The tree that EXPLAIN shows, in its four formats, laid out as PostgreSQL lays them out.
+//! Writes EXPLAIN's tree in its four formats, laid out as in PostgreSQL.
 
 use super::actual::Actual;
 use crate::types::json::escape;
@@ -78,7 +78,7 @@ enum Property {
     Plans(Vec<Vec<(String, Property)>>),
 }
 
-/// The plan and what stands behind it, as lines.
+/// The plan and the properties behind it, as lines.
 pub fn lines(plan: &Shown, behind: &[(&'static str, Value)], asked: &Asked) -> Vec<String> {
     if asked.format == Format::Text {
         let mut out = Vec::new();
@@ -245,7 +245,7 @@ fn json(list: &[(String, Property)], level: usize, out: &mut String) {
     }
 }
 
-/// `first`: what stands before the first property instead of blanks.
+/// `first`: the text before the first property, in place of blanks.
 fn yaml(list: &[(String, Property)], level: usize, first: &str, out: &mut String) {
     for (i, (name, property)) in list.iter().enumerate() {
         let pad = if i == 0 && !first.is_empty() {

@@ -1,4 +1,4 @@
-//! What is behind the slots of a level's rows (PLN-8), in words.
+//! Writes, for EXPLAIN, the values behind the slots of a level's rows (PLN-8).
 
 use super::words::Words;
 use crate::expr::aggregate::AggregateCall;

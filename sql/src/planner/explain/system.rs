@@ -1,4 +1,4 @@
-//! Scans of the system's tables and views.
+//! Shows scans of the system's tables and views in EXPLAIN.
 
 use super::render::Shown;
 use super::words::Names;

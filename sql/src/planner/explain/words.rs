@@ -1,4 +1,4 @@
-//! Expressions as EXPLAIN shows them: every operation in parentheses, every cast written out, as PostgreSQL does.
+//! Writes expressions as EXPLAIN shows them: every operation in parentheses, every cast written out, as in PostgreSQL.
 
 use crate::expr::bind_rows::FIELD;
 use crate::expr::bound::BoundKind as K;

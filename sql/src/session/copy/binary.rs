@@ -1,4 +1,4 @@
-//! COPY FROM in the binary form: header, rows of counted values, a trailer.
+//! COPY FROM in binary form: a header, rows of counted values, a trailer.
 //!
 //! # Errors
 //! PostgreSQL's: 22P04 for the frame, 22P03 for values.

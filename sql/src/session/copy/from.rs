@@ -1,4 +1,4 @@
-//! COPY FROM: rows of the client's bytes, inserted by one statement.
+//! COPY FROM: reads rows from the client's bytes; one statement inserts them.
 
 use super::binary::Rows;
 use super::lines::{Fields, Lines};

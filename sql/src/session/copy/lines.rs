@@ -1,16 +1,17 @@
-//! COPY FROM in text and csv: bytes in, values out, by a state machine that looks at each byte once.
+//! COPY FROM in text and csv form: a state machine splits the client's bytes into lines, and lines into values.
 //!
 //! # Life of a line
-//! `push` appends what a message brought -> `line` goes on where it stopped, and gives the line once its end has come -> `fields`
-//! takes it apart. What has been given is dropped when half of the buffer is behind.
+//! `push` appends the bytes of a message -> `line` continues where it stopped, and returns the line once its end has come -> `fields`
+//! splits it. Returned lines are removed from the buffer once they make up half of it.
 //!
 //! # Invariants
-//! - CPY-1: a byte is passed once, however many messages a line is made of: the state of quotes and escapes is kept between them.
+//! - CPY-1: the search for the end of a line examines each byte once, however many messages the line is made of: the state of quotes and
+//!   escapes is kept between messages.
 //! - CPY-2: what COPY TO writes with the same options reads back as the same values.
 //! - CPY-3: a line has at most [`LINE_BYTES_MAX`] bytes and is charged to the statement's account.
 //!
 //! # Errors
-//! PostgreSQL's of copyfromparse.c: 22P04 for lines, 22021 for bytes that are no UTF-8, 54000 for a line that is too long.
+//! PostgreSQL's of copyfromparse.c: 22P04 for lines, 22021 for bytes that are not UTF-8, 54000 for a line that is too long.
 
 use super::options::{Form, Format};
 use crate::error::{Result, SqlError, code};
@@ -158,7 +159,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What stands before an end-of-data marker in the same line.
+    /// The part of a line before an end-of-data marker.
     fn cut_off(&mut self) -> std::ops::Range<usize> {
         self.ended = true;
         self.number += 1;

@@ -1,22 +1,22 @@
-//! COPY between a table and the client: text, csv and the binary form, row by row in both directions.
+//! COPY between a table or a query and the client: text, csv and binary form, row by row in both directions.
 //!
 //! # Structure
 //! ```text
-//!   options   what may be said about the form        from    bytes -> rows -> one statement that inserts them
+//!   options   the options of the form                from    bytes -> rows -> one statement that inserts them
 //!   lines     text and csv, in                       to      one statement's rows -> bytes
 //!   binary    the binary form, in                    write   text, csv and the binary form, out
 //! ```
 //!
 //! # Life of a COPY FROM
-//! planned as an INSERT of one row of parameters, and begun without rows -> the client is told to send -> each message's bytes go
-//! through the state machine, its rows into the statement -> the client is done -> foreign keys are settled -> the tag.
+//! It is planned as an INSERT of one row of parameters, and begun without rows -> the client is told to send -> the bytes of each message
+//! become rows, which the statement inserts -> the client has sent everything -> foreign keys are checked -> the tag.
 //!
 //! # Invariants
 //! - CPY-4: a COPY is one statement with one snapshot, in both directions.
-//! - CPY-5: the memory that it takes depends on the longest row, not on their number.
+//! - CPY-5: the memory that a COPY takes depends on the longest row, not on the number of rows.
 //!
 //! # Not here
-//! Files and programs of the server: 0A000.
+//! COPY from and to files and programs of the server: 0A000.
 
 mod binary;
 mod from;

@@ -1,4 +1,4 @@
-//! The options of COPY, as PostgreSQL 15 takes and refuses them (`ProcessCopyOptions` in copy.c).
+//! The options of COPY, accepted and refused as PostgreSQL 15 does (`ProcessCopyOptions` in copy.c).
 
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::stmt::{Copy, GenericOption, OptionValue};
@@ -15,7 +15,7 @@ pub enum Format {
     Binary,
 }
 
-/// What stands in the first line.
+/// The meaning of the first line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
     /// A row.

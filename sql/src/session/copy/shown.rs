@@ -1,4 +1,4 @@
-//! What others see of a copy while it runs.
+//! The progress of a running COPY, for pg_stat_progress_copy.
 
 use crate::context::core::Core;
 use crate::session::utility::relation_oid;

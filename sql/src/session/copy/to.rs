@@ -1,4 +1,4 @@
-//! COPY TO: the rows of a query as they come.
+//! COPY TO: sends the rows of a query as they are computed.
 
 use super::options::{Form, Format};
 use super::write::Writer;

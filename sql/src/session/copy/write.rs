@@ -1,4 +1,4 @@
-//! COPY TO: rows as text, csv or in the binary form (CPY-2).
+//! COPY TO: writes rows as text, csv or in the binary form (CPY-2).
 
 use super::options::{Form, Format, Header, forced_columns};
 use crate::error::{Result, SqlError, code};
@@ -29,7 +29,7 @@ impl<'a> Writer<'a> {
         Ok(Writer { form, columns, force_quote })
     }
 
-    /// What stands before the first row.
+    /// The bytes before the first row.
     pub fn begin(&self, out: &mut Vec<u8>) {
         if self.form.format == Format::Binary {
             out.extend_from_slice(SIGNATURE);
@@ -47,7 +47,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What stands behind the last one.
+    /// The bytes behind the last row.
     pub fn end(&self, out: &mut Vec<u8>) {
         if self.form.format == Format::Binary {
             out.extend_from_slice(&(-1i16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! ALTER TABLE: its actions (`alter_column`, `alter_constraint`, `alter_type` and `identity` carry most of them out), and RENAME.
+//! ALTER TABLE: its actions (most are in `alter_column`, `alter_constraint`, `alter_type` and `identity`), and RENAME.
 
 use super::table::storage_options;
 use super::{Ddl, missing};

@@ -1,4 +1,4 @@
-//! ALTER TABLE: columns come and go.
+//! ALTER TABLE: adds and drops columns, and changes their properties.
 
 use super::Ddl;
 use super::alter::own_column;

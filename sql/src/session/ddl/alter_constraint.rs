@@ -1,4 +1,4 @@
-//! ALTER TABLE: constraints come and go.
+//! ALTER TABLE: adds, validates and drops constraints.
 
 use super::referrers::Going;
 use super::table::{Foreign, key_type};

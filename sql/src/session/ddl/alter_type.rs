@@ -1,4 +1,4 @@
-//! ALTER COLUMN ... TYPE: the rows are written anew, unless both types have the same bytes.
+//! ALTER COLUMN ... TYPE: rewrites the rows, unless values of both types have the same bytes.
 
 use super::Ddl;
 use super::table::key_type;
@@ -186,7 +186,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// The default that stands must be one of the new type.
+    /// The existing default must fit the new type.
     fn default_fits(&self, table: u32, at: usize, column: &str, ty: SqlType) -> Result<()> {
         let catalog = self.catalog();
         let Some(relation) = catalog.relation(table) else { return Ok(()) };

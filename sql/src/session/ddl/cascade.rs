@@ -1,4 +1,4 @@
-//! What DROP tells of the objects that depend on what is dropped, in PostgreSQL's words.
+//! The messages of DROP about dependent objects, in PostgreSQL's words.
 
 use super::Ddl;
 use super::role_dependents::described;

@@ -1,4 +1,4 @@
-//! CREATE TYPE ... AS (...), the changes of a composite type's attributes, and what is made of a type.
+//! Composite types: CREATE TYPE ... AS (...), changes of their attributes; and which types, columns and objects use a type.
 
 use super::Ddl;
 use super::cascade::needed_by;

@@ -407,7 +407,7 @@ impl Ddl<'_> {
     }
 
     /// An error while other sessions are in a database.
-    pub(super) fn nobody_in(&self, _: u32, name: &str) -> Result<()> {
+    pub(super) fn no_other_session_in(&self, _: u32, name: &str) -> Result<()> {
         let users = self.core.backends.all().iter().filter(|b| b.database == name).count();
         if users > 0 {
             let message = format!("database \"{name}\" is being accessed by other users");
@@ -421,7 +421,7 @@ impl Ddl<'_> {
         if oid == self.core.database {
             return Err(SqlError::new("55006", "cannot drop the currently open database"));
         }
-        self.nobody_in(oid, name)?;
+        self.no_other_session_in(oid, name)?;
         let catalog = self.catalog();
         for object in catalog.objects() {
             let (inside, tree) = match &**object {

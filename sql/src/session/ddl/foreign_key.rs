@@ -1,4 +1,4 @@
-//! Foreign keys of tables: made, and looked at for the rows that stand.
+//! Adds foreign keys to tables, and checks the existing rows against them.
 
 use super::{Ddl, free_name};
 use crate::context::privileges::denied;

@@ -1,6 +1,6 @@
 //! GRANT and REVOKE on objects, ALTER DEFAULT PRIVILEGES.
 //!
-//! Source: PostgreSQL 15's src/backend/catalog/aclchk.c, for who grants what and for the errors and warnings.
+//! Source: PostgreSQL 15's src/backend/catalog/aclchk.c, for the choice of the grantor, the errors and the warnings.
 
 use super::{Ddl, missing};
 use crate::context::names::schema_of;

@@ -1,4 +1,4 @@
-//! Identity columns: ADD, SET and DROP IDENTITY; and what ADD COLUMN makes beside a plain column.
+//! Identity columns: ADD, SET and DROP IDENTITY.
 
 use super::objects::SequencePlan;
 use super::{Ddl, free_name};

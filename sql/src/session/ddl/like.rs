@@ -1,4 +1,4 @@
-//! CREATE TABLE (LIKE ...): the columns of another table, and what of it the statement includes.
+//! CREATE TABLE (LIKE ...): copies the columns of another table, and of its other properties those that the statement includes.
 
 use super::Ddl;
 use super::objects::SequencePlan;

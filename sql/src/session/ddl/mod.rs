@@ -1,7 +1,9 @@
-//! Statements that define data: translated to objects of the catalog and trees of the store.
+//! Statements that define data, translated to objects of the catalog and trees of the store.
 //!
-//! Structure: `table` makes tables (`table_as` from a query), `alter` changes them, `index` makes indexes, `reindex` makes them anew, `objects` the rest; `drop` takes
-//! away. Every change is the transaction's until it commits; a rollback takes it back.
+//! # Structure
+//! `table` creates tables (`table_as` from a query), `alter` changes them, `index` creates indexes, `reindex` builds them anew, `drop`
+//! drops objects, `objects` has views, sequences, schemas and databases, `roles` and `grant` have roles and their rights. A change is
+//! part of the transaction: other sessions see it after the commit, and a rollback undoes it.
 
 mod alter;
 mod alter_column;
@@ -298,7 +300,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Whether a composite type bears a name: PostgreSQL has it among the relations.
+/// Whether a composite type has a name: PostgreSQL has composite types among the relations.
 fn composite_in(catalog: &Catalog, schema: u32, name: &str) -> bool {
     catalog.type_in(schema, name).is_some_and(|t| matches!(t.body, TypeBody::Composite(_)))
 }

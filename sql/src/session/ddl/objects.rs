@@ -1,4 +1,4 @@
-//! Views, sequences, schemas, databases, roles, rules, privileges.
+//! Views, sequences, schemas, databases and rules.
 
 use super::{Ddl, Session, missing};
 use crate::context::privileges;

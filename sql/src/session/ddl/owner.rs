@@ -1,5 +1,5 @@
-//! Names and owners of objects: ALTER ... RENAME of what is in no schema, ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED. Who may do
-//! it is judged here, once for each kind, before a lock is taken.
+//! Names and owners of objects: ALTER ... RENAME of objects that are in no schema, ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED. For
+//! each kind of object the right to do it is checked in one place, before a lock is taken.
 
 use super::{Ddl, missing};
 use crate::context::privileges::{Judge, denied};
@@ -85,7 +85,7 @@ impl Ddl<'_> {
                 if database.oid == self.core.database {
                     return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "current database cannot be renamed"));
                 }
-                self.nobody_in(database.oid, &database.name)?;
+                self.no_other_session_in(database.oid, &database.name)?;
                 "ALTER DATABASE"
             }
             Object::Role(role) => {

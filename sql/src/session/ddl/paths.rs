@@ -1,5 +1,5 @@
-//! The search path on which the texts of a definition were written (USR-3), and the routines that they call (USR-4): defaults, generated columns,
-//! conditions of tables, indexes and domains.
+//! Stores, with the texts of a definition, the search path on which they were written (USR-3) and the routines that they call (USR-4):
+//! for defaults, generated columns, and conditions of tables, indexes and domains.
 
 use crate::context::core::Core;
 use crate::context::names::own_path;

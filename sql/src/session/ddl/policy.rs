@@ -1,7 +1,7 @@
-//! Policies of tables: CREATE, ALTER and DROP POLICY, ALTER TABLE ... ROW LEVEL SECURITY, and what becomes of policies when a table, a
+//! Policies of tables: CREATE, ALTER and DROP POLICY, ALTER TABLE ... ROW LEVEL SECURITY, and the change of policies when a table, a
 //! column or a role that they name changes.
 //!
-//! Source: PostgreSQL 15's src/backend/commands/policy.c, for who may do what and for the errors.
+//! Source: PostgreSQL 15's src/backend/commands/policy.c, for the rights and the errors.
 
 use super::cascade::needed_by;
 use super::{Ddl, missing};
@@ -104,7 +104,7 @@ impl Ddl<'_> {
         is_table(object)
     }
 
-    /// The roles of a policy; 0 alone for everybody.
+    /// The roles of a policy; 0 alone stands for every role.
     fn policy_roles(&self, names: &[String]) -> Result<Vec<Oid>> {
         let catalog = self.catalog();
         if names.iter().any(|name| name == "public") {

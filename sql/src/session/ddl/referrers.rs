@@ -1,4 +1,4 @@
-//! Foreign keys that lead to something of a table that is about to go: they keep it, or go with it.
+//! Foreign keys that refer to a table, index or column that is about to be dropped: they prevent the DROP, or are dropped with it.
 
 use super::Ddl;
 use super::cascade::needed_by;

@@ -1,4 +1,4 @@
-//! REINDEX: indexes built anew from their tables.
+//! REINDEX: builds indexes anew from their tables.
 
 use super::Ddl;
 use crate::context::privileges;

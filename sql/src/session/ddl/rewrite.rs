@@ -1,4 +1,4 @@
-//! A table that gets another key: its rows move to fresh trees (engine/src/session/rewrite.rs).
+//! Rewrites a table whose primary key changes: its rows move to fresh trees (engine/src/session/rewrite.rs).
 
 use super::Ddl;
 use crate::context::errors::{about, from_engine};

@@ -1,4 +1,4 @@
-//! What keeps a role from being dropped, in words.
+//! The objects that keep a role from being dropped, as the error lists them.
 //!
 //! Source: PostgreSQL 15's checkSharedDependencies (src/backend/catalog/pg_shdepend.c) for the words and their order.
 

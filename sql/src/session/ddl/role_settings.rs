@@ -1,7 +1,7 @@
-//! ALTER ROLE ... SET, ALTER DATABASE ... SET: settings that later sessions begin with.
+//! ALTER ROLE ... SET, ALTER DATABASE ... SET: settings with which later sessions begin.
 //!
 //! Source: PostgreSQL 15's AlterRoleSet and AlterDatabaseSet (src/backend/commands/user.c, dbcommands.c) and AlterSetting
-//! (src/backend/catalog/pg_db_role_setting.c), for who may do what and for the errors.
+//! (src/backend/catalog/pg_db_role_setting.c), for the rights and the errors.
 
 use super::{Ddl, missing};
 use crate::context::limits::is_limit;

@@ -1,6 +1,6 @@
 //! Roles and their memberships.
 //!
-//! Source: PostgreSQL 15's src/backend/commands/user.c, for who may do what and for the errors.
+//! Source: PostgreSQL 15's src/backend/commands/user.c, for the rights and the errors.
 
 use super::{Ddl, missing};
 use crate::context::privileges::{Judge, role_by_oid};
@@ -95,7 +95,7 @@ impl Ddl<'_> {
         let conversion = Conversion { format: &format, now: crate::context::core::now(), names: &names };
         match text::input(SqlType::new(oid::TIMESTAMPTZ), text, &conversion)? {
             Datum::TimestampTz(at) => Ok(at),
-            _ => Err(SqlError::internal("a time that is none")),
+            _ => Err(SqlError::internal("a value that is not a time")),
         }
     }
 

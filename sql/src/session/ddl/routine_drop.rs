@@ -1,7 +1,7 @@
-//! DROP FUNCTION and DROP PROCEDURE, and what goes with a function: everything whose stored text calls it.
+//! DROP FUNCTION and DROP PROCEDURE, and the objects that depend on a function: those whose stored text calls it.
 //!
-//! A stored text names the functions that it calls, it does not number them: what calls a function of the name counts as one that calls
-//! this one.
+//! A stored text calls a function by its name, not by its oid. So every text that calls a function of this name counts as dependent, even
+//! if it means another function of the same name.
 
 use super::Ddl;
 use super::cascade::needed_by;

@@ -1,4 +1,4 @@
-//! Which function or procedure a statement names.
+//! Finds the function or procedure that a statement names.
 //!
 //! Source: PostgreSQL 15's `LookupFuncWithArgs` (src/backend/parser/parse_func.c).
 

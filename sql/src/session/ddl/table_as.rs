@@ -1,4 +1,4 @@
-//! CREATE TABLE AS and materialized views: a table of the rows of a query.
+//! CREATE TABLE AS and CREATE MATERIALIZED VIEW: a table filled with the rows of a query.
 
 use super::table::storage_options;
 use super::{Ddl, Session, storage};

@@ -1,4 +1,5 @@
-//! Temporary objects: in which schema they go, what becomes of them at a commit, and how they are dropped (engine/src/session/temporary.rs).
+//! Temporary objects: the schema that they are in, what happens to them at a commit, and how they are dropped
+//! (engine/src/session/temporary.rs).
 
 use super::Ddl;
 use crate::context::core::Core;

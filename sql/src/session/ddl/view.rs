@@ -1,4 +1,4 @@
-//! What views read, and their options.
+//! The relations that a view reads, and the view's options.
 
 use super::{Ddl, exists};
 use crate::error::{Result, SqlError};

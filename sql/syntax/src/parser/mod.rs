@@ -1,7 +1,7 @@
 //! The parser's cursor, its entry points, and names.
 //!
-//! One token of look-ahead is the rule; the few places that look further say so. An error names the token at
-//! the cursor, which is where PostgreSQL's LALR parser stops too.
+//! The parser looks one token ahead; the few places that look further say so. An error names the token at the cursor, which is where
+//! PostgreSQL's LALR parser stops too.
 
 mod alter;
 mod constraint;
@@ -147,6 +147,7 @@ impl<'a> Parser<'a> {
         SqlError::new(code::SYNTAX_ERROR, format!("syntax error at or near \"{near}\"")).at(t.start)
     }
 
+    /// SYN-3: the error of a feature that the parser recognises and does not support.
     fn unsupported(&self, what: &str) -> SqlError {
         SqlError::unsupported(what).at(self.pos())
     }

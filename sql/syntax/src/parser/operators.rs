@@ -1,4 +1,4 @@
-//! Operator precedence and the height of trees.
+//! Operator precedence, and the height of syntax trees.
 
 use super::super::ast::{AnyOf, Expr, ExprKind, Index};
 use super::super::window::Over;

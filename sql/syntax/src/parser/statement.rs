@@ -1,4 +1,4 @@
-//! Which statement a text begins.
+//! Decides from its first words which statement a text is.
 
 use super::super::lexer::Tok;
 use super::super::stmt::{Discard, GenericOption, Statement, Transaction};

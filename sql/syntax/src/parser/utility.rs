@@ -1,4 +1,4 @@
-//! LOCK, VACUUM and its like, settings, cursors, GRANT.
+//! LOCK, VACUUM and similar statements, settings, cursors, GRANT.
 
 use super::super::ast::QualName;
 use super::super::lexer::Tok;

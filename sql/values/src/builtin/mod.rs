@@ -1,10 +1,12 @@
-//! The rows that PostgreSQL 15's catalogs begin with, as data: relations and their columns, types, functions, operators, casts.
+//! The rows with which PostgreSQL 15's catalogs begin, as data: relations and their columns, types, functions, operators, casts.
 //!
-//! Structure: the files beside this one are tables in PostgreSQL's COPY text form, written by `generate.py` from a PostgreSQL 15
-//! (their licence: `COPYRIGHT`). `procs` indexes the functions for the types regproc and regprocedure.
+//! # Structure
+//! The files beside this one are tables in PostgreSQL's COPY text form, written by `generate.py` from a PostgreSQL 15 (their licence:
+//! `COPYRIGHT`). `procs` indexes the functions for the types regproc and regprocedure.
 //!
-//! Not here: which of these rows Clearway has. The views show a function or operator only if the binder resolves it
-//! (`crate::expr::known`), a type only if `crate::types` has it.
+//! # Not here
+//! Which of these rows Clearway shows. The views show a function or operator only if the binder resolves it (`crate::expr::known`), and a
+//! type only if `crate::types` has it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

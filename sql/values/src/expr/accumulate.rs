@@ -1,4 +1,4 @@
-//! The running values of aggregates.
+//! The running state of aggregates.
 
 use super::aggregate::{AggregateCall, Kind};
 use super::json_aggregate::Gathered;

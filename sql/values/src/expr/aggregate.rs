@@ -1,4 +1,4 @@
-//! Aggregates: which exist for which types, and what a call of one is once it is bound.
+//! Aggregates: which exist for which types, and a bound call of one.
 
 use super::bound::Bound;
 use super::resolve::{self, Choice};

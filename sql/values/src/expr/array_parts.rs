@@ -1,4 +1,4 @@
-//! Parts of arrays: slices.
+//! Slices of arrays.
 
 use crate::error::Result;
 use crate::types::Datum;

@@ -1,4 +1,4 @@
-//! The binder: names to columns, operators and functions to rows of the tables, literals to values.
+//! The binder: resolves names to columns, operators and functions to rows of the tables, and literals to values.
 
 use super::bind_routines::ParamNames;
 use super::bound::{Bound, BoundKind, SubqueryUse};

@@ -1,4 +1,4 @@
-//! The binder's choice of functions and aggregates.
+//! The binder for calls: chooses functions and aggregates.
 
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;

@@ -1,4 +1,4 @@
-//! The binder's cases for the kinds of expressions that are neither names nor calls.
+//! The binder for the kinds of expressions that are neither names nor calls.
 
 use super::bind::Binder;
 use super::bound::{Bound, BoundKind, SubqueryUse};
@@ -28,7 +28,7 @@ impl Binder<'_> {
         if quotient.ty.oid != oid::NUMERIC {
             return Ok(quotient);
         }
-        let failed = || SqlError::internal("a number that is none");
+        let failed = || SqlError::internal("a number can't be read");
         self.coerce(quotient, FOUR_DECIMALS, Context::Explicit)?.ok_or_else(failed)
     }
 

@@ -1,4 +1,4 @@
-//! The binder's side of WITHIN GROUP.
+//! The binder for WITHIN GROUP.
 
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;

@@ -1,4 +1,4 @@
-//! Calls of functions that users define: which of them is meant, what its arguments are, and when its body takes the place of the call.
+//! The binder for calls of functions that users define: which function is meant, what its arguments are, and when its body is inlined.
 //!
 //! Source: PostgreSQL 15's `func_get_detail` and `FuncnameGetCandidates` for the choice, `inline_function` for the body.
 

@@ -1,4 +1,4 @@
-//! The binder's cases for rows: ROW(...), fields, all fields at once, comparisons of rows as a whole, and their casts.
+//! The binder for rows: ROW(...), fields, all fields at once, comparisons of whole rows, and their casts.
 
 use super::bind::Binder;
 use super::bound::{Bound, BoundKind, Late};

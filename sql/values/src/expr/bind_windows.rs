@@ -1,4 +1,4 @@
-//! The binder's side of windows: OVER, the WINDOW clause, frames; and of GROUPING.
+//! The binder for windows: OVER, the WINDOW clause, frames; and for GROUPING.
 
 use super::aggregate;
 use super::bind::Binder;

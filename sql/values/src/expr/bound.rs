@@ -1,4 +1,4 @@
-//! Bound expressions: every name resolved, every type known.
+//! Bound expressions: every name is resolved and every type is known.
 
 use super::functions::Function;
 use super::host::HostFunction;

@@ -1,4 +1,4 @@
-//! Functions on bytea, uuid, and digests.
+//! Functions on bytea and uuid, and cryptographic digests.
 
 use super::eval::Env;
 use super::functions::{Function, i, s, table};

@@ -1,4 +1,4 @@
-//! Operators that functions compute; their rows are those of functions, under the operator's name.
+//! Operators that are computed by functions; their rows are those of functions, under the operator's name.
 
 use super::functions::Function;
 

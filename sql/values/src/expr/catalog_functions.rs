@@ -1,4 +1,4 @@
-//! Functions over the catalogs' own data: what information_schema says of types, and the signatures of PostgreSQL's functions.
+//! Functions over the built-in catalog data: what information_schema says about types, and the signatures of PostgreSQL's functions.
 
 use super::eval::Env;
 use super::functions::{i, s};

@@ -1,4 +1,4 @@
-//! What the binder gathers on its way through the expressions of a level: aggregates, window functions, functions that give rows.
+//! What the binder collects from the expressions of a level: aggregates, window functions, set-returning functions.
 
 use super::aggregate::AggregateCall;
 use super::sets::SetCall;

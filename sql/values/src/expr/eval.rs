@@ -1,4 +1,4 @@
-//! The evaluator: a walk over the bound tree; integers and booleans allocate nothing.
+//! The evaluator: walks the bound tree. Integers and booleans are computed without allocation.
 
 use super::bound::{Bound, BoundKind};
 use super::functions::Function;

@@ -1,4 +1,4 @@
-//! What expressions ask of the session they run in.
+//! The traits through which expressions ask the session that they run in.
 
 use super::bound::SubqueryUse;
 use crate::error::Result;

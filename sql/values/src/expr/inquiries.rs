@@ -1,5 +1,5 @@
-//! Questions about the catalog: functions that the session answers from it at once, under their names and types. Names of the same
-//! function with other types stand together; the answering function tells them apart by the values.
+//! The names and types of the functions that the session answers at once from the catalog. Functions of the same name with other types
+//! are listed together; the answering function distinguishes them by the values.
 
 use super::host::HostFunction;
 use crate::types::{Oid, oid};

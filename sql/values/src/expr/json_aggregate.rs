@@ -1,4 +1,4 @@
-//! json_agg, json_object_agg and their kin of jsonb: what is gathered, and the value of it.
+//! json_agg, json_object_agg and their jsonb variants: how values are collected, and the result.
 
 use super::aggregate::Kind;
 use super::json_build::{name, to_document, write};

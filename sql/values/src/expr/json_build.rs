@@ -1,4 +1,4 @@
-//! SQL values as JSON: to_json, to_jsonb and what is built of them.
+//! Converts SQL values to JSON: to_json, to_jsonb and the functions that build documents.
 
 use super::eval::Env;
 use super::functions::{Function, table};

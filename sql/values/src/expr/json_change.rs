@@ -1,4 +1,4 @@
-//! Functions that make a jsonb document of another one.
+//! Functions that make a new jsonb document from an existing one.
 
 use super::eval::Env;
 use super::json_functions::{arc, document, invalid, jsonb, keys, number};

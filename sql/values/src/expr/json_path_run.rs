@@ -1,4 +1,4 @@
-//! Running a path over a document (src/backend/utils/adt/jsonpath_exec.c).
+//! Runs a jsonpath over a document (src/backend/utils/adt/jsonpath_exec.c).
 
 use super::pattern::{self, Pattern};
 use crate::error::{Result, SqlError, code};

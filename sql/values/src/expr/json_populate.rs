@@ -1,6 +1,6 @@
-//! Rows of JSON: json_populate_record, json_populate_recordset, json_to_record, json_to_recordset, and those of jsonb.
+//! Turns JSON into rows: json_populate_record, json_populate_recordset, json_to_record, json_to_recordset, and their jsonb variants.
 //!
-//! The binder gives each call a row of nulls of the wanted type besides: `(base, document, nulls)`.
+//! The binder adds a third argument to each call, a row of nulls of the wanted type: `(base, document, nulls)`.
 
 use super::bind::Binder;
 use super::bind_rows;

@@ -1,4 +1,4 @@
-//! LIKE: the pattern is cut at its percent signs; the pieces are looked for one after the other, each as far to the left as it goes.
+//! LIKE: the pattern is split at its percent signs, and the pieces are searched one after the other, each at its leftmost match.
 
 use super::long_text;
 use crate::error::{Result, SqlError, code};

@@ -1,8 +1,8 @@
-//! Regular expressions on long texts: the library's automata, walked byte by byte so that there are breaths.
+//! Regular expressions on long texts: the library's automata are run byte by byte, so that there are breaths.
 //!
-//! Whether there is a match is found by its lazy DFA; where that can't tell (a word boundary beside a character beyond ASCII), and for
-//! groups, the states of its NFA are followed side by side (Pike's machine; source: Russ Cox, "Regular Expression Matching: the Virtual
-//! Machine Approach").
+//! Whether there is a match is decided by the library's lazy DFA. Where the DFA can't decide (a word boundary beside a character beyond
+//! ASCII), and for groups, all states of the NFA are simulated at once (Pike's machine; source: Russ Cox, "Regular Expression Matching:
+//! the Virtual Machine Approach").
 
 use crate::error::Result;
 use clearway_base::breath;

@@ -1,4 +1,4 @@
-//! Passes over texts that may be long, with breaths.
+//! Loops over texts that may be long, with breaths.
 
 use crate::error::Result;
 use clearway_base::{breath, memory};

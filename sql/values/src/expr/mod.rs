@@ -1,15 +1,17 @@
 //! Expressions bound to types, and their evaluation.
 //!
-//! Structure: `bind` turns a syntax tree into a [`Bound`] tree, choosing operators and functions by
-//! PostgreSQL's rules (`resolve`) from tables of data; `eval` computes it; `aggregate` accumulates.
+//! # Structure
+//! `bind` turns a syntax tree into a [`Bound`] tree, choosing operators and functions by PostgreSQL's rules (`resolve`) from tables of
+//! data; `eval` computes its value; `aggregate` has the aggregates.
 //!
-//! Invariants:
-//! - EXP-1 The arguments of an operator or function have the types of its row in the table when it is evaluated:
-//!   the binder puts the casts in.
-//! - EXP-2 What can wait (sequences, advisory locks, pg_sleep, subqueries) is a host call and is reached only
-//!   through [`eval_async`]; [`eval`] never blocks.
+//! # Invariants
+//! - EXP-1: when an operator or function is evaluated, its arguments have the types of its row in the table: the binder inserts the
+//!   casts.
+//! - EXP-2: an operation that can wait (sequences, advisory locks, pg_sleep, subqueries) is a host call and is reached only through
+//!   [`eval_async`]; [`eval`] never blocks.
 //!
-//! Not here: where rows come from, and the plans of subqueries.
+//! # Not here
+//! Where rows come from, and the plans of subqueries.
 
 pub mod accumulate;
 pub mod aggregate;

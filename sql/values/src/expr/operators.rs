@@ -1,4 +1,4 @@
-//! Operators: their names, and what they compute.
+//! Operators: their names, and the code that computes them.
 
 use super::like::like;
 use super::pattern;

@@ -1,4 +1,4 @@
-//! Regular expressions. The common ground of POSIX and the regex crate is taken; back-references are not.
+//! Regular expressions: translates the syntax that POSIX and the regex crate share. Back-references are not supported.
 
 use super::long_regex::LongRegex;
 use crate::error::{Result, SqlError, code};

@@ -1,5 +1,5 @@
-//! The choice of operators and functions by the types of their arguments, after PostgreSQL's
-//! `func_select_candidate` and `oper_select_candidate`.
+//! Chooses operators and functions by the types of their arguments, after PostgreSQL's `func_select_candidate` and
+//! `oper_select_candidate`.
 
 use crate::types::cast::{Context, can};
 use crate::types::range::{self, RangeKind};

@@ -1,4 +1,4 @@
-//! The table of functions that give all their rows at once.
+//! The table of the set-returning functions that give all their rows at once.
 
 use super::functions::s;
 use super::json_functions::element_text;

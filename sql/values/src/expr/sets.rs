@@ -1,4 +1,4 @@
-//! Functions that give rows: which exist, and what they are called with.
+//! Set-returning functions: which exist, and their bound calls.
 //!
 //! `generate_series` is read value by value (`sql/src/exec/series.rs`); the other functions give all their rows at once
 //! ([`SetFunction::rows`]).

@@ -1,4 +1,4 @@
-//! Sums of squares: variance, standard deviation, correlation and regression.
+//! Aggregates over sums of squares: variance, standard deviation, correlation and regression.
 //!
 //! Over doubles the sums are those of Youngs and Cramer, as in PostgreSQL's float.c; over exact numbers they are exact.
 

@@ -1,4 +1,4 @@
-//! Functions on time and timetz, and those that make dates, times and intervals of numbers.
+//! Functions on time and timetz, and the functions that make dates, times and intervals from numbers.
 
 use super::eval::Env;
 use super::functions::{Function, i, s, table};

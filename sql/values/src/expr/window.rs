@@ -1,4 +1,4 @@
-//! Window functions: which exist, and what a call and its window are once they are bound.
+//! Window functions: which exist, and a bound call with its window.
 
 use super::aggregate::AggregateCall;
 use super::bound::Bound;

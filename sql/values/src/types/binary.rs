@@ -6,6 +6,7 @@ use super::numeric::Numeric;
 use super::{Oid, SqlType, cast, element_of, oid, range};
 use crate::error::{Result, SqlError, code};
 
+/// TYP-3
 fn bad() -> SqlError {
     SqlError::new(code::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }

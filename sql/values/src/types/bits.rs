@@ -1,7 +1,7 @@
 //! Bit strings: bit and bit varying.
 //!
-//! Invariant:
-//! - BIT-1 The bits behind the last one, up to the end of its byte, are zero.
+//! # Invariants
+//! - BIT-1: the unused bits of the last byte, behind the last bit, are zero.
 
 use super::{SqlType, oid};
 use crate::error::{Result, SqlError, code};

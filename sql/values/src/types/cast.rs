@@ -1,4 +1,4 @@
-//! Casts: which exist and where they apply, and how they convert.
+//! Casts: which exist, in which contexts they apply, and how they convert values.
 
 use super::cast_table::CASTS;
 use super::datetime;
@@ -101,6 +101,7 @@ pub fn padded(text: &Arc<str>, length: usize) -> Datum {
     Datum::Bpchar(if missing == 0 { text.clone() } else { format!("{text}{}", " ".repeat(missing)).into() })
 }
 
+/// TYP-2
 fn out_of_range(ty: Oid) -> SqlError {
     let name = facts(ty).map_or("value", |f| f.sql_name);
     SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))

@@ -1,5 +1,5 @@
-//! The fields of a date or time in text, and the words that they may be: the first half of PostgreSQL's reading (`ParseDateTime` and its token
-//! table, src/backend/utils/adt/datetime.c).
+//! Splits the text of a date or time into fields, and knows the words that may occur in it: the first half of PostgreSQL's parsing
+//! (`ParseDateTime` and its token table, src/backend/utils/adt/datetime.c).
 
 /// What a field looks like before its neighbours are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! Reading dates and times: the second half of PostgreSQL's reading (`DecodeDateTime`, src/backend/utils/adt/datetime.c), which decides by the
-//! fields before it what each field of the text is.
+//! Parses dates and times: the second half of PostgreSQL's parsing (`DecodeDateTime`, src/backend/utils/adt/datetime.c), which decides
+//! what each field of the text is by the fields before it.
 //!
 //! # Invariants
-//! - DTI-1: no part of a date is given twice: each field says which parts it fills, and a part that is already there is an error.
+//! - DTI-1: no part of a date is given twice: each field marks the parts that it fills, and a part that is filled already is an error.
 
 use super::datetime::{
     DAY, DateOrder, EPOCH_DAYS, Format, SECOND, check_range, civil_from_days, days_from_civil, month_days, utc_to_local,

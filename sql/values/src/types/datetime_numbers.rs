@@ -1,4 +1,4 @@
-//! The numbers in a date or time, and why a text is none.
+//! Parses the numbers in a date or time, and makes the errors of texts that are no date or time.
 
 use super::zone::{Named, fixed_zone};
 use crate::error::{SqlError, code};

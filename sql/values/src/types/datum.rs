@@ -1,4 +1,4 @@
-//! A value in memory: 24 bytes, machine words inline, everything larger shared.
+//! A value in memory: 24 bytes; machine words are stored inline, larger values are shared.
 
 use super::bits::Bits;
 use super::inet::Inet;

@@ -1,13 +1,13 @@
 //! Types and values: pg_type's facts, values in memory, their text and binary forms, and casts.
 //!
-//! Structure: `facts` and `cast_table` are data taken from PostgreSQL's catalogs; `datum` is a value;
-//! `numeric`, `datetime`, `interval` and `array` are the types that need more than a machine word; `text` and
-//! `binary` are the two forms on the wire; `cast` converts between types.
+//! # Structure
+//! `facts` and `cast_table` are data taken from PostgreSQL's catalogs; `datum` is a value; `numeric`, `datetime`, `interval` and `array`
+//! are the types that need more than a machine word; `text` and `binary` are the two forms on the wire; `cast` converts between types.
 //!
-//! Invariants:
-//! - TYP-1 Values of text types compare by their bytes (C.UTF-8), char(n) without its trailing blanks, which its values carry.
-//! - TYP-2 No arithmetic wraps: what does not fit is 22003, 22008 or 22012.
-//! - TYP-3 Bytes from the wire never panic: a form that does not decode is 22P02 or 22P03.
+//! # Invariants
+//! - TYP-1: values of text types compare by their bytes (C.UTF-8); char(n) compares without the trailing blanks that its values have.
+//! - TYP-2: no arithmetic wraps: a result that does not fit is 22003, 22008 or 22012.
+//! - TYP-3: no bytes from the wire cause a panic: a form that does not decode is 22P02 or 22P03.
 
 mod aliases;
 pub mod array;

@@ -1,10 +1,10 @@
-//! numeric as it is used everywhere: what fits a machine word is in place, everything else is shared.
+//! numeric, in the form that the rest of the code uses: a value that fits a machine word is stored inline, every other value is shared.
 //!
-//! Arithmetic on small values is done in 128 bits; where a result or a step does not fit, [`Wide`] computes it. Both give the same
-//! results with the same scales.
+//! Arithmetic on small values is done in 128 bits; where a result or an intermediate result does not fit, [`Wide`] computes it. Both give
+//! the same results with the same scales.
 //!
 //! # Invariants
-//! - NUM-1: a finite value whose unscaled integer fits 64 bits is `Small`; so equal values of one scale have one form.
+//! - NUM-1: a finite value whose unscaled integer fits 64 bits is `Small`; so equal values of one scale have the same form.
 
 use super::wide::Wide;
 pub use super::wide::{INTEGER_DIGITS_MAX, SCALE_MAX};

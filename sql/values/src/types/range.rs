@@ -1,9 +1,9 @@
 //! Ranges and multiranges: their kinds, values, order, and the text and binary forms.
 //!
-//! Invariants:
-//! - RNG-1 A range that has no element is empty and has no bounds; a bound without a value is never inclusive.
-//! - RNG-2 The bounds of a range over integers or dates are `[)`, so that equal ranges have equal bounds.
-//! - RNG-3 The ranges of a multirange are not empty, sorted, and neither overlap nor touch.
+//! # Invariants
+//! - RNG-1: a range without elements is stored as empty, without bounds; an infinite bound is never inclusive.
+//! - RNG-2: the bounds of a range over integers or dates are `[)`, so that equal ranges have equal bounds.
+//! - RNG-3: the ranges of a multirange are not empty, are sorted, and neither overlap nor are adjacent.
 
 use super::array::is_blank;
 use super::binary::{self, Reader};

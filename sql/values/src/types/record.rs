@@ -1,4 +1,4 @@
-//! The forms of rows of composite types: the text form `(1,"a b",)`, and the reading of the binary form.
+//! Rows of composite types: writes and reads the text form `(1,"a b",)`, and reads the binary form.
 
 use super::array::is_blank;
 use super::binary::Reader;

@@ -1,5 +1,5 @@
-//! Functions and procedures that users define, as the binder and the types regproc and regprocedure know them. They are found as types
-//! are: by the session's search path, or by that of the definition whose text is being planned.
+//! Functions and procedures that users define, as the binder and the types regproc and regprocedure know them. They are found like types:
+//! by the session's search path, or by that of the definition whose text is being planned.
 
 use super::datum::RowShape;
 use super::user::DefinitionPath;

@@ -1,11 +1,11 @@
-//! How large rows and arrays are. They share their parts in memory: a row that holds one row twice, which holds another one twice, and so on,
-//! is small, but everything that walks over its fields meets twice as many with each level. The text form grows faster still: each level
-//! doubles the quotes and backslashes of the level below.
+//! The sizes of rows and arrays. Values share their parts in memory: a row that holds the same row twice, which again holds another row
+//! twice, and so on, takes little memory, but everything that walks over its fields visits twice as many with each level. The text form
+//! grows faster still: each level doubles the quotes and backslashes of the level below.
 //!
 //! # Invariants
-//! - SIZ-1: no row and no array has more than [`BYTES_MAX`], shared parts counted as often as they are met, and no row is deeper than
-//!   [`ROW_DEPTH_MAX`]; so no function over rows and arrays has to count. A row knows its bytes and its depth.
-//! - SIZ-2: [`fits`] looks at a row or an array before its text is made.
+//! - SIZ-1: no row and no array has more than [`BYTES_MAX`], shared parts counted each time they occur, and no row is deeper than
+//!   [`ROW_DEPTH_MAX`]; so no function over rows and arrays has to count. A row stores its bytes and its depth.
+//! - SIZ-2: [`fits`] checks a row or an array before its text is made.
 
 use super::datum::{Array, Datum, Record, RowShape};
 use crate::error::{Result, SqlError, code};

@@ -1,16 +1,18 @@
-//! The types that users define, as the running statement sees them: enums, domains, composite types, the types of tables' rows, and the types of their arrays.
+//! The types that users define, as the running statement sees them: enums, domains, composite types, the types of tables' rows, and the
+//! types of their arrays.
 //!
-//! Facts of types are asked for everywhere and by number alone, so what a session knows of its catalog is found through its thread: the code that
-//! polls a statement puts the session's types in place for as long as the poll lasts ([`within`], [`enter`]).
+//! Code asks for the facts of a type everywhere, by number alone. So a session's types are found through the thread: the code that polls
+//! a statement installs the session's types for the duration of the poll ([`within`], [`enter`]).
 //!
-//! Invariants:
-//! - USR-1 The numbers of these types begin at [`FIRST_OID`]; for a lower number nothing of this module is looked at.
-//! - USR-2 A type's facts are kept for the life of the process: code holds them as static. A type that is made takes some hundred bytes of
-//!   the process once, and the same again if it is renamed.
-//! - USR-3 What a name in a stored text (default, CHECK, policy, view) stands for does not depend on the search path of the session that
+//! # Invariants
+//! - USR-1: the numbers of these types begin at [`FIRST_OID`]; a lower number is never searched here.
+//! - USR-2: a type's facts are kept for the life of the process: code holds them as static. Each type that is created takes some hundred
+//!   bytes of the process for good, and the same again each time it is renamed.
+//! - USR-3: the meaning of a name in a stored text (default, CHECK, policy, view) does not depend on the search path of the session that
 //!   evaluates it: the text is planned on the path on which it was written.
-//! - USR-4 A stored text calls the functions that existed when it was written. One of the same name that comes later, in a schema of the path or
-//!   with arguments that fit better, is not meant: else a role that may create functions has the text run its own.
+//! - USR-4: a stored text calls the functions that existed when it was written. A function of the same name that is created later, in a
+//!   schema of the path or with arguments that match better, is not called; otherwise a role that may create functions could make the
+//!   text run its own function.
 
 use super::datum::{Datum, EnumLabel, RowShape};
 use super::routine::Routines;

@@ -1,4 +1,4 @@
-//! uuid: its text, and random ones.
+//! uuid: its text, and random uuids.
 
 /// Sixteen bytes of 32 hexadecimal digits, with a hyphen after any group of four, and in braces perhaps.
 pub fn parse(text: &str) -> Option<[u8; 16]> {

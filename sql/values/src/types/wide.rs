@@ -1,7 +1,8 @@
-//! numeric of any size: exact decimal numbers with a scale, NaN and the infinities. What fits a word is computed in `numeric`.
+//! numeric of any size: exact decimal numbers with a scale, NaN and the infinities. Values that fit a machine word are computed in
+//! `numeric`.
 //!
-//! A value is an integer and the number of its digits behind the point. Scales of results follow
-//! PostgreSQL's numeric.c (`select_div_scale` for division); rounding is half away from zero.
+//! A value is an integer and the number of its digits behind the point. Scales of results follow PostgreSQL's numeric.c
+//! (`select_div_scale` for division); rounding is half away from zero.
 
 use super::numeric::overflow;
 use crate::error::{Result, SqlError, code};

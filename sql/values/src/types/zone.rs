@@ -1,8 +1,8 @@
-//! Time zones: names, POSIX rules and abbreviations, and the offset that a local time has in one.
+//! Time zones: names, POSIX rules and abbreviations, and the offset of a local time in a zone.
 //!
 //! # Invariants
-//! - ZON-1: a local time that a change of clocks skips is read with the offset before the change, one that it repeats with the offset after
-//!   it: of the two instants always the later, as PostgreSQL does.
+//! - ZON-1: a local time that a change of clocks skips is read with the offset before the change, and one that it repeats with the offset
+//!   after it: of the two possible instants the later one, as in PostgreSQL.
 
 use super::datetime::{DAY, EPOCH_DAYS, SECOND, check_range, civil_from_days};
 use super::interval::Interval;

@@ -1,4 +1,4 @@
-//! A document.
+//! A JSON document in memory.
 
 use crate::types::Numeric;
 use std::hash::{Hash, Hasher};

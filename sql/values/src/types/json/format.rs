@@ -1,4 +1,4 @@
-//! Writing JSON as jsonb is shown.
+//! Writes JSON text as PostgreSQL shows jsonb.
 
 use super::document::Json;
 use std::fmt;

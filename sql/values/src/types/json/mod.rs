@@ -1,11 +1,12 @@
-//! json and jsonb: documents in memory, their text, and what jsonb keeps on disk.
+//! json and jsonb: documents in memory, their text, and the stored form of jsonb.
 //!
-//! Structure: `parse` reads text and judges it as PostgreSQL does; `format` writes it; `stored` is the form of jsonb on disk; `raw` cuts a
-//! json text into the texts of its parts without building a document; `order` compares.
+//! # Structure
+//! `parse` reads text and validates it as PostgreSQL does; `format` writes it; `stored` is the form of jsonb on disk; `raw` splits a json
+//! text into the texts of its parts without building a document; `order` compares.
 //!
-//! Invariants:
-//! - JSN-1 The members of an object are sorted by the length of their names, then by bytes, and no name stands twice.
-//! - JSN-2 A document is at most [`DEPTH_MAX`] levels deep, so that every walk over it may recurse.
+//! # Invariants
+//! - JSN-1: the members of an object are sorted by the length of their names, then by bytes, and names are unique.
+//! - JSN-2: a document is at most [`DEPTH_MAX`] levels deep, so that every walk over it may recurse.
 
 mod document;
 mod format;

@@ -1,4 +1,4 @@
-//! Reading JSON text, with PostgreSQL's judgement and words (src/common/jsonapi.c).
+//! Parses JSON text, accepting, refusing and reporting as PostgreSQL does (src/common/jsonapi.c).
 
 use super::document::{DEPTH_MAX, Json};
 use crate::error::{Result, SqlError, code};
@@ -31,7 +31,7 @@ impl Sink for Build {
         Json::Bool(b)
     }
     fn number(&mut self, text: &str) -> Result<Json> {
-        let n = Numeric::parse(text).unwrap_or_else(|| Err(SqlError::internal("a number of JSON is none of SQL")))?;
+        let n = Numeric::parse(text).unwrap_or_else(|| Err(SqlError::internal("a JSON number can't be read")))?;
         Ok(Json::number(n))
     }
     fn string(&mut self, text: String) -> Json {
@@ -183,6 +183,7 @@ impl<S: Sink> Reader<'_, S> {
     }
 
     fn value(&mut self, depth: usize) -> Result<S::Value> {
+        // JSN-2
         if depth > DEPTH_MAX {
             return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
         }

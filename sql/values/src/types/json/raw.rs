@@ -1,6 +1,6 @@
 //! The parts of a json text, as texts: values of type json keep their spelling, duplicates and order.
 //!
-//! The text has been judged before; what it lacks here ends a walk early and never panics.
+//! The text has been validated before. If it is invalid nevertheless, a walk over it ends early and does not panic.
 
 use super::document::Json;
 use crate::error::Result;

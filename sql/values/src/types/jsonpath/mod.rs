@@ -1,4 +1,4 @@
-//! jsonpath: the tree of a path, and its text (src/backend/utils/adt/jsonpath.c). What runs a path is in `expr`.
+//! jsonpath: the tree of a path, and its text (src/backend/utils/adt/jsonpath.c). Paths are executed in `expr`.
 
 mod parse;
 mod text;

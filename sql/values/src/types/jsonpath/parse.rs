@@ -1,4 +1,4 @@
-//! Reading a path: a recursive descent over PostgreSQL's grammar (jsonpath_gram.y).
+//! Parses a path: recursive descent over PostgreSQL's grammar (jsonpath_gram.y).
 
 use super::tree::{DEPTH_MAX, JsonPath, Method, Node, Operand, PathOp, Step};
 use crate::error::{Result, SqlError, code};

@@ -1,4 +1,4 @@
-//! Writing a path as PostgreSQL shows it.
+//! Writes a path as PostgreSQL shows it.
 
 use super::tree::{JsonPath, Node, Operand, Step};
 use crate::types::json::escape;

@@ -1,4 +1,4 @@
-//! The tree of a path.
+//! The syntax tree of a path.
 
 use crate::types::numeric::Numeric;
 use std::sync::Arc;
