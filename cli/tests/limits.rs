@@ -1,4 +1,5 @@
-//! Limits of roles and databases: what all their sessions have together, changed while they run, and named where they are reached.
+//! Limits of roles and databases: the limits apply to all their sessions together, are changed while statements run, and are named when
+//! they are reached.
 
 #[allow(dead_code, reason = "each test takes what it needs")]
 mod program;

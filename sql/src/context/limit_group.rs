@@ -1,4 +1,4 @@
-//! Roles and databases with limits.
+//! A role or a database that has limits, and what its sessions use of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

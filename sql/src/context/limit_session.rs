@@ -1,4 +1,4 @@
-//! What one session has of its role's limits and its database's.
+//! What one session uses of the limits of its role and of its database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

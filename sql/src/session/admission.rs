@@ -1,4 +1,4 @@
-//! Where a statement meets the limits of its role and its database.
+//! Applies the limits of a session's role and database to a statement, before and after it runs.
 
 use super::session::{Block, Session};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! clearway_limits: the limits of roles and databases, what of them is used, and how often they were reached.
+//! The rows of clearway_limits: the limits of roles and databases, how much of them is used, and how often they were reached.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

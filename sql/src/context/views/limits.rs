@@ -1,4 +1,4 @@
-//! clearway_limits.
+//! Declares clearway_limits.
 
 use super::SystemView;
 use crate::types::oid::{INT8, TEXT, TIMESTAMPTZ};
