@@ -13,6 +13,7 @@
 //! waits, books       where time goes                      statement_times, statistics   durations; what ANALYZE has counted
 //! undo               old versions and their holders       log         the log, its holders, the archive
 //! memory             the heap by session                  progress    how far long statements are
+//! limits             limits of roles and databases
 //! table_statistics, server_statistics          PostgreSQL's pg_stat views
 //! mysql              views under MySQL's names
 //! ```
