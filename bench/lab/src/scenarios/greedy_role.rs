@@ -42,7 +42,7 @@ impl Scenario for GreedyRole {
     }
 
     fn variants(&self) -> &'static [&'static str] {
-        &["idle", "no limits", "limits"]
+        &["no limits", "limits", "idle"]
     }
 
     fn measure(&self) -> Measure {
