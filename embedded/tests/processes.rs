@@ -141,13 +141,19 @@ fn exercise(db: &Database) {
     assert_eq!(connection.query(all, ()).expect("rows").columns().len(), 6);
 
     let cancel = connection.cancel_handle();
-    let canceller = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
-        cancel.cancel();
+    let stopped = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // A cancel that comes before the statement has begun is lost.
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                cancel.cancel();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let error = connection.execute("SELECT pg_sleep(600)", ()).expect_err("cancelled");
+        stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(error.code(), Some("57014"));
     });
-    let error = connection.execute("SELECT pg_sleep(600)", ()).expect_err("cancelled");
-    assert_eq!(error.code(), Some("57014"));
-    canceller.join().expect("ended");
 
     connection.execute("LISTEN news", ()).expect("listens");
     let mut other = db.connect().expect("another");
