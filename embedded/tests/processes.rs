@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use clearway::{Database, Error};
+use clearway::{Connection, Database, Error};
 
 /// What the process of [`owner`] is told to open.
 const DIRECTORY: &str = "CLEARWAY_TEST_DIRECTORY";
@@ -89,6 +89,23 @@ fn owner() {
     db.close().expect("closed");
 }
 
+fn is_stopped_by_another_thread(connection: &mut Connection) {
+    let cancel = connection.cancel_handle();
+    let stopped = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // A cancel that comes before the statement has begun is lost.
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                cancel.cancel();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let ended = connection.execute("SELECT pg_sleep(600)", ());
+        stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(ended.expect_err("cancelled").code(), Some("57014"));
+    });
+}
+
 /// What every connection can do, wherever the directory is open.
 fn exercise(db: &Database) {
     let mut connection = db.connect().expect("a connection");
@@ -140,20 +157,7 @@ fn exercise(db: &Database) {
     db.connect().expect("another").execute_batch("ALTER TABLE t ADD COLUMN more int DEFAULT 7").expect("DDL");
     assert_eq!(connection.query(all, ()).expect("rows").columns().len(), 6);
 
-    let cancel = connection.cancel_handle();
-    let stopped = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // A cancel that comes before the statement has begun is lost.
-            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                cancel.cancel();
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        });
-        let error = connection.execute("SELECT pg_sleep(600)", ()).expect_err("cancelled");
-        stopped.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(error.code(), Some("57014"));
-    });
+    is_stopped_by_another_thread(&mut connection);
 
     connection.execute("LISTEN news", ()).expect("listens");
     let mut other = db.connect().expect("another");
