@@ -5,8 +5,8 @@
     STORES=s3,az tests/objects.py 2                          which stores, by turns; s3 alone if it is not set
 
 The S3 server is versitygw (https://github.com/versity/versitygw), built by `go install`; Azure's is Azurite
-(https://github.com/Azure/Azurite), installed by npm, or named by AZURITE. No server of its own speaks Google's XML interface whole, so
-`gs://` is not tried here. The proxy refuses connections, answers 503, is slow, cuts requests and answers in the middle, takes a request
+(https://github.com/Azure/Azurite), installed by npm, or named by AZURITE. No server of its own speaks Google's XML interface whole
+(fake-gcs-server 1.56.1 answers PUT with 400), so `gs://` is not tried here. The proxy refuses connections, answers 503, is slow, cuts requests and answers in the middle, takes a request
 and loses its answer, and sends the same request twice. Under pgbench's TPC-B a server archives its log through the proxy, with
 `archive_mode = sync`; marks are written by sessions with `synchronous_commit = archive`. A full and an incremental backup are taken, one
 of them is killed and resumed. Then the machine is lost: the server is killed, its directory removed. What is restored from the store has

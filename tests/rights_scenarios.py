@@ -110,7 +110,8 @@ class Server:
                     break
                 time.sleep(0.05)
             assert gone == "DROP DATABASE", f"{self.port}: {gone} {root.message}"
-        roles = "select rolname from pg_roles where rolname like 'a\\_%'"
+        words = "'all', 'current_role', 'current_user', 'default', 'select', 'session_user', 'user'"
+        roles = f"select rolname from pg_roles where rolname like 'a\\_%' or rolname in ({words})"
         for role in [r.strip(" ]") for r in root.run(roles).split("[")[1:]]:
             root.run(f'drop owned by "{role}" cascade')
         for role in [r.strip(" ]") for r in root.run(roles).split("[")[1:]]:

@@ -99,4 +99,20 @@ mod tests {
         assert_eq!(errors.seen(), (3, "pruning failed and is tried again: b".to_owned()));
         assert_eq!(told.load(Ordering::Relaxed), 2);
     }
+
+    /// BG-2
+    #[test]
+    fn a_panic_in_a_background_task_poisons_the_database() {
+        let db = crate::embedded::Database::in_memory().expect("a database");
+        let table = db.table::<i64, (i64,)>("t", &["id"], &["v"]).expect("a table");
+        db.transact(|txn| txn.put(&table, &1, &(1,))).expect("committed");
+        let wal = db.engine().transactions().store().wal().clone();
+        let task: BoxFuture<'static, ()> = Box::pin(async { std::panic::resume_unwind(Box::new("planted")) });
+        clearway_base::sync::block_on(guarded(wal.clone(), "pruning", task));
+        let told = wal.poisoned().expect("poisoned").to_string();
+        assert!(told.contains("pruning") && told.contains("planted"), "{told}");
+        let refused = db.transact(|txn| txn.put(&table, &1, &(2,)));
+        assert!(refused.is_err(), "the change was accepted");
+        assert_eq!(db.transact(|txn| txn.get(&table, &1)).expect("reads go on"), Some((1,)));
+    }
 }

@@ -102,6 +102,56 @@ fn a_database_without_its_control_file_is_refused_and_opens_once_it_is_back() {
 }
 
 #[test]
+fn a_database_that_lost_a_part_is_refused_by_name_and_opens_once_it_is_back() {
+    let scratch = Scratch::new("parts");
+    let dir = scratch.at("db");
+    make_database(&dir);
+    let lock = std::fs::read(dir.join("LOCK")).expect("a lock file");
+    let away = scratch.at("away");
+    for part in ["wal", "data", "checkpoint"] {
+        std::fs::rename(dir.join(part), &away).expect("moved");
+        for stand_in in [false, true] {
+            if stand_in {
+                std::fs::write(dir.join(part), "not a directory").expect("a file");
+            }
+            let told = refusal(&dir);
+            assert!(told.contains(&format!("`{part}`")) && told.contains("Nothing was changed"), "{told}");
+            assert_eq!(std::fs::read(dir.join("LOCK")).ok().as_ref(), Some(&lock), "{part}: the lock file was changed");
+        }
+        std::fs::remove_file(dir.join(part)).expect("removed");
+        std::fs::rename(&away, dir.join(part)).expect("moved back");
+    }
+    for part in ["data/000000.dat", "checkpoint", "wal"] {
+        // The first file of a directory, or the file that is named.
+        let path = match dir.join(part) {
+            path if path.is_dir() => {
+                std::fs::read_dir(path).expect("a directory").map(|e| e.expect("an entry").path()).min()
+            }
+            path => Some(path),
+        };
+        let path = path.expect("a file");
+        std::fs::rename(&path, &away).expect("moved");
+        let told = refusal(&dir);
+        assert!(told.contains(&path.display().to_string()), "{told}");
+        std::fs::rename(&away, &path).expect("moved back");
+    }
+    let control = std::fs::read(dir.join("control")).expect("the control file");
+    let damaged = |range: std::ops::Range<usize>| {
+        let mut bytes = control.clone();
+        bytes[range].iter_mut().for_each(|byte| *byte ^= 0x55);
+        std::fs::write(dir.join("control"), bytes).expect("damaged");
+        let told = refusal(&dir);
+        assert!(told.contains("control"), "{told}");
+    };
+    damaged(0..control.len());
+    damaged(16..control.len());
+    std::fs::write(dir.join("control"), []).expect("emptied");
+    assert!(refusal(&dir).contains("control"));
+    std::fs::write(dir.join("control"), &control).expect("put back");
+    make_database(&dir);
+}
+
+#[test]
 fn files_of_others_within_a_database_stay() {
     let scratch = Scratch::new("guests");
     let dir = scratch.at("db");

@@ -15,6 +15,7 @@ mod it {
     pub mod indexes;
     pub mod many_tables;
     pub mod opening;
+    pub mod panics;
     pub mod relaxed;
     pub mod row_locks;
     pub mod space;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, Vfs};
+use clearway_base::vfs::{EntryKind, FileKind, IoBuf, MemVfs, OpenHow, Vfs};
 use clearway_engine::embedded::{Database, Error, Table};
 use clearway_storage::store::StoreOptions;
 use clearway_storage::wal::format::FORMAT_VERSION;
@@ -51,9 +51,29 @@ fn put(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Opening says which file it is, what was found and what is supported.
+/// Every file with its bytes, the lock file apart.
+fn content(vfs: &MemVfs) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for dir in ["", "wal", "data", "checkpoint"] {
+        for entry in vfs.list(&Path::new(DIR).join(dir)).wait().expect("listed") {
+            if entry.kind == EntryKind::Dir || entry.name == "LOCK" {
+                continue;
+            }
+            let name = format!("{dir}/{}", entry.name);
+            let path = Path::new(DIR).join(dir).join(&entry.name);
+            let file = vfs.open(&path, OpenHow::read_only(FileKind::Other)).wait().expect("the file");
+            let bytes = file.read_at(0, IoBuf::zeroed(0), entry.size as usize).wait().expect("its bytes");
+            all.push((name, bytes.to_vec()));
+        }
+    }
+    all
+}
+
+/// Opening changes nothing, and says which file it is, what was found and what is supported.
 fn refused(vfs: &Arc<MemVfs>, name: &str) {
+    let before = content(vfs);
     let error = open(vfs).err().unwrap_or_else(|| panic!("{name}: a newer version was opened")).to_string();
+    assert!(content(vfs) == before, "{name}: something was changed before this: {error}");
     for part in [name, &format!("version {NEWER}"), &format!("format version {FORMAT_VERSION} or older")] {
         assert!(error.contains(part), "{name}: no \"{part}\" in \"{error}\"");
     }

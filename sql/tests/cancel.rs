@@ -1,10 +1,11 @@
 //! Statements that are stopped at any wait: by a cancel after a number of polls, or by a client that disconnects. Whatever the seed
-//! chooses, no partial effect of a statement, no lock, no latch and no snapshot is left.
+//! chooses, no partial effect of a statement, no lock, no latch and no snapshot is left. The same holds for a panic in a statement.
 
 #[path = "sim/mod.rs"]
 mod sim;
 
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,6 +16,7 @@ use clearway_base::testkit::{self, Rng, Sim, SimOptions};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::Db;
 use clearway_sql::SqlError;
+use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Reason};
 use sim::{Connection, Values, connect, open};
 
@@ -29,15 +31,32 @@ enum Stop {
     Cancel(u64),
     /// The client is gone after so many polls.
     Gone(u64),
+    /// The program panics where so many rows have been sent.
+    Panic(usize),
+}
+
+/// Takes rows, and panics in the middle of a statement.
+struct Rows {
+    values: Values,
+    stop: Stop,
+}
+
+impl Client for Rows {
+    fn row(&mut self, columns: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        self.values.row(columns, write);
+        if self.stop == Stop::Panic(self.values.0.len()) {
+            std::panic::resume_unwind(Box::new("planted"));
+        }
+    }
 }
 
 /// Runs a text; `None` if the client is gone.
 async fn run(connection: &mut Connection, sql: &str, stop: Stop) -> Option<Result<Vec<String>, SqlError>> {
     connection.backend.interrupt.forget();
-    let mut values = Values::default();
+    let mut rows = Rows { values: Values::default(), stop };
     let ended = {
         let backend = connection.backend.clone();
-        let mut work = pin!(connection.session.simple(sql, &mut values));
+        let mut work = pin!(connection.session.simple(sql, &mut rows));
         let mut polls = 0;
         poll_fn(move |cx| {
             polls += 1;
@@ -47,11 +66,15 @@ async fn run(connection: &mut Connection, sql: &str, stop: Stop) -> Option<Resul
             if stop == Stop::Cancel(polls) {
                 backend.interrupt.raise(Reason::Cancel);
             }
-            work.as_mut().poll(cx).map(Some)
+            // As the server does: this session ends, and no other.
+            match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+                Ok(ended) => ended.map(Some),
+                Err(_) => Poll::Ready(None),
+            }
         })
         .await
     }?;
-    Some(ended.map(|_| values.0))
+    Some(ended.map(|_| rows.values.0))
 }
 
 /// One text of a client; each leaves the sum of all balances as it was, or is undone.
@@ -162,4 +185,48 @@ fn a_statement_that_is_stopped_leaves_nothing() {
         done > 50 && canceled > 20 && gone > 20,
         "{done} done, {canceled} canceled, {gone} gone: nothing was tried"
     );
+}
+
+/// A panic where a row is sent, with everything on the stack that a statement then has: whatever it had changed is undone, and others get its locks.
+#[test]
+fn a_panic_in_a_statement_leaves_nothing() {
+    let statements = [
+        "UPDATE account SET balance = balance + 1 RETURNING id",
+        "BEGIN; LOCK TABLE account IN SHARE MODE; SELECT pg_advisory_lock(7); SELECT id FROM account ORDER BY note, id FOR UPDATE",
+        "BEGIN; SAVEPOINT s; DELETE FROM account WHERE id < 3; SELECT a.id FROM account a JOIN account b ON a.balance = b.balance",
+        "INSERT INTO account SELECT g, 1, 'n', g FROM generate_series(100, 120) g RETURNING id",
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 100) SELECT n FROM r",
+        "BEGIN; CREATE TABLE made AS SELECT * FROM account; CREATE INDEX ON made (tag); SELECT id FROM made",
+        "BEGIN; DECLARE c CURSOR FOR SELECT id FROM account FOR UPDATE; FETCH 3 FROM c; FETCH 5 FROM c",
+    ];
+    Sim::with_options(1, SimOptions { steps_max: 20_000_000 })
+        .block_on(async move {
+            let disk = SimDisk::new(1);
+            let db = open(&disk).await;
+            let backends = Arc::new(Backends::default());
+            let mut other = connect(&db, &backends).await;
+            other
+                .value("CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL, note text, tag int UNIQUE)")
+                .await;
+            other.value("INSERT INTO account SELECT g, 100, 'n', g FROM generate_series(1, 20) g").await;
+            for sql in statements {
+                for rows in [1, 5] {
+                    let mut connection = connect(&db, &backends).await;
+                    let ended = run(&mut connection, sql, Stop::Panic(rows)).await;
+                    assert!(ended.is_none(), "{sql}: there was no panic: {ended:?}");
+                    connection.session.end().await;
+                    nothing_is_left(&db).await;
+                    assert_eq!(other.value("UPDATE account SET note = 'o' RETURNING id").await, "20", "{sql}");
+                    assert_eq!(other.value("SELECT sum(balance) FROM account").await, "2000", "{sql}: a half is left");
+                    assert_eq!(other.value("SELECT count(*) FROM pg_class WHERE relname = 'made'").await, "0", "{sql}");
+                    assert_eq!(
+                        other.value("SELECT pg_try_advisory_lock(7), pg_advisory_unlock(7)").await,
+                        "t",
+                        "{sql}"
+                    );
+                }
+            }
+            assert!(db.transactions().store().wal().poisoned().is_none(), "the database is poisoned");
+        })
+        .expect("the run ends");
 }

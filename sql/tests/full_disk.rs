@@ -23,6 +23,58 @@ async fn used(disk: &SimDisk) -> u64 {
     bytes
 }
 
+/// Bytes of the log's files.
+async fn of_log(disk: &SimDisk) -> u64 {
+    disk.list(Path::new("/db/wal")).await.expect("a directory").iter().map(|entry| entry.size).sum()
+}
+
+/// CHECKPOINT removes the segments of the log that are kept for reuse, where the disk was full.
+#[test]
+fn a_checkpoint_on_a_full_disk_gives_log_space_back() {
+    simulate(1, || async move {
+        let disk = SimDisk::new(1);
+        let db = open(&disk).await;
+        let mut a = connect(&db, &Arc::new(Backends::default())).await;
+        a.run("create table t (id int primary key, b text)").await.expect("created");
+        a.run("create table large (id int, b text)").await.expect("created");
+        a.run("insert into t select g, '' from generate_series(1, 300) g").await.expect("inserted");
+        // The log goes through more segments than it needs, with checkpoints that keep the others as spares.
+        let begun = of_log(&disk).await;
+        for _ in 0..60 {
+            if of_log(&disk).await >= begun + (32 << 20) {
+                break;
+            }
+            a.run("update t set b = repeat('x', 5000)").await.expect("updated");
+        }
+        for _ in 0..2 {
+            a.run("checkpoint").await.expect("a checkpoint");
+        }
+        let spares = async || {
+            let entries = disk.list(Path::new("/db/wal")).await.expect("a directory");
+            entries.iter().filter(|entry| entry.name.starts_with("spare-")).count()
+        };
+        assert!(spares().await > 0, "there are no spares: the test shows nothing");
+        disk.set_capacity(used(&disk).await);
+        let mut filled = Ok(Vec::new());
+        for n in 0..2_000 {
+            let sql = format!("insert into large select {n}, repeat('x', 2000) from generate_series(1, 200) g");
+            filled = a.run(&sql).await;
+            if filled.is_err() {
+                break;
+            }
+        }
+        let error = filled.expect_err("the disk never filled up: the test shows nothing");
+        assert_eq!(error.code(), "53100", "{error:?}");
+        let full = of_log(&disk).await;
+        // The log that the last checkpoint needs is given back by the one after it.
+        for _ in 0..2 {
+            a.run("checkpoint").await.expect("a checkpoint");
+        }
+        assert_eq!(spares().await, 0, "spares are left");
+        assert!(of_log(&disk).await < full, "the log takes as much as before");
+    });
+}
+
 /// SPC-11: each of the statements alone, on a disk that took all that fits.
 #[test]
 fn delete_truncate_and_drop_work_on_a_full_disk() {

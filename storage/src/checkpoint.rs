@@ -53,7 +53,11 @@ impl Store {
         if !clean && self.ended() {
             return self.wal().poisoned().map_or(Ok(()), Err);
         }
-        let taken = self.checkpoint_steps(clean, paced).await;
+        let mut taken = self.checkpoint_steps(clean, paced).await;
+        // A checkpoint that a statement asks for on a full disk makes room; the timed ones leave the spares to the log.
+        if taken.is_ok() && !paced {
+            taken = self.wal().give_back_spares().await;
+        }
         taken.map_err(|err| match err {
             StorageError::Poisoned(_) | StorageError::NoSpace(_) => err,
             // The old checkpoint holds; a full disk is told and tried again later.

@@ -48,8 +48,12 @@ pub fn photograph(vfs: &MemVfs) -> Files {
 }
 
 pub fn disk_of(files: &Files) -> Arc<MemVfs> {
+    disk_with(files, &["", "wal", "data", "checkpoint"])
+}
+
+fn disk_with(files: &Files, dirs: &[&str]) -> Arc<MemVfs> {
     let vfs = MemVfs::new();
-    for dir in ["", "wal", "data", "checkpoint"] {
+    for dir in dirs {
         block_on(vfs.create_dir(&Path::new(DIR).join(dir))).expect("a directory");
     }
     for (path, bytes) in files {
@@ -261,4 +265,55 @@ fn any_one_file_that_is_lost_cut_emptied_or_foreign_is_told_or_does_no_harm() {
         }
     }
     assert!(refused > 20, "{refused} were refused");
+}
+
+/// Opens it; where that is refused, every file but the lock file is as before. Says why.
+fn refused_untouched(vfs: &Arc<MemVfs>, what: &str) -> Option<String> {
+    let others = |mut files: Files| {
+        files.retain(|path, _| !path.ends_with("LOCK"));
+        files
+    };
+    let before = others(photograph(vfs));
+    let error = Database::open_on(vfs.clone(), Path::new(DIR), options()).err()?.to_string();
+    let after = others(photograph(vfs));
+    for path in before.keys().chain(after.keys()) {
+        assert!(before.get(path) == after.get(path), "{what}: {} was changed before this: {error}", path.display());
+    }
+    Some(error)
+}
+
+#[test]
+fn what_is_lost_or_of_no_use_is_told_before_anything_is_changed() {
+    for subject in subjects() {
+        for part in ["wal", "data", "checkpoint"] {
+            let left: Vec<&str> = ["", "wal", "data", "checkpoint"].into_iter().filter(|dir| *dir != part).collect();
+            let mut files = subject.files.clone();
+            files.retain(|path, _| !path.starts_with(Path::new(DIR).join(part)));
+            let what = format!("{}, {part} lost", subject.name);
+            let why = refused_untouched(&disk_with(&files, &left), &what);
+            assert!(why.is_some_and(|why| why.contains(&format!("`{part}`"))), "{what}");
+            // A file stands in its place.
+            files.insert(Path::new(DIR).join(part), b"not a directory".to_vec());
+            let why = refused_untouched(&disk_with(&files, &left), &what);
+            assert!(why.is_some_and(|why| why.contains(&format!("`{part}`"))), "{what}");
+        }
+        let mut refused = 0;
+        for (path, whole) in &subject.files {
+            let mut variants = vec![("lost", None)];
+            // What a crash may leave of a page shows when recovery has repaired the torn ones.
+            if subject.name == "closed" || !path.starts_with("/db/data") {
+                variants.extend([("emptied", Some(Vec::new())), ("zeroed", Some(vec![0; whole.len()]))]);
+            }
+            for (how, content) in variants {
+                let mut files = subject.files.clone();
+                match content {
+                    None => drop(files.remove(path)),
+                    Some(bytes) => drop(files.insert(path.clone(), bytes)),
+                }
+                let what = format!("{}, {} {how}", subject.name, path.display());
+                refused += usize::from(refused_untouched(&disk_of(&files), &what).is_some());
+            }
+        }
+        assert!(refused > 2, "{}: {refused} were refused", subject.name);
+    }
 }

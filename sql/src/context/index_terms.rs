@@ -4,13 +4,15 @@
 //! # Invariants
 //! - IXT-1: only immutable expressions become terms of an index, and they are evaluated in a separate session with the default settings.
 //!   So every session, and the check of a directory, computes the same entries (TRM-1 of the engine).
+//! - IXT-2: a term has a function's body in the place of its call, for every role. So the right to call it is judged before: of a role that
+//!   writes rows where its statement is planned, of the table's owner where an index is built.
 
 use super::convert::{storage_of, to_datum, to_value};
 use super::immutable::is_immutable;
 use super::routines::definition_path;
 use super::types::{Nowhere, bare_binder, refresh};
 use crate::error::{Result, SqlError};
-use crate::expr::bind_routines::without_inlining;
+use crate::expr::bind_routines::{with_called, without_inlining};
 use crate::expr::{Bound, BoundKind, Env, Params, Scope, ScopeColumn, eval};
 use crate::syntax::ast::Expr;
 use crate::types::text::Conversion;
@@ -39,6 +41,8 @@ pub struct IndexTerms {
     pub keys: Vec<Key>,
     /// What a row meets that has an entry.
     pub condition: Option<Bound>,
+    /// The functions that they call: a role that changes a row of the table needs the right to (IXT-2).
+    pub calls: Vec<Oid>,
     reads: Vec<usize>,
     columns: Vec<SqlType>,
     /// The types that users define, where a column has one.
@@ -67,6 +71,11 @@ impl Terms for IndexTerms {
 }
 
 impl IndexTerms {
+    /// Whether they name one of these columns.
+    pub fn has_any(&self, columns: &[usize]) -> bool {
+        self.reads.iter().any(|column| columns.contains(column))
+    }
+
     fn of(&self, row: &[Value]) -> Result<Option<Vec<Value>>> {
         let mut datums = vec![Datum::Null; self.columns.len()];
         for c in &self.reads {
@@ -105,11 +114,28 @@ impl Compiler for SqlCompiler {
         table: &Relation,
         index: &Index,
     ) -> std::result::Result<Arc<dyn Terms>, EngineError> {
-        compile(catalog, table, index).map_err(|e| EngineError::Terms(Arc::new(e)))
+        match compile(catalog, table, index) {
+            Ok(terms) => Ok(Arc::new(terms)),
+            Err(e) => Err(EngineError::Terms(Arc::new(e))),
+        }
     }
 }
 
-fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn Terms>> {
+/// The functions that the terms of an index call.
+///
+/// # Errors
+/// As [`bind`].
+pub fn calls(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Vec<Oid>> {
+    let plain = index.condition.is_none() && index.columns.iter().all(|c| c.expression.is_none());
+    if plain || !catalog.has_routines() { Ok(Vec::new()) } else { Ok(compile(catalog, table, index)?.calls) }
+}
+
+fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<IndexTerms> {
+    let (terms, calls) = with_called(|| compile_texts(catalog, table, index));
+    terms.map(|terms| IndexTerms { calls, ..terms })
+}
+
+fn compile_texts(catalog: &Catalog, table: &Relation, index: &Index) -> Result<IndexTerms> {
     let types = types_for(catalog, table);
     let _types = types.clone().map(user::enter);
     let bound = |text: &str, place| on_path(catalog, index.path.as_deref(), || bind(table, text, place));
@@ -132,7 +158,7 @@ fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn
     reads.sort_unstable();
     reads.dedup();
     let columns = column_types(table);
-    Ok(Arc::new(IndexTerms { keys, condition, reads, columns, types }))
+    Ok(IndexTerms { keys, condition, calls: Vec::new(), reads, columns, types })
 }
 
 /// With the names of a text where its stored path leads them (USR-3, USR-4).

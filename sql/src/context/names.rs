@@ -137,6 +137,12 @@ impl Names for CatalogNames {
     }
 }
 
+/// The name of a role in an access list: quoted where it has other characters than letters, digits and `_`, whatever word it is.
+pub fn acl_name(name: &str) -> String {
+    let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
 /// An identifier as SQL writes it.
 pub fn quote(name: &str) -> String {
     let plain = name
@@ -154,7 +160,7 @@ pub fn quote(name: &str) -> String {
 }
 
 /// Splits `a."B c".d` at its dots, folding what is not quoted.
-fn split_name(text: &str) -> Vec<String> {
+pub fn split_name(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
     for c in text.trim().chars() {

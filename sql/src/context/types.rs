@@ -1,9 +1,10 @@
 //! Makes the types that users define, from a catalog, for the session's use.
 
 use super::names::quote;
-use super::privileges::Judge;
+use super::privileges::{Judge, denied};
 use super::routines::{CatalogRoutines, definition_path};
 use crate::error::{Result, SqlError};
+use crate::expr::bind_routines::with_called;
 use crate::expr::{Binder, Bound, Env, Params, Scope, ScopeColumn, Session, eval};
 use crate::types::datetime::Format;
 use crate::types::datum::{EnumLabel, RowShape};
@@ -23,7 +24,7 @@ pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, (database, role): (Oid, Opti
         types = types.with_routines(Arc::new(CatalogRoutines { catalog: catalog.clone(), database }));
     }
     for ty in catalog.types().filter(|t| t.database == database) {
-        add(&mut types, catalog, ty, path);
+        add(&mut types, catalog, (ty, role), path);
     }
     *slot.lock() = Arc::new(types);
 }
@@ -110,7 +111,7 @@ fn shown_name(schema: &str, name: &str, path: &[String]) -> String {
     if path.iter().any(|p| p == schema) { plain } else { format!("{}.{plain}", quote(schema)) }
 }
 
-fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String]) {
+fn add(types: &mut UserTypes, catalog: &Arc<Catalog>, (ty, role): (&TypeObject, Option<Oid>), path: &[String]) {
     let Some(schema) = schema_name(catalog, ty.schema) else { return };
     let shown = shown_name(&schema, &ty.name, path);
     let (category, len, kind) = match &ty.body {
@@ -136,7 +137,11 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
         TypeBody::Domain(domain) => {
             let base = SqlType { oid: domain.base, modifier: domain.base_mod };
             let facts = crate::types::facts(base.oid);
-            let below = user::Domain { base, not_null: domain.not_null, checks: checks(catalog, domain, base) };
+            let below = user::Domain {
+                base,
+                not_null: domain.not_null,
+                checks: checks(catalog, (ty.database, role), domain, base),
+            };
             (facts.map_or(b'U', |f| f.category), facts.map_or(-1, |f| f.len), Kind::Domain(below))
         }
     };
@@ -149,10 +154,16 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
 }
 
 /// The conditions of a domain. One that can't be bound any more refuses every value.
-fn checks(catalog: &Catalog, domain: &Domain, base: SqlType) -> Vec<(String, Arc<dyn DomainCheck>)> {
+fn checks(
+    catalog: &Arc<Catalog>,
+    (database, role): (Oid, Option<Oid>),
+    domain: &Domain,
+    base: SqlType,
+) -> Vec<(String, Arc<dyn DomainCheck>)> {
     let check = |c: &clearway_engine::catalog::Check| -> (String, Arc<dyn DomainCheck>) {
         let path = c.path.as_ref().map(|path| definition_path(catalog, path));
-        (c.name.clone(), Arc::new(Condition { text: c.condition.clone(), path, base, bound: OnceLock::new() }))
+        let judge = role.map(|role| (catalog.clone(), database, role));
+        (c.name.clone(), Arc::new(Condition { text: c.condition.clone(), path, base, judge, bound: OnceLock::new() }))
     };
     domain.checks.iter().map(check).collect()
 }
@@ -196,12 +207,19 @@ pub(super) fn bare_conversion() -> Conversion<'static> {
 static FORMAT: LazyLock<Format> = LazyLock::new(Format::default);
 
 /// A condition of a domain. It is bound when it is first asked for: only then are the types and functions that it names in place.
-#[derive(Debug)]
 struct Condition {
     text: String,
     path: Option<Arc<DefinitionPath>>,
     base: SqlType,
+    /// The role that evaluates it needs the right to call its functions; none where an index's term is computed.
+    judge: Option<(Arc<Catalog>, Oid, Oid)>,
     bound: OnceLock<Result<Bound>>,
+}
+
+impl std::fmt::Debug for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Condition").field("text", &self.text).finish_non_exhaustive()
+    }
 }
 
 thread_local! {
@@ -210,6 +228,13 @@ thread_local! {
 }
 
 impl Condition {
+    fn judged(&self, calls: &[Oid]) -> Result<()> {
+        let Some((catalog, database, role)) = &self.judge else { return Ok(()) };
+        let judge = Judge::new(catalog, *database, Some(*role));
+        let refused = calls.iter().filter_map(|oid| catalog.get(*oid)).find(|object| !judge.may_with(object, 'X'));
+        refused.map_or(Ok(()), |object| Err(denied("function", object.name())))
+    }
+
     fn bound(&self) -> Result<&Bound> {
         if self.bound.get().is_none() {
             if BINDING.get() > 0 {
@@ -217,11 +242,12 @@ impl Condition {
             }
             BINDING.set(1);
             let bind = || bind_condition(&self.text, self.base);
-            let bound = match &self.path {
+            let (bound, calls) = with_called(|| match &self.path {
                 Some(path) => user::on_path(path.clone(), bind),
                 None => bind(),
-            };
+            });
             BINDING.set(0);
+            let bound = bound.and_then(|bound| self.judged(&calls).map(|()| bound));
             // Another thread may have been first, with the same.
             let _ = self.bound.set(bound);
         }

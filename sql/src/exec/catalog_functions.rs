@@ -215,7 +215,7 @@ impl Cx<'_> {
             "F" | "S" => ("", "U"),
             _ => return Err(SqlError::internal(format!("unrecognized objtype abbreviation: {kind}"))),
         };
-        let owner = crate::types::text::Names::role_name(&self.run.names, owner).unwrap_or_else(|| owner.to_string());
+        let owner = self.role_in_acl(owner);
         let mut items = Vec::new();
         if !public.is_empty() {
             items.push(Datum::text(format!("={public}/{owner}")));
@@ -226,11 +226,16 @@ impl Cx<'_> {
         Ok(Datum::Array(Array::one_dimensional(oid::TEXT, items).into()))
     }
 
+    fn role_in_acl(self, oid: Oid) -> String {
+        let role = crate::context::privileges::role_by_oid(&self.run.names.catalog, oid);
+        role.map_or_else(|| oid.to_string(), |role| crate::context::names::acl_name(&role.name))
+    }
+
     /// makeaclitem: the text of one entry.
     fn acl_item(self, args: &[Datum]) -> Result<Datum> {
         let role = |oid: Oid| match oid {
             0 => String::new(),
-            oid => crate::types::text::Names::role_name(&self.run.names, oid).unwrap_or_else(|| oid.to_string()),
+            oid => self.role_in_acl(oid),
         };
         let star = if args.get(3).and_then(Datum::as_bool) == Some(true) { "*" } else { "" };
         let mut letters = String::new();

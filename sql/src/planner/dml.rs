@@ -209,7 +209,7 @@ impl Planner<'_> {
             None => None,
         };
         let set = conflict.iter().filter_map(|c| c.update.as_ref()).flat_map(|(set, _)| set.iter().map(|s| s.0));
-        target.written = written.iter().copied().chain(set).collect();
+        self.writes(&mut target, written.iter().copied().chain(set), true)?;
         let scope = Scope::over(columns, None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
         let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());
@@ -487,7 +487,7 @@ impl Planner<'_> {
         let exprs = exprs.chain(&mut recheck).chain(checks).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
-        target.written = set.iter().map(|s| s.0).collect();
+        self.writes(&mut target, set.iter().map(|s| s.0), false)?;
         let Arranged { source, filter, width, .. } = arranged;
         let update = Update { target, source, width, filter, recheck, set, guard, returning, view_checks };
         Ok((Action::Update(Box::new(update)), out))

@@ -220,7 +220,7 @@ impl Planner<'_> {
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(base);
         target.table.name = alias.to_owned();
-        target.written = clauses.written.into();
+        self.writes(&mut target, clauses.written.into_iter(), true)?;
         let Arranged { source, filter, width, .. } = arranged;
         let Bounded { matched, unmatched, .. } = clauses;
         let merge = Merge { target, source, width, filter, on: recheck, matched, unmatched, guard };

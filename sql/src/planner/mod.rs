@@ -25,6 +25,7 @@
 
 pub mod access;
 mod arrange;
+pub(crate) mod calls;
 mod checks;
 mod conditions;
 pub mod cost;

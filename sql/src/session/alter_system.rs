@@ -18,7 +18,7 @@ pub(super) async fn alter_system(session: &Session, set: &SetVariable) -> Result
         return Err(in_block("ALTER SYSTEM"));
     }
     let core = &session.core;
-    let (name, resets_all) = (&set.name, set.name == "all" && set.values.is_none());
+    let (name, resets_all) = (&set.name, set.resets_all());
     if !Judge::of(core, &core.catalog()).is_superuser() {
         let message = match resets_all {
             true => "permission denied to perform ALTER SYSTEM RESET ALL".to_owned(),

@@ -137,6 +137,10 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
         match statement {
             Statement::Set(s) => {
                 core.set(&s.name, set_value(s).as_deref(), s.local)?;
+                if s.local && !session.in_block() {
+                    let message = "SET LOCAL can only be used in transaction blocks";
+                    core.notice("WARNING", SqlError::new("25P01", message));
+                }
                 "SET"
             }
             Statement::Show { name } => {

@@ -2,7 +2,7 @@
 
 use super::activity::role_name;
 use super::{SoughtOf, ViewOf, text};
-use crate::context::names::quote;
+use crate::context::names::acl_name;
 use crate::context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed};
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
@@ -35,7 +35,7 @@ pub(super) fn acl(run: &Run<'_>, owner: u32, acl: &Acl, kind: AclKind) -> Datum 
     if acl.is_default() {
         return Datum::Null;
     }
-    let name = |oid: u32| if oid == 0 { String::new() } else { quote(&role_name(run, oid)) };
+    let name = |oid: u32| if oid == 0 { String::new() } else { acl_name(&role_name(run, oid)) };
     let items = acl.entries(owner, kind).into_iter().map(|e| {
         let letter = |c: char| if e.grantable.contains(c) { format!("{c}*") } else { c.to_string() };
         let letters: String = LETTERS.chars().filter(|c| e.privileges.contains(*c)).map(letter).collect();

@@ -224,6 +224,30 @@ pub enum SequenceOption {
     SequenceName(QualName),
 }
 
+/// A role as a statement names it. A word in quotes is a name, whatever it says; only `"public"` is what it is without them, as in PostgreSQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RoleSpec {
+    Name(String),
+    /// CURRENT_USER and CURRENT_ROLE.
+    CurrentUser,
+    SessionUser,
+    Public,
+}
+
+impl RoleSpec {
+    /// The name, or the word that stands for the role.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        match self {
+            RoleSpec::Name(name) => name,
+            RoleSpec::CurrentUser => "current_user",
+            RoleSpec::SessionUser => "session_user",
+            RoleSpec::Public => "public",
+        }
+    }
+}
+
 /// An option of a role.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -238,9 +262,9 @@ pub enum RoleOption {
     ConnectionLimit(i64),
     Password(Option<String>),
     ValidUntil(String),
-    InRole(Vec<String>),
-    Role(Vec<String>),
-    Admin(Vec<String>),
+    InRole(Vec<RoleSpec>),
+    Role(Vec<RoleSpec>),
+    Admin(Vec<RoleSpec>),
 }
 
 /// CREATE RULE ... DO INSTEAD NOTHING.
@@ -357,7 +381,7 @@ pub enum AlterAction {
     ResetStorage(Vec<GenericOption>),
     SetLogged(bool),
     ClusterOn(Option<String>),
-    OwnerTo(String),
+    OwnerTo(RoleSpec),
 }
 
 /// ALTER ... RENAME.
@@ -426,7 +450,7 @@ pub struct Drop {
 #[allow(missing_docs)]
 pub struct Grant {
     pub revoke: bool,
-    /// Empty: ALL. With columns where written.
+    /// Empty: ALL. With columns where written; ALL with columns has the empty word, which no name is.
     pub privileges: Vec<(String, Vec<String>)>,
     pub object: ObjectKind,
     pub names: Vec<QualName>,
@@ -434,10 +458,9 @@ pub struct Grant {
     pub routines: Option<(RoutineKind, Vec<RoutineName>)>,
     /// ALL TABLES IN SCHEMA: `names` are schemas.
     pub all_in_schema: bool,
-    /// `public` comes as that name.
-    pub roles: Vec<String>,
+    pub roles: Vec<RoleSpec>,
     pub grant_option: bool,
-    pub granted_by: Option<String>,
+    pub granted_by: Option<RoleSpec>,
     pub cascade: bool,
 }
 
@@ -446,12 +469,12 @@ pub struct Grant {
 #[allow(missing_docs)]
 pub struct GrantRole {
     pub revoke: bool,
-    pub roles: Vec<String>,
+    pub roles: Vec<RoleSpec>,
     /// The roles that become or cease to be members.
-    pub to: Vec<String>,
+    pub to: Vec<RoleSpec>,
     /// WITH ADMIN OPTION; of REVOKE: only that option.
     pub admin: bool,
-    pub granted_by: Option<String>,
+    pub granted_by: Option<RoleSpec>,
     pub cascade: bool,
     /// It was written as ALTER GROUP ... ADD or DROP USER.
     pub as_group: bool,
@@ -462,7 +485,7 @@ pub struct GrantRole {
 #[allow(missing_docs)]
 pub struct DefaultPrivileges {
     /// FOR ROLE; empty: the session's.
-    pub roles: Vec<String>,
+    pub roles: Vec<RoleSpec>,
     /// IN SCHEMA.
     pub schemas: Vec<String>,
     /// What is granted; `names` is empty.

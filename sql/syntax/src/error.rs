@@ -27,6 +27,7 @@ pub mod code {
     pub const INVALID_DATETIME_FORMAT: &str = "22007";
     pub const DATETIME_FIELD_OVERFLOW: &str = "22008";
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    pub const RESERVED_NAME: &str = "42939";
     pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
     pub const INVALID_REGULAR_EXPRESSION: &str = "2201B";
     pub const INVALID_ARGUMENT_FOR_LOG: &str = "2201E";

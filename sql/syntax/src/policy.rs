@@ -1,6 +1,7 @@
 //! The syntax tree of statements about policies.
 
 use super::ast::{Expr, QualName};
+use super::ddl::RoleSpec;
 
 /// A condition with its text, for the catalog.
 pub type Condition = (Expr, String);
@@ -17,7 +18,7 @@ pub enum PolicyStatement {
         /// Its table.
         table: QualName,
         /// TO.
-        roles: Option<Vec<String>>,
+        roles: Option<Vec<RoleSpec>>,
         /// USING.
         using: Option<Condition>,
         /// WITH CHECK.
@@ -55,7 +56,7 @@ pub struct CreatePolicy {
     /// FOR: `r`, `a`, `w`, `d`, or `*`.
     pub command: char,
     /// TO; `public` if nothing is said.
-    pub roles: Vec<String>,
+    pub roles: Vec<RoleSpec>,
     /// USING.
     pub using: Option<Condition>,
     /// WITH CHECK.

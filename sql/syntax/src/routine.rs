@@ -1,6 +1,7 @@
 //! The syntax tree of statements about functions and procedures.
 
 use super::ast::{Call, Expr, QualName, TypeName};
+use super::ddl::RoleSpec;
 use super::error::Pos;
 use super::stmt::SetVariable;
 
@@ -126,7 +127,7 @@ pub struct CreateRoutine {
 #[allow(missing_docs)]
 pub enum RoutineChange {
     Rename(String),
-    Owner(String),
+    Owner(RoleSpec),
     Schema(String),
     Options(RoutineOptions),
 }

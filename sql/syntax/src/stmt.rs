@@ -3,7 +3,7 @@
 use super::ast::{Expr, FromItem, QualName, Query, TableRef, Target, TypeName, With};
 use super::ddl::{
     AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, DefaultPrivileges, Drop, Grant, GrantRole,
-    IndexKey, ObjectKind, Rename, RoleOption, SequenceOption,
+    IndexKey, ObjectKind, Rename, RoleOption, RoleSpec, SequenceOption,
 };
 use super::extension::ExtensionStatement;
 use super::merge::Merge;
@@ -93,7 +93,7 @@ pub enum Statement {
     },
     CreateSchema {
         name: Option<String>,
-        owner: Option<String>,
+        owner: Option<RoleSpec>,
         if_not_exists: bool,
     },
     CreateDatabase {
@@ -106,11 +106,11 @@ pub enum Statement {
         options: Vec<RoleOption>,
     },
     AlterRole {
-        name: String,
+        name: RoleSpec,
         options: Vec<RoleOption>,
     },
     AlterRoleSet {
-        name: Option<String>,
+        name: Option<RoleSpec>,
         database: Option<String>,
         set: SetVariable,
     },
@@ -134,18 +134,18 @@ pub enum Statement {
         object: ObjectKind,
         name: QualName,
         if_exists: bool,
-        owner: String,
+        owner: RoleSpec,
     },
     Drop(Drop),
     Grant(Grant),
     GrantRole(GrantRole),
     AlterDefaultPrivileges(DefaultPrivileges),
     ReassignOwned {
-        roles: Vec<String>,
-        to: String,
+        roles: Vec<RoleSpec>,
+        to: RoleSpec,
     },
     DropOwned {
-        roles: Vec<String>,
+        roles: Vec<RoleSpec>,
         cascade: bool,
     },
     AlterDatabase {
@@ -436,12 +436,20 @@ pub enum ReindexTarget {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct SetVariable {
-    /// Lower case; `time zone` comes as `timezone`.
+    /// Lower case; `time zone` comes as `timezone`; empty: ALL.
     pub name: String,
     pub local: bool,
     /// None: TO DEFAULT.
     pub values: Option<Vec<OptionValue>>,
     pub pos: Pos,
+}
+
+impl SetVariable {
+    /// Whether it is RESET ALL.
+    #[must_use]
+    pub fn resets_all(&self) -> bool {
+        self.name.is_empty() && self.values.is_none()
+    }
 }
 
 /// DISCARD.

@@ -1,6 +1,7 @@
 //! The syntax tree of statements about types that users define.
 
 use super::ast::{QualName, TypeName};
+use super::ddl::RoleSpec;
 
 /// CREATE, ALTER and DROP of types and domains.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +46,7 @@ pub enum TypeChange {
         to: String,
     },
     Rename(String),
-    Owner(String),
+    Owner(RoleSpec),
     Schema(String),
     /// `beside`: before (true) or after a label.
     AddValue {

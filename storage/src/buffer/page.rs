@@ -64,7 +64,7 @@ const AT_PAGE_ID: usize = 4;
 const AT_LSN: usize = 8;
 const AT_TREE: usize = 16;
 const AT_LEVEL: usize = 24;
-const AT_KIND: usize = 25;
+pub(crate) const AT_KIND: usize = 25;
 const AT_FLAGS: usize = 26;
 
 const MASK: usize = PAGE_BYTES - 1;

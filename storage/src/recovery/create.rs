@@ -15,6 +15,8 @@
 //!   user: the opening is refused, and the error names it.
 //! - NEW-3: only the owner has access to a database's directory and to the files in it (VFS-9). A wider mode
 //!   is refused, and the error names the file. The mode of an empty directory that the user has made is narrowed.
+//! - NEW-4: `control` is made after the directories and their names, so a database without one of them has lost it, and
+//!   is refused.
 //!
 //! # Crash safety
 //! ```text
@@ -61,10 +63,19 @@ pub enum Held {
 /// Checks what a directory holds without changing it (NEW-2, NEW-3).
 ///
 /// # Errors
-/// It is neither empty nor a database; a database whose control file is missing; a wider mode; a failed read.
+/// It is neither empty nor a database; a database without its control file or a directory of its own; a wider mode; a failed read.
 pub async fn look(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Held, StorageError> {
     let entries = vfs.list(dir).await?;
     if entries.iter().any(|entry| entry.name == CONTROL) {
+        for part in PARTS {
+            match vfs.list(&dir.join(part)).await {
+                Ok(_) => {}
+                Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    return Err(incomplete(dir, part)); // NEW-4
+                }
+                Err(err) => return Err(err.into()),
+            }
+        }
         private(vfs, dir, &entries).await?;
         return Ok(Held::Database);
     }
@@ -145,6 +156,16 @@ fn no_control(dir: &Path, name: &str) -> StorageError {
     let text = format!(
         "{dir} holds a Clearway database ({name}) without its file `control`, which says where the log begins and what \
          was durable. Nothing was changed. Put the file back from the same copy as the rest, or restore a backup"
+    );
+    StorageError::Invalid(text.into())
+}
+
+/// NEW-4
+fn incomplete(dir: &Path, part: &str) -> StorageError {
+    let dir = dir.display();
+    let text = format!(
+        "{dir} holds a Clearway database without its directory `{part}`. Nothing was changed. Put it back from the same copy as \
+         the rest, or restore a backup"
     );
     StorageError::Invalid(text.into())
 }

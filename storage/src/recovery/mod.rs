@@ -11,7 +11,7 @@
 //!
 //! # Life of an opening
 //! 1. The control file says where reading starts and what was durable.
-//! 2. Analysis reads to the end; damage below what was durable refuses the opening.
+//! 2. Analysis reads to the end; damage below what was durable, or a missing data file, refuses the opening. Nothing was changed so far.
 //! 3. The tail is written and synced again (WAL-18), the control file gets a new epoch.
 //! 4. Torn pages come back from the double-write area; redo.
 //! 5. Bitmaps and directory are read.
@@ -19,7 +19,7 @@
 //!    serving or in the background while their rows stay locked.
 //!
 //! # Invariants
-//! NEW-1..3 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
+//! NEW-1..4 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
 //! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
 //! - REC-12: redo applies every record up to the end that analysis has found. If redo can't read the log up to that end, the opening fails.
 //!

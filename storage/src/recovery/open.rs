@@ -16,7 +16,7 @@ use crate::mutation::{self, Mutation};
 use crate::options::StoreOptions;
 use crate::record::{BeforeImage, UndoEntry};
 use crate::seams::Versions;
-use crate::space::{Space, SpaceOptions, SpaceRedo};
+use crate::space::{Expected, Space, SpaceOptions, SpaceRedo, survey};
 use crate::temp_files;
 use crate::wal::mark::{self, DurableMark};
 use crate::wal::reader::{End, LogReader};
@@ -243,6 +243,9 @@ async fn analyse(
     };
     check_end(known, &end).await?;
     check_lengths(known.vfs, known.dir, known.layout, control.scan, end.lsn).await?;
+    let expected =
+        Expected { begun: end.lsn > FIRST_LSN, closed: control.clean, pages_per_file: control.pages_per_file };
+    survey(known.vfs, &known.dir.with_file_name("data"), expected).await?; // SPC-9
     report.records = analysis.records;
     report.log_bytes = end.lsn.0 - control.scan.0;
     Ok((analysis.finish(&known.dir.display().to_string())?, end))

@@ -1,10 +1,9 @@
 //! The files of the space: opened, grown and cut in extents.
 
-use super::{Space, pages};
+use super::{Space, pages, survey};
 use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
-use crate::wal::format::FORMAT_VERSION;
 use clearway_base::vfs::{FileKind, OpenHow, VfsFile};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,7 +106,7 @@ fn how() -> OpenHow {
 impl Space {
     /// The path of a file.
     pub(super) fn path(&self, number: usize) -> PathBuf {
-        self.dir.join(format!("{number:06}.dat"))
+        survey::path(&self.dir, number)
     }
 
     /// Opens the files that exist. Their pages count as busy until [`Space::load`] has read the bitmaps.
@@ -116,21 +115,7 @@ impl Space {
     /// A failed file operation; a hole in the numbers.
     pub async fn open_files(&self) -> Result<(), StorageError> {
         let mut files = Vec::new();
-        for entry in self.vfs.list(&self.dir).await? {
-            let Some(number) = entry.name.strip_suffix(".dat").and_then(|digits| digits.parse::<usize>().ok()) else {
-                continue;
-            };
-            if number != files.len() {
-                return Err(Corruption {
-                    file: self.path(files.len()).display().to_string(),
-                    offset: None,
-                    page: None,
-                    lsn: None,
-                    expected: "a data file".to_owned(),
-                    found: "none, but one with a higher number".to_owned(),
-                }
-                .into());
-            }
+        for (number, entry) in survey::listed(&self.vfs, &self.dir).await?.into_iter().enumerate() {
             let file = self.vfs.open(&self.path(number), how()).await?;
             let pages = (entry.size / PAGE_BYTES as u64).min(u64::from(self.options.pages_per_file));
             files.push(SpaceFile::new(file, pages as u32));
@@ -154,7 +139,7 @@ impl Space {
                 self.state.lock().files.truncate(number);
                 break;
             };
-            self.refuse_newer(number, pages::version(pin.latch().page()))?;
+            survey::refuse_newer(&self.path(number), id, pages::version(pin.latch().page()))?;
             let words = pages::bits(pin.latch().page());
             let mut state = self.state.lock();
             let file = &mut state.files[number];
@@ -168,15 +153,6 @@ impl Space {
             state.bitmaps.push(Arc::new(pin));
         }
         self.load_directory(&pool).await
-    }
-
-    fn refuse_newer(&self, number: usize, version: u32) -> Result<(), StorageError> {
-        if version <= FORMAT_VERSION {
-            return Ok(());
-        }
-        let (expected, found) = (format!("format version {FORMAT_VERSION} or older"), format!("version {version}"));
-        let what = Corruption::in_page(self.page_id(number, 0), Lsn::ZERO, expected, found);
-        Err(what.in_file(self.path(number).display().to_string()).into())
     }
 
     /// The bitmap page of a file; none if no page of the file was ever written.
@@ -234,7 +210,9 @@ impl Space {
             file.preallocate(offset, end - offset).await?;
             file.sync_data().await
         };
-        grown.await.map_err(|err| self.refused(err))
+        grown.await.map_err(|err| self.refused(err))?;
+        self.wal.note_full(false);
+        Ok(())
     }
 
     /// What a failed growth means: a full disk refuses, everything else is handed on; a failed sync poisons.
@@ -242,7 +220,11 @@ impl Space {
         if err.is_sync() {
             return self.wal.poison(&format!("the space of pages could not be synced: {err}"));
         }
-        if err.is_full() { StorageError::NoSpace("pages".into()) } else { err.into() }
+        if !err.is_full() {
+            return err.into();
+        }
+        self.wal.note_full(true);
+        StorageError::NoSpace("pages".into())
     }
 
     /// Opens a new last file and makes its first extent; none of its pages is free yet. Returns how many it has.

@@ -36,6 +36,7 @@ mod files;
 pub mod pages;
 mod reservation;
 mod spare;
+mod survey;
 
 use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
@@ -53,6 +54,7 @@ pub use directory::DIRECTORY_TREE;
 pub use files::SpaceFile;
 pub use pages::{Entry, SpaceRedo, TreeKind, TreeState};
 pub use spare::giving_back;
+pub use survey::{Expected, survey};
 
 /// Sizes of the space.
 #[derive(Clone, Debug)]

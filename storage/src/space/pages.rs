@@ -20,7 +20,7 @@
 //! # Invariants
 //! - SPC-1: every operation is a function of page and payload, and the same function serves the change and its redo.
 
-use crate::buffer::page::kind;
+use crate::buffer::page::{AT_KIND, PageBytes, kind};
 use crate::buffer::{PAGE_BYTES, PageMut};
 use crate::error::Corruption;
 use crate::ids::{PageId, TreeId};
@@ -139,6 +139,12 @@ pub fn pair(a: u32, b: u32) -> [u8; 8] {
 /// The format version of the file that a bitmap page begins.
 pub fn version(page: &PageMut<'_>) -> u32 {
     (page.u64_at(AT_VERSION - 4) >> 32) as u32
+}
+
+/// The same of a page as it lies in its file; none for a page that is no bitmap.
+pub fn version_in_file(bytes: &PageBytes) -> Option<u32> {
+    let version = bytes[AT_VERSION..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    version.filter(|_| bytes[AT_KIND] == kind::BITMAP)
 }
 
 /// Reads a bitmap page: one word per 64 pages.

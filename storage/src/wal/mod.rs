@@ -33,6 +33,7 @@ pub mod repair;
 pub mod retention;
 mod ring;
 pub mod segments;
+mod spares;
 mod undo_room;
 mod wait;
 mod waiters;
@@ -170,6 +171,7 @@ pub struct Wal {
     /// See [`prepare`].
     ahead: prepare::Ahead,
     closing: AtomicBool,
+    full: AtomicBool,
     poison: OnceLock<Arc<str>>,
 }
 
@@ -215,6 +217,7 @@ impl Wal {
             prepare_failures: AtomicU64::new(0),
             ahead: prepare::Ahead::new(&options),
             closing: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             poison: OnceLock::new(),
             options,
         }

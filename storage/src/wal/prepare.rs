@@ -111,6 +111,7 @@ impl Wal {
             }
             Err(StorageError::Io(err)) if err.is_full() => {
                 self.ahead.reset();
+                self.note_full(true);
                 self.prepare_failures.fetch_add(1, Ordering::SeqCst);
                 self.credit_waiters.wake(u64::MAX, usize::MAX);
                 Err(StorageError::NoSpace("a segment of the log".into()))

@@ -335,6 +335,18 @@ impl Segments {
         Ok(path)
     }
 
+    /// Removes the spares. A crash may bring some back: the next opening keeps them as spares.
+    ///
+    /// # Errors
+    /// A failed removal.
+    pub async fn remove_spares(&self) -> Result<(), StorageError> {
+        let spares = std::mem::take(&mut self.files.lock().spares);
+        for path in spares {
+            self.vfs.remove(&path).await?;
+        }
+        Ok(())
+    }
+
     /// Recycles segments that lie wholly below `needed` (WAL-11).
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::context::names::{quote, schema_of};
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
-use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, TableConstraintKind};
+use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, RoleSpec, TableConstraintKind};
 use clearway_engine::catalog::{Catalog, Index, Object, Relation, RelationKind};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Ddl<'_> {
         self.put(Object::Relation(r)).await
     }
 
-    async fn owner_of_relation(&self, r: Relation, owner: &str) -> Result<()> {
+    async fn owner_of_relation(&self, r: Relation, owner: &RoleSpec) -> Result<()> {
         let owner = self.role_named(&self.catalog(), owner)?.oid;
         self.change_owner(&Object::Relation(r), owner).await
     }

@@ -9,10 +9,10 @@ use crate::error::{Result, SqlError, code};
 use crate::exec::change::{engine_row, newest_view};
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::{Bound, Params, Scope};
-use crate::planner::Planner;
 use crate::planner::dml::{can_be_key, table_columns};
 use crate::planner::generated::names_column;
 use crate::planner::plan::Target;
+use crate::planner::{Planner, calls};
 use crate::session::utility::{bare_plan, with_env};
 use crate::syntax::ast::Expr;
 use crate::types::cast::Context;
@@ -212,7 +212,17 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let catalog = self.catalog();
         let relation = catalog.relation(table).ok_or_else(|| SqlError::internal("a table has gone"))?;
-        let target = with_env(self.core, &catalog, |env| Planner::new(env).target(relation))?;
+        let target = with_env(self.core, &catalog, |env| {
+            let mut planner = Planner::new(env);
+            let target = planner.target(relation)?;
+            let generated =
+                |(_, bound): &(usize, Bound)| calls::in_place(&catalog, &env.judge, bound, "a generated column");
+            target.generated.iter().try_for_each(generated)?;
+            let of_type =
+                |(_, bound): &(usize, Bound)| calls::in_place(&catalog, &env.judge, bound, "a change of type");
+            changes.iter().try_for_each(of_type)?;
+            Ok::<_, SqlError>(target)
+        })?;
         if target.checks_wait {
             let what = "another type for a column of a table with a check constraint over a function whose body is more than one expression";
             return Err(SqlError::unsupported(what));

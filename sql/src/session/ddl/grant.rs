@@ -8,7 +8,7 @@ use crate::context::privileges::{Judge, denied, letter, role_by_oid};
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use crate::session::utility::find_object;
-use crate::syntax::ddl::{DefaultPrivileges, Grant, ObjectKind};
+use crate::syntax::ddl::{DefaultPrivileges, Grant, ObjectKind, RoleSpec};
 use crate::syntax::routine::{RoutineKind, RoutineName};
 use clearway_engine::catalog::acl::{AclError, PUBLIC};
 use clearway_engine::catalog::{Acl, AclKind, Catalog, DefaultAcl, Object, Relation, Routine};
@@ -41,7 +41,7 @@ fn check_kind(s: &Grant, kind: AclKind) -> Result<()> {
         AclKind::Function => "function",
     };
     for (word, columns) in &s.privileges {
-        if word == "all" && !columns.is_empty() {
+        if word.is_empty() {
             continue;
         }
         if !columns.is_empty() && kind != AclKind::Table && kind != AclKind::Column {
@@ -247,7 +247,8 @@ impl Ddl<'_> {
         for (word, columns) in &change.statement.privileges {
             for name in columns {
                 let at = column_of(relation, name, 0)?;
-                let letters = if word == "all" { AclKind::Column.all().to_owned() } else { letter(word)?.to_string() };
+                let letters =
+                    if word.is_empty() { AclKind::Column.all().to_owned() } else { letter(word)?.to_string() };
                 let judge = self.judge(catalog);
                 let any = || AclKind::Column.all().chars().any(|l| judge.may_with_column(relation, at, l));
                 let any = any();
@@ -351,7 +352,7 @@ impl Ddl<'_> {
             schemas.push(0);
         }
         let roles = match s.roles.as_slice() {
-            [] => vec![self.role_named(&catalog, "current_user")?],
+            [] => vec![self.role_named(&catalog, &RoleSpec::CurrentUser)?],
             names => names.iter().map(|name| self.role_named(&catalog, name)).collect::<Result<Vec<_>>>()?,
         };
         for mut role in roles {

@@ -6,6 +6,7 @@ use crate::context::errors::from_engine;
 use crate::context::index_terms;
 use crate::context::privileges::denied;
 use crate::error::{Result, SqlError};
+use crate::planner::calls::may_build;
 use crate::planner::dml::{can_be_key, column_of};
 use crate::planner::indexes::column_names;
 use crate::syntax::ast::ExprKind;
@@ -51,7 +52,7 @@ impl Ddl<'_> {
         self.own(relation)?;
         can_be_indexed(relation)?;
         self.may_make_index(relation)?;
-        let path = paths::of_index(self.core, &catalog, relation, s);
+        let path = paths::of_index(self.core, &catalog, relation, s)?;
         let (columns, reads) = index_columns(s, &catalog, relation, path.as_deref())?;
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
         let name = match &s.name {
@@ -93,6 +94,7 @@ impl Ddl<'_> {
             reads,
             ..Index::default()
         };
+        may_build(&catalog, relation, &index)?;
         let _working = self.shows_index(table, index.oid, command_of(s.concurrently));
         match s.concurrently {
             true => self.build_online(index).await?,

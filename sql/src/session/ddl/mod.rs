@@ -88,7 +88,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         }
         Statement::AlterSequence { name, if_exists, options } => d.alter_sequence(name, *if_exists, options).await?,
         Statement::CreateSchema { name, owner, if_not_exists } => {
-            d.create_schema(name.as_deref(), owner.as_deref(), *if_not_exists).await?
+            d.create_schema(name.as_deref(), owner.as_ref(), *if_not_exists).await?
         }
         Statement::CreateDatabase { name, options } => {
             if session.shares_transaction() {
@@ -142,7 +142,7 @@ impl Ddl<'_> {
             Statement::CreateRole { name, login, options } => self.create_role(name, *login, options).await,
             Statement::AlterRole { name, options } => self.alter_role(name, options).await,
             Statement::AlterRoleSet { name, database, set } => {
-                self.alter_role_set(name.as_deref(), database.as_deref(), set).await
+                self.alter_role_set(name.as_ref(), database.as_deref(), set).await
             }
             Statement::AlterDatabaseSet { name, set } => self.alter_database_set(name, set).await,
             Statement::GrantRole(s) => self.grant_role(s).await,
@@ -230,7 +230,7 @@ impl Ddl<'_> {
 
     async fn put(&self, mut object: Object) -> Result<()> {
         if let Object::Relation(relation) = &mut object {
-            paths::keep(self.core, &self.catalog(), relation);
+            paths::keep(self.core, &self.catalog(), relation)?;
         }
         paths::keep_other(self.core, &self.catalog(), &mut object);
         let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());

@@ -8,7 +8,7 @@ use crate::planner::Planner;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
-use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
+use crate::syntax::ddl::{CreateRule, Persistence, RoleSpec, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve, user};
 use clearway_engine::catalog::predefined::DATABASE_OWNER;
@@ -351,7 +351,7 @@ impl Ddl<'_> {
     pub(super) async fn create_schema(
         &self,
         name: Option<&str>,
-        owner: Option<&str>,
+        owner: Option<&RoleSpec>,
         if_not_exists: bool,
     ) -> Result<&'static str> {
         let named = owner.map(|owner| self.role_named(&self.catalog(), owner)).transpose()?;
@@ -406,7 +406,7 @@ impl Ddl<'_> {
         for o in options {
             match (o.name.as_str(), o.as_str()) {
                 ("owner", Some(role)) => {
-                    let named = self.role_named(&self.catalog(), role)?;
+                    let named = self.role_named(&self.catalog(), &RoleSpec::Name(role.to_owned()))?;
                     if !self.judge(&self.catalog()).is_member(named.oid) {
                         return Err(SqlError::new("42501", format!("must be member of role \"{}\"", named.name)));
                     }

@@ -6,7 +6,7 @@ use crate::context::privileges::{Judge, denied};
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::find_object;
 use crate::syntax::ast::QualName;
-use crate::syntax::ddl::{ObjectKind, Rename};
+use crate::syntax::ddl::{ObjectKind, Rename, RoleSpec};
 use clearway_engine::catalog::{Acl, BOOTSTRAP_ROLE, Catalog, Object};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Ddl<'_> {
         let (found, what) = match kind {
             ObjectKind::Schema => (catalog.schema(self.core.database, name).map(|o| o.oid), "schema"),
             ObjectKind::Database => (catalog.database(name).map(|o| o.oid), "database"),
-            _ => (Some(self.role_named(catalog, name)?.oid), "role"),
+            _ => (catalog.role(name).map(|role| role.oid), "role"),
         };
         found.and_then(|oid| catalog.get(oid)).cloned().ok_or_else(|| missing(what, name))
     }
@@ -144,7 +144,7 @@ impl Ddl<'_> {
         kind: ObjectKind,
         name: &QualName,
         if_exists: bool,
-        owner: &str,
+        owner: &RoleSpec,
     ) -> Result<&'static str> {
         let catalog = self.catalog();
         let object = match kind {
@@ -209,9 +209,9 @@ impl Ddl<'_> {
     }
 
     /// REASSIGN OWNED.
-    pub(super) async fn reassign_owned(&self, roles: &[String], to: &str) -> Result<&'static str> {
+    pub(super) async fn reassign_owned(&self, roles: &[RoleSpec], to: &RoleSpec) -> Result<&'static str> {
         let catalog = self.catalog();
-        let from = self.grantees(&catalog, roles)?;
+        let from = self.role_numbers(&catalog, roles)?;
         let judge = self.judge(&catalog);
         if from.iter().any(|role| !judge.has_rights_of(*role)) {
             return Err(SqlError::new("42501", "permission denied to reassign objects"));
@@ -261,9 +261,9 @@ impl Ddl<'_> {
     }
 
     /// DROP OWNED: what the roles own in this database goes, and what they were granted in it.
-    pub(super) async fn drop_owned(&self, roles: &[String], cascade: bool) -> Result<&'static str> {
+    pub(super) async fn drop_owned(&self, roles: &[RoleSpec], cascade: bool) -> Result<&'static str> {
         let catalog = self.catalog();
-        let from = self.grantees(&catalog, roles)?;
+        let from = self.role_numbers(&catalog, roles)?;
         let judge = self.judge(&catalog);
         if from.iter().any(|role| !judge.has_rights_of(*role)) {
             return Err(SqlError::new("42501", "permission denied to drop objects"));

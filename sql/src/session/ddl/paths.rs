@@ -2,14 +2,17 @@
 //! for defaults, generated columns, and conditions of tables, indexes and domains.
 
 use crate::context::core::Core;
-use crate::context::names::own_path;
+use crate::context::names::{own_path, split_name};
+use crate::context::privileges::{Judge, denied};
 use crate::context::routines::settle;
+use crate::error::Result;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
+use crate::syntax::lexer::{Tok, tokens};
 use clearway_engine::catalog::{Catalog, Check, Column, Domain, Object, Oid, Relation, TypeBody, TypeObject};
 
 /// Keeps the session's path with each text that is new.
-pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) {
+pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) -> Result<()> {
     let old = catalog.relation(relation.oid);
     let mut path: Option<Vec<Oid>> = None;
     let mut here = || Some(path.get_or_insert_with(|| schemas(core, catalog, relation.schema)).clone());
@@ -19,14 +22,20 @@ pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) {
         match old.and_then(|old| old.columns.get(at)).filter(same) {
             Some(o) => c.path.clone_from(&o.path),
             None if old.is_none() && c.path.is_some() => {}
-            None => c.path = here(),
+            None => {
+                may_name(core, catalog, c.default.as_deref().unwrap_or_default())?;
+                c.path = here();
+            }
         }
     }
     for c in relation.checks.iter_mut() {
         match old.and_then(|old| old.checks.iter().find(|o| o.name == c.name)) {
             Some(o) => c.path.clone_from(&o.path),
             None if c.path.is_some() => {}
-            None => c.path = here(),
+            None => {
+                may_name(core, catalog, &c.condition)?;
+                c.path = here();
+            }
         }
     }
     let database = relation.database;
@@ -36,6 +45,45 @@ pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) {
     for c in &mut relation.checks {
         settle(catalog, database, &mut c.path, [c.condition.as_str()]);
     }
+    Ok(())
+}
+
+/// Checks that the session's role may use the schemas that a new text names: before functions, types and the names of relations in strings.
+/// A role that evaluates the text later needs no right to them.
+///
+/// # Errors
+/// 42501.
+fn may_name(core: &Core, catalog: &Catalog, text: &str) -> Result<()> {
+    let list = tokens(text).unwrap_or_default();
+    let kind = |at: usize| list.get(at).map(|token| &token.kind);
+    let judge = Judge::of(core, catalog);
+    let may_use = |name: &str| match catalog.schema(core.database, name) {
+        Some(schema) if !judge.may_with_schema(schema, 'U') => Err(denied("schema", name)),
+        _ => Ok(()),
+    };
+    let is_word = |at: usize, words: &[&str]| matches!(kind(at), Some(Tok::Word(word)) if words.contains(&&**word));
+    let is_name = |at: usize| matches!(kind(at), Some(Tok::Word(_) | Tok::Quoted(_)));
+    let is_mark = |at: usize, mark: u8| matches!(kind(at), Some(Tok::Punct(punct)) if *punct == mark);
+    for at in 0..list.len() {
+        match kind(at) {
+            Some(Tok::Word(name) | Tok::Quoted(name)) if is_mark(at + 1, b'.') && is_name(at + 2) => {
+                let before = at.wrapping_sub(1);
+                let of_type = matches!(kind(before), Some(Tok::Typecast)) || is_word(before, &["as"]);
+                if !is_mark(before, b'.') && (of_type || is_mark(at + 3, b'(')) {
+                    may_use(name)?;
+                }
+            }
+            Some(Tok::Str(name)) => {
+                let sequence = is_word(at.wrapping_sub(2), &["nextval", "currval", "setval"]);
+                let cast = matches!(kind(at + 1), Some(Tok::Typecast)) && is_word(at + 2, &["regclass"]);
+                if let (true, [schema, _]) = (sequence || cast, split_name(name).as_slice()) {
+                    may_use(schema)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The same for a domain's texts; for a routine's body and defaults, whose path is known already, the routines.
@@ -78,13 +126,16 @@ fn keep_domain(domain: &mut Domain, old: Option<&Domain>, here: impl Fn() -> Vec
 }
 
 /// The same for the texts of a new index, if it has any.
-pub(super) fn of_index(core: &Core, catalog: &Catalog, table: &Relation, s: &CreateIndex) -> Option<Vec<Oid>> {
+pub(super) fn of_index(core: &Core, catalog: &Catalog, table: &Relation, s: &CreateIndex) -> Result<Option<Vec<Oid>>> {
     let expressions = s.keys.iter().filter(|k| !matches!(&*k.expr.kind, ExprKind::Column(_))).map(|k| &k.text);
-    let mut texts = expressions.chain(s.filter.iter().map(|(_, text)| text)).map(String::as_str).peekable();
-    texts.peek()?;
+    let texts: Vec<&str> = expressions.chain(s.filter.iter().map(|(_, text)| text)).map(String::as_str).collect();
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    texts.iter().try_for_each(|text| may_name(core, catalog, text))?;
     let mut path = Some(schemas(core, catalog, table.schema));
     settle(catalog, table.database, &mut path, texts);
-    path
+    Ok(path)
 }
 
 /// The schemas of the session's path; those of temporary objects only for a table that is one.

@@ -11,6 +11,7 @@ use crate::planner::Planner;
 use crate::planner::generated::says;
 use crate::session::utility::{find_object, with_env};
 use crate::syntax::ast::QualName;
+use crate::syntax::ddl::RoleSpec;
 use crate::syntax::policy::{Condition, CreatePolicy, PolicyStatement};
 use clearway_engine::catalog::{Catalog, Object, Oid, Policy, PolicyCondition, Relation, RelationKind};
 use clearway_txn::lockmgr::LockMode;
@@ -105,9 +106,9 @@ impl Ddl<'_> {
     }
 
     /// The roles of a policy; 0 alone stands for every role.
-    fn policy_roles(&self, names: &[String]) -> Result<Vec<Oid>> {
+    fn policy_roles(&self, names: &[RoleSpec]) -> Result<Vec<Oid>> {
         let catalog = self.catalog();
-        if names.iter().any(|name| name == "public") {
+        if names.contains(&RoleSpec::Public) {
             if names.len() > 1 {
                 let message = "ignoring specified roles other than PUBLIC";
                 let hint = "All roles are members of the PUBLIC role.";
@@ -149,7 +150,7 @@ impl Ddl<'_> {
     async fn alter_policy(
         &self,
         (name, table): (&str, &QualName),
-        roles: Option<&[String]>,
+        roles: Option<&[RoleSpec]>,
         using: Option<&Condition>,
         check: Option<&Condition>,
     ) -> Result<&'static str> {

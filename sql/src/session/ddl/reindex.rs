@@ -3,6 +3,7 @@
 use super::Ddl;
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
+use crate::planner::calls::may_build;
 use crate::session::utility::{assign_id, relation_oid, with_env};
 use crate::syntax::stmt::{Reindex, ReindexTarget};
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
@@ -93,6 +94,10 @@ impl Ddl<'_> {
         };
         for index in all {
             self.lock(index, on_index).await?;
+            let there = core.catalog();
+            if let (Some(table), Some(index)) = (there.relation(table), there.index(index)) {
+                may_build(&there, table, index)?;
+            }
             // CONCURRENTLY takes its locks: rows and entries are changed together, and no dead ones collect.
             if !concurrently {
                 let _working = self.shows_index(table, index, "REINDEX");

@@ -9,6 +9,7 @@ use crate::context::privileges::Judge;
 use crate::context::settings::find;
 use crate::error::{Result, SqlError};
 use crate::session::utility::set_value;
+use crate::syntax::ddl::RoleSpec;
 use crate::syntax::stmt::SetVariable;
 use clearway_engine::catalog::{BOOTSTRAP_ROLE, Catalog, Object, Role};
 
@@ -36,7 +37,7 @@ impl Change {
 impl Ddl<'_> {
     fn change_of(&self, catalog: &Catalog, set: &SetVariable) -> Result<Change> {
         let value = set_value(set);
-        if value.is_none() && set.name == "all" {
+        if set.resets_all() {
             return Ok(Change::RemoveAll);
         }
         let name = find(&set.name).map_or_else(|| set.name.to_lowercase(), |setting| setting.name.to_owned());
@@ -76,7 +77,7 @@ impl Ddl<'_> {
     /// ALTER ROLE ... SET and RESET; no name: ALL.
     pub(super) async fn alter_role_set(
         &self,
-        name: Option<&str>,
+        name: Option<&RoleSpec>,
         database: Option<&str>,
         set: &SetVariable,
     ) -> Result<&'static str> {
@@ -124,11 +125,8 @@ impl Ddl<'_> {
     }
 
     /// The role whose sessions a statement says something of.
-    fn role_to_set(&self, catalog: &Catalog, name: &str) -> Result<Role> {
-        if name.starts_with("pg_") {
-            let reserved = SqlError::new("42939", format!("role name \"{name}\" is reserved"));
-            return Err(reserved.detail("Cannot alter reserved roles."));
-        }
+    fn role_to_set(&self, catalog: &Catalog, name: &RoleSpec) -> Result<Role> {
+        super::roles::refuse_predefined(name)?;
         let role = self.role_named(catalog, name)?;
         let me = self.judge(catalog);
         if role.superuser {

@@ -5,7 +5,7 @@
 use super::{Ddl, missing};
 use crate::context::privileges::{Judge, role_by_oid};
 use crate::error::{Result, SqlError, code};
-use crate::syntax::ddl::{GrantRole, RoleOption};
+use crate::syntax::ddl::{GrantRole, RoleOption, RoleSpec};
 use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid, text};
 use clearway_engine::catalog::predefined::DATABASE_OWNER;
@@ -24,8 +24,15 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
         return Err(reserved(name).detail("Role names starting with \"pg_\" are reserved."));
     }
-    let words = ["public", "none", "current_user", "current_role", "session_user"];
-    if words.contains(&name) { Err(reserved(name)) } else { Ok(()) }
+    Ok(())
+}
+
+/// Checks that a statement does not change a role of the system's by its name.
+pub(super) fn refuse_predefined(role: &RoleSpec) -> Result<()> {
+    match role {
+        RoleSpec::Name(name) if name.starts_with("pg_") => Err(reserved(name).detail("Cannot alter reserved roles.")),
+        _ => Ok(()),
+    }
 }
 
 impl Ddl<'_> {
@@ -35,23 +42,29 @@ impl Ddl<'_> {
     }
 
     /// The role that a statement names, by name or by one of the words for the session's roles.
-    pub(super) fn role_named(&self, catalog: &Catalog, name: &str) -> Result<Role> {
+    pub(super) fn role_named(&self, catalog: &Catalog, role: &RoleSpec) -> Result<Role> {
         let settings = self.core.settings.lock();
-        let found = match name {
-            "current_user" | "current_role" => settings.current_role().and_then(|oid| role_by_oid(catalog, oid)),
-            "session_user" => settings.session_role().and_then(|oid| role_by_oid(catalog, oid)),
-            name => catalog.role(name),
+        let found = match role {
+            RoleSpec::CurrentUser => settings.current_role().and_then(|oid| role_by_oid(catalog, oid)),
+            RoleSpec::SessionUser => settings.session_role().and_then(|oid| role_by_oid(catalog, oid)),
+            RoleSpec::Name(name) => catalog.role(name),
+            RoleSpec::Public => None,
         };
-        found.cloned().ok_or_else(|| missing("role", name))
+        found.cloned().ok_or_else(|| missing("role", role.shown()))
+    }
+
+    /// Numbers of roles, where `public` is none.
+    pub(super) fn role_numbers(&self, catalog: &Catalog, roles: &[RoleSpec]) -> Result<Vec<u32>> {
+        roles.iter().map(|role| Ok(self.role_named(catalog, role)?.oid)).collect()
     }
 
     /// Numbers of roles; `public` is 0.
-    pub(super) fn grantees(&self, catalog: &Catalog, names: &[String]) -> Result<Vec<u32>> {
-        let one = |name: &String| match name.as_str() {
-            "public" => Ok(0),
-            name => self.role_named(catalog, name).map(|role| role.oid),
+    pub(super) fn grantees(&self, catalog: &Catalog, roles: &[RoleSpec]) -> Result<Vec<u32>> {
+        let one = |role: &RoleSpec| match role {
+            RoleSpec::Public => Ok(0),
+            role => self.role_named(catalog, role).map(|role| role.oid),
         };
-        names.iter().map(one).collect()
+        roles.iter().map(one).collect()
     }
 
     /// Checks that the session's role may make and change roles.
@@ -118,7 +131,7 @@ impl Ddl<'_> {
         let mut role = Role { login, ..Role::new(self.new_oid(), name) };
         self.role_options(&mut role, options)?;
         self.put(Object::Role(role)).await?;
-        let new = [name.to_owned()];
+        let new = [RoleSpec::Name(name.to_owned())];
         for option in options {
             match option {
                 RoleOption::InRole(roles) => self.change_members(&membership(roles, &new, false)).await?,
@@ -131,10 +144,8 @@ impl Ddl<'_> {
     }
 
     /// ALTER ROLE.
-    pub(super) async fn alter_role(&self, name: &str, options: &[RoleOption]) -> Result<&'static str> {
-        if name.starts_with("pg_") {
-            return Err(reserved(name).detail("Cannot alter reserved roles."));
-        }
+    pub(super) async fn alter_role(&self, name: &RoleSpec, options: &[RoleOption]) -> Result<&'static str> {
+        refuse_predefined(name)?;
         if options.iter().any(|o| matches!(o, RoleOption::InRole(_) | RoleOption::Role(_) | RoleOption::Admin(_))) {
             return Err(SqlError::unsupported("memberships in ALTER ROLE"));
         }
@@ -340,7 +351,7 @@ impl Ddl<'_> {
     }
 }
 
-fn membership(roles: &[String], to: &[String], admin: bool) -> GrantRole {
+fn membership(roles: &[RoleSpec], to: &[RoleSpec], admin: bool) -> GrantRole {
     GrantRole {
         revoke: false,
         roles: roles.to_vec(),

@@ -193,8 +193,7 @@ impl Ddl<'_> {
                 ty.name.clone_from(to);
             }
             TypeChange::Owner(role) => {
-                let missing = || SqlError::new(code::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist"));
-                let owner = catalog.role(role).ok_or_else(missing)?.oid;
+                let owner = self.role_named(&catalog, role)?.oid;
                 self.may_change_owner(&catalog, &Object::Type(ty.clone()), owner)?;
                 ty.acl.change_owner(ty.owner, owner);
                 ty.owner = owner;

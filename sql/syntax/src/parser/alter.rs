@@ -145,7 +145,11 @@ impl Parser<'_> {
 
     fn alter_role(&mut self) -> Result<Statement> {
         let pos = self.pos();
+        if self.is_seq(&["mapping", "for"]) {
+            return Err(self.unsupported("ALTER USER MAPPING"));
+        }
         let all = self.eat("all");
+        let at = self.at;
         let name = if all { None } else { Some(self.role_spec()?) };
         let database = if self.eat_seq(&["in", "database"]) { Some(self.col_id()?) } else { None };
         if self.eat("set") {
@@ -160,8 +164,10 @@ impl Parser<'_> {
             return Err(self.error_here());
         };
         if self.eat_seq(&["rename", "to"]) {
-            let to = self.non_reserved()?;
-            let name = QualName { parts: vec![name], pos };
+            let to = self.role_id()?;
+            let end = std::mem::replace(&mut self.at, at);
+            let name = QualName { parts: vec![self.role_id()?], pos };
+            self.at = end;
             return Ok(Statement::Rename(Rename { object: ObjectKind::Role, name, if_exists: false, part: None, to }));
         }
         self.eat("with");
@@ -404,14 +410,14 @@ impl Parser<'_> {
             self.at = at;
             return Err(self.error_here());
         }
+        if object == ObjectKind::Role && (self.is_seq(&["mapping", "for"]) || self.is_seq(&["mapping", "if"])) {
+            return Err(self.unsupported("DROP USER MAPPING"));
+        }
         let concurrently = object == ObjectKind::Index && self.eat("concurrently");
         let if_exists = self.if_exists();
         let names = match object {
             ObjectKind::Database | ObjectKind::Rule => vec![self.qual_name()?],
-            ObjectKind::Role => self.comma_list(|p| {
-                let pos = p.pos();
-                Ok(QualName { parts: vec![p.role_spec()?], pos })
-            })?,
+            ObjectKind::Role => self.comma_list(Self::dropped_role)?,
             _ => self.comma_list(Self::qual_name)?,
         };
         let on = if object == ObjectKind::Rule {

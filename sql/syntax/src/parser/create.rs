@@ -46,7 +46,7 @@ impl Parser<'_> {
                 if self.is_seq(&["mapping", "for"]) {
                     return Err(self.unsupported("CREATE USER MAPPING"));
                 }
-                let name = self.non_reserved()?;
+                let name = self.role_id()?;
                 self.eat("with");
                 Ok(Statement::CreateRole { name, login, options: self.role_options()? })
             }

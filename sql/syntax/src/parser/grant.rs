@@ -1,26 +1,35 @@
 //! GRANT, REVOKE, ALTER DEFAULT PRIVILEGES.
 
 use super::super::ast::QualName;
-use super::super::ddl::{DefaultPrivileges, Grant, GrantRole, ObjectKind};
+use super::super::ddl::{DefaultPrivileges, Grant, GrantRole, ObjectKind, RoleSpec};
 use super::super::lexer::Tok;
 use super::super::routine::{RoutineKind, RoutineName};
 use super::super::stmt::Statement;
 use super::Parser;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+
+/// The roles that GRANT and REVOKE write where others have privileges: they are names, none of the words of [`RoleSpec`].
+fn granted_roles(words: Vec<(String, Vec<String>)>) -> Result<Vec<RoleSpec>> {
+    if words.iter().any(|(_, columns)| !columns.is_empty()) {
+        return Err(SqlError::new("0LP01", "column names cannot be included in GRANT/REVOKE ROLE"));
+    }
+    Ok(words.into_iter().map(|(name, _)| RoleSpec::Name(name)).collect())
+}
 
 impl Parser<'_> {
     pub(super) fn grant(&mut self, revoke: bool) -> Result<Statement> {
         self.advance();
         let mut grant_option = revoke && self.eat_seq(&["grant", "option", "for"]);
         let admin_for = revoke && self.eat_seq(&["admin", "option", "for"]);
+        let all = self.is("all");
         let privileges = self.privilege_list()?;
         let preposition = if revoke { "from" } else { "to" };
-        if self.eat(preposition) {
+        if !all && self.eat(preposition) {
             let to = self.comma_list(Self::role_spec)?;
             let admin = admin_for || (!revoke && self.eat_seq(&["with", "admin", "option"]));
             let granted_by = self.granted_by()?;
             let cascade = revoke && self.cascade();
-            let roles = privileges.into_iter().map(|(name, _)| name).collect();
+            let roles = granted_roles(privileges)?;
             return Ok(Statement::GrantRole(GrantRole {
                 revoke,
                 roles,
@@ -61,7 +70,7 @@ impl Parser<'_> {
         Ok(Statement::Grant(grant))
     }
 
-    fn granted_by(&mut self) -> Result<Option<String>> {
+    fn granted_by(&mut self) -> Result<Option<RoleSpec>> {
         if self.eat_seq(&["granted", "by"]) { self.role_spec().map(Some) } else { Ok(None) }
     }
 
@@ -121,14 +130,19 @@ impl Parser<'_> {
         Ok(Statement::AlterDefaultPrivileges(DefaultPrivileges { roles, schemas, grant }))
     }
 
+    /// gram.y's privilege.
+    fn privilege(&mut self) -> Result<String> {
+        if self.is_any(&["select", "references", "create"]) { self.col_label() } else { self.col_id() }
+    }
+
     /// Privileges with columns where written; empty: ALL.
     fn privilege_list(&mut self) -> Result<Vec<(String, Vec<String>)>> {
         if !self.eat("all") {
-            return self.comma_list(|p| Ok((p.col_label()?, p.opt_name_list()?)));
+            return self.comma_list(|p| Ok((p.privilege()?, p.opt_name_list()?)));
         }
         self.eat("privileges");
         let columns = self.opt_name_list()?;
-        Ok(if columns.is_empty() { Vec::new() } else { vec![("all".to_owned(), columns)] })
+        Ok(if columns.is_empty() { Vec::new() } else { vec![(String::new(), columns)] })
     }
 
     /// Functions and procedures, or the schemas whose they are (true).

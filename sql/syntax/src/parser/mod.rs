@@ -17,6 +17,7 @@ mod operators;
 mod options;
 mod policy;
 mod primary;
+mod role;
 mod routine;
 mod select;
 mod statement;
@@ -288,18 +289,6 @@ impl<'a> Parser<'a> {
     /// gram.y's ColLabel: any word.
     fn col_label(&mut self) -> Result<String> {
         self.name_where(|_| true)
-    }
-
-    /// gram.y's RoleSpec: a name, or one of the words for the session's roles, which come as they are: no role has such a name.
-    fn role_spec(&mut self) -> Result<String> {
-        match self.word_at(0) {
-            Some(word @ ("current_user" | "current_role" | "session_user")) => {
-                let word = word.to_owned();
-                self.advance();
-                Ok(word)
-            }
-            _ => self.non_reserved(),
-        }
     }
 
     /// gram.y's NonReservedWord.

@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP POLICY.
 
+use super::super::ddl::RoleSpec;
 use super::super::policy::{Condition, CreatePolicy, PolicyStatement};
 use super::super::stmt::Statement;
 use super::Parser;
@@ -38,7 +39,7 @@ impl Parser<'_> {
             }
         }
         let command = if self.eat("for") { self.policy_command()? } else { '*' };
-        let roles = self.policy_roles()?.unwrap_or_else(|| vec!["public".to_owned()]);
+        let roles = self.policy_roles()?.unwrap_or_else(|| vec![RoleSpec::Public]);
         let (using, check) = self.policy_conditions()?;
         statement(PolicyStatement::Create(CreatePolicy { name, table, restrictive, command, roles, using, check }))
     }
@@ -51,7 +52,7 @@ impl Parser<'_> {
         Ok(letter)
     }
 
-    fn policy_roles(&mut self) -> Result<Option<Vec<String>>> {
+    fn policy_roles(&mut self) -> Result<Option<Vec<RoleSpec>>> {
         if self.eat("to") { self.comma_list(Self::role_spec).map(Some) } else { Ok(None) }
     }
 

@@ -236,7 +236,7 @@ impl Parser<'_> {
             o.settings.push(self.routine_setting()?);
         } else if self.eat("reset") {
             let set = self.reset_variable()?;
-            let all = set.name == "all";
+            let all = set.resets_all();
             o.settings.push(if all { RoutineSetting::ResetAll } else { RoutineSetting::Reset(set.name) });
         } else {
             return Ok(false);

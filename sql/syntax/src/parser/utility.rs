@@ -1,6 +1,7 @@
 //! LOCK, VACUUM and similar statements, settings, cursors, GRANT.
 
 use super::super::ast::QualName;
+use super::super::keywords::{self, Category};
 use super::super::lexer::Tok;
 use super::super::stmt::{
     FetchDirection, GenericOption, LockTable, OptionValue, Reindex, ReindexTarget, SetVariable, Statement,
@@ -196,6 +197,26 @@ impl Parser<'_> {
         Ok(Statement::Set(self.set_variable(local)?))
     }
 
+    /// gram.y's var_value: of the reserved words only those of truth values.
+    fn setting_value(&mut self) -> Result<OptionValue> {
+        let reserved = |word: &str| keywords::lookup(word).is_some_and(|known| known.0 == Category::Reserved);
+        match self.word_at(0) {
+            Some(word) if reserved(word) && !matches!(word, "true" | "false" | "on" | "default") => {
+                Err(self.error_here())
+            }
+            _ => self.option_value(),
+        }
+    }
+
+    /// What SET ROLE and SET SESSION AUTHORIZATION name: `none` comes as a word, in quotes too.
+    fn role_to_be(&mut self) -> Result<OptionValue> {
+        if matches!(self.peek(), Tok::Str(_)) {
+            self.option_value()
+        } else {
+            self.non_reserved().map(OptionValue::Word)
+        }
+    }
+
     fn is_session_authorization(&self) -> bool {
         self.is_seq(&["session", "authorization"])
     }
@@ -232,8 +253,8 @@ impl Parser<'_> {
         for (words, name) in [(&["session", "authorization"][..], "session_authorization"), (&["role"], "role")] {
             let assigned = matches!(self.peek_at(words.len()), Tok::Op("=")) || self.word_at(words.len()) == Some("to");
             if !assigned && self.eat_seq(words) {
-                let value = self.option_value()?;
-                let values = if value == OptionValue::Default { None } else { Some(vec![value]) };
+                let default = name == "session_authorization" && self.eat("default");
+                let values = if default { None } else { Some(vec![self.role_to_be()?]) };
                 return Ok(variable(name, values));
             }
         }
@@ -247,7 +268,7 @@ impl Parser<'_> {
         if self.eat("default") {
             return Ok(variable(&name, None));
         }
-        let values = self.comma_list(Self::option_value)?;
+        let values = self.comma_list(Self::setting_value)?;
         Ok(variable(&name, Some(values)))
     }
 
@@ -349,10 +370,10 @@ impl Parser<'_> {
         Ok(Statement::Fetch { name: self.col_id()?, direction, is_move })
     }
 
-    /// What stands behind RESET in ALTER ROLE and ALTER DATABASE; the name `all` stands for ALL.
+    /// What stands behind RESET in ALTER ROLE and ALTER DATABASE; no setting has the empty name, which stands for ALL.
     pub(super) fn reset_variable(&mut self) -> Result<SetVariable> {
         let pos = self.pos();
-        let name = self.shown_name()?.unwrap_or_else(|| "all".to_owned());
+        let name = self.shown_name()?.unwrap_or_default();
         Ok(SetVariable { name, local: false, values: None, pos })
     }
 }

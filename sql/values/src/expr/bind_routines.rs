@@ -75,6 +75,22 @@ thread_local! {
     static EXPANDED: Cell<u32> = const { Cell::new(0) };
     /// How many defaults of arguments stand around the one that is being put in place.
     static DEFAULTS: Cell<usize> = const { Cell::new(0) };
+    /// The functions whose bodies were put in place, where [`with_called`] asks for them.
+    static CALLED: RefCell<Option<Vec<Oid>>> = const { RefCell::new(None) };
+}
+
+/// What `f` gives, and the functions whose bodies it put in place of calls on this thread: a role that evaluates the result needs the right
+/// to call them.
+pub fn with_called<R>(f: impl FnOnce() -> R) -> (R, Vec<Oid>) {
+    struct Before(Option<Vec<Oid>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CALLED.set(self.0.take());
+        }
+    }
+    let _before = Before(CALLED.replace(Some(Vec::new())));
+    let out = f();
+    (out, CALLED.take().unwrap_or_default())
 }
 
 /// While `f` runs on this thread, calls stay calls: for definitions that are shown as they were written.
@@ -403,6 +419,7 @@ impl Binder<'_> {
             body = Bound { kind: BoundKind::Case { whens: vec![(any, nothing)], otherwise: Box::new(body) }, ty, pos };
         }
         body.pos = pos;
+        CALLED.with_borrow_mut(|called| called.iter_mut().for_each(|called| called.push(signature.oid)));
         Some(body)
     }
 
