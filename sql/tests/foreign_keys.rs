@@ -141,3 +141,18 @@ fn no_child_is_ever_without_its_parent() {
     check(&mut watcher);
     assert!(done > STATEMENTS, "only {done} statements were done");
 }
+
+/// DFR-1
+#[test]
+fn a_constraint_with_a_check_to_be_made_is_not_renamed() {
+    let (db, backends) = (open(), Arc::new(Backends::default()));
+    let mut one = session(&db, &backends, "postgres", &[]);
+    let code = |one: &mut Session, sql: &str| ask(one, sql).err().map(|error| error.code().to_owned());
+    ask(&mut one, "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int CONSTRAINT k REFERENCES p DEFERRABLE)")
+        .expect("tables");
+    ask(&mut one, "BEGIN; SET CONSTRAINTS ALL DEFERRED; INSERT INTO c VALUES (1); SAVEPOINT s").expect("deferred");
+    assert_eq!(code(&mut one, "ALTER TABLE c RENAME CONSTRAINT k TO other").as_deref(), Some("55006"));
+    assert_eq!(code(&mut one, "ROLLBACK TO s; COMMIT").as_deref(), Some("23503"));
+    ask(&mut one, "ALTER TABLE c RENAME CONSTRAINT k TO other").expect("renamed");
+    assert_eq!(ask(&mut one, "SELECT count(*) FROM c").expect("counted"), ["0"]);
+}

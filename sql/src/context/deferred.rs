@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - DFR-1: a transaction commits only after every check that it deferred has been run and has passed. A rollback to a savepoint drops
-//!   the checks that were deferred after that savepoint.
+//!   the checks that were deferred after that savepoint, and the checks that were run after it are to be run again. A check finds its
+//!   constraint by name: a constraint with a check to be run is not renamed.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,13 @@ pub enum Check {
 }
 
 impl Check {
+    /// The table whose row was changed.
+    pub fn table(&self) -> Oid {
+        match self {
+            Check::Refers(table, ..) | Check::Unique(table, ..) | Check::Taken { table, .. } => *table,
+        }
+    }
+
     /// The table and the name of the constraint.
     pub fn constraint(&self) -> (Oid, &str) {
         match self {
@@ -61,7 +69,12 @@ struct Said {
 /// The checks that a transaction has put off.
 #[derive(Debug, Default)]
 pub struct Deferred {
+    /// In the order in which they were deferred; those that have been made stay, since a rollback to a savepoint may take back what made
+    /// them hold.
     checks: Vec<Check>,
+    is_made: Vec<bool>,
+    /// The places of the checks that have been made, in the order in which they were.
+    made: Vec<usize>,
     said: Said,
     held: Option<Held>,
 }
@@ -70,13 +83,19 @@ pub struct Deferred {
 #[derive(Clone, Debug, Default)]
 pub struct DeferredMark {
     checks: usize,
+    made: usize,
     said: Said,
 }
 
 impl Deferred {
-    /// Whether nothing was put off.
+    /// Whether no check is left to be made.
     pub fn is_empty(&self) -> bool {
-        self.checks.is_empty()
+        self.made.len() == self.checks.len()
+    }
+
+    /// Whether a check is left to be made that `wanted` names.
+    pub fn any(&self, wanted: impl Fn(&Check) -> bool) -> bool {
+        self.checks.iter().zip(&self.is_made).any(|(check, is_made)| !is_made && wanted(check))
     }
 
     /// Whether a constraint is checked at the end of the transaction now.
@@ -96,13 +115,20 @@ impl Deferred {
         let held = self.held.get_or_insert_with(|| Held::new(Kind::ForeignKeys));
         held.resume();
         self.checks.push(check);
+        self.is_made.push(false);
         Ok(held.grow()?)
     }
 
-    /// Takes the checks that `wanted` names.
+    /// The checks that `wanted` names and that have not been made: the caller makes them now (DFR-1).
     pub fn take(&mut self, wanted: impl Fn(&Check) -> bool) -> Vec<Check> {
-        let (taken, left) = std::mem::take(&mut self.checks).into_iter().partition(|check| wanted(check));
-        self.checks = left;
+        let mut taken = Vec::new();
+        for (at, check) in self.checks.iter().enumerate() {
+            if !self.is_made[at] && wanted(check) {
+                self.is_made[at] = true;
+                self.made.push(at);
+                taken.push(check.clone());
+            }
+        }
         taken
     }
 
@@ -116,12 +142,16 @@ impl Deferred {
 
     /// A mark at the transaction's present point.
     pub fn mark(&self) -> DeferredMark {
-        DeferredMark { checks: self.checks.len(), said: self.said.clone() }
+        DeferredMark { checks: self.checks.len(), made: self.made.len(), said: self.said.clone() }
     }
 
     /// DFR-1
     pub fn roll_back_to(&mut self, mark: &DeferredMark) {
+        for at in self.made.drain(mark.made.min(self.made.len())..) {
+            self.is_made[at] = false;
+        }
         self.checks.truncate(mark.checks);
+        self.is_made.truncate(mark.checks);
         self.said = mark.said.clone();
     }
 

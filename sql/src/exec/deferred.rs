@@ -18,9 +18,7 @@ impl Cx<'_> {
         for check in checks {
             self.breathe().await?;
             let catalog = self.run.core.catalog();
-            let table = match &check {
-                Check::Refers(table, ..) | Check::Taken { table, .. } | Check::Unique(table, ..) => *table,
-            };
+            let table = check.table();
             if catalog.relation(table).is_none() {
                 continue;
             }

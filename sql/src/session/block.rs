@@ -346,6 +346,10 @@ impl Session {
         if !self.cursors.is_empty() {
             Box::pin(self.cursors.keep_held(&self.core)).await?;
         }
+        // What a cursor WITH HOLD calls may have changed rows and deferred checks of its own (DFR-1).
+        if !self.core.deferred.lock().is_empty() {
+            Box::pin(deferred::settle(&self.core, None)).await?;
+        }
         if self.core.engine.take().has_temporary() {
             Box::pin(temporary::before_commit(&self.core)).await?;
         }

@@ -54,6 +54,9 @@ impl Ddl<'_> {
             let all = s.actions.iter().all(|a| matches!(a, AlterAction::SetStorage(_) | AlterAction::ResetStorage(_)));
             return if all { Ok(tag) } else { Err(SqlError::unsupported("this change of an index")) };
         }
+        if self.core.deferred.lock().any(|check| check.table() == oid) {
+            return Err(pending_checks(s.name.name()));
+        }
         for action in &s.actions {
             let catalog = self.catalog();
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;
@@ -241,6 +244,9 @@ impl Ddl<'_> {
                 r.columns[at].name.clone_from(&s.to);
             }
             (Object::Relation(r), Some(RenamePart::Constraint(from))) => {
+                if self.core.deferred.lock().any(|check| check.constraint() == (r.oid, from)) {
+                    return Err(pending_checks(&r.name)); // DFR-1
+                }
                 let index = catalog.indexes(r.oid).find(|i| i.name == *from).cloned();
                 if let Some(mut index) = index {
                     index.name.clone_from(&s.to);
@@ -258,7 +264,12 @@ impl Ddl<'_> {
                 }
             }
             (Object::Relation(r), None) => r.name.clone_from(&s.to),
-            (Object::Index(i), None) => i.name.clone_from(&s.to),
+            (Object::Index(i), None) => {
+                if self.core.deferred.lock().any(|check| check.constraint() == (i.table, i.name.as_str())) {
+                    return Err(pending_checks(&i.name)); // DFR-1
+                }
+                i.name.clone_from(&s.to);
+            }
             (Object::Sequence(q), None) => q.name.clone_from(&s.to),
             _ => return Err(SqlError::unsupported("this RENAME")),
         }
@@ -271,6 +282,10 @@ impl Ddl<'_> {
             _ => "ALTER TABLE",
         })
     }
+}
+
+fn pending_checks(name: &str) -> SqlError {
+    SqlError::new("55006", format!("cannot ALTER TABLE \"{name}\" because it has pending trigger events"))
 }
 
 /// The texts of a table's expressions follow the new name of a column.

@@ -4,14 +4,14 @@
 use super::Ddl;
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::exec::change::newest_view;
 use crate::planner::Planner;
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{OnCommit, Persistence};
 use crate::syntax::stmt::Statement;
-use clearway_engine::catalog::{BOOTSTRAP_ROLE, Object, Relation, Schema, TEMP_PREFIX};
+use clearway_engine::catalog::{BOOTSTRAP_ROLE, Object, Oid, Relation, Schema, TEMP_PREFIX};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::{Direction, KeyRange};
 use std::sync::Arc;
@@ -117,12 +117,30 @@ impl Ddl<'_> {
 
     async fn end_of_transaction(&self) -> Result<()> {
         let objects = self.engine().temporary_objects();
+        self.rows_go_together(&objects)?;
         for oid in objects {
             let Some(relation) = self.catalog().relation(oid).cloned() else { continue };
             match relation.on_commit {
                 Some('x') => self.drop_one(oid, true, &[]).await?,
                 Some('d') if self.has_rows(&relation).await? => self.fresh_trees(&relation).await?,
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that the end of the transaction deletes are referred to only by rows that it deletes too.
+    fn rows_go_together(&self, temporary: &[Oid]) -> Result<()> {
+        let catalog = self.catalog();
+        for child in temporary.iter().filter_map(|oid| catalog.relation(*oid)) {
+            let parents = child.foreign_keys.iter().filter_map(|key| catalog.relation(key.references));
+            for parent in parents.filter(|parent| parent.on_commit == Some('d') && child.on_commit != Some('d')) {
+                let detail = format!(
+                    "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+                    child.name, parent.name
+                );
+                let message = "unsupported ON COMMIT and foreign key combination";
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
             }
         }
         Ok(())
