@@ -132,16 +132,17 @@ impl Ddl<'_> {
     /// Rows that the end of the transaction deletes are referred to only by rows that it deletes too.
     fn rows_go_together(&self, temporary: &[Oid]) -> Result<()> {
         let catalog = self.catalog();
-        for child in temporary.iter().filter_map(|oid| catalog.relation(*oid)) {
-            let parents = child.foreign_keys.iter().filter_map(|key| catalog.relation(key.references));
-            for parent in parents.filter(|parent| parent.on_commit == Some('d') && child.on_commit != Some('d')) {
-                let detail = format!(
-                    "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
-                    child.name, parent.name
-                );
-                let message = "unsupported ON COMMIT and foreign key combination";
-                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
-            }
+        let kept =
+            temporary.iter().filter_map(|oid| catalog.relation(*oid)).filter(|table| table.on_commit != Some('d'));
+        for child in kept {
+            let mut parents = child.foreign_keys.iter().filter_map(|key| catalog.relation(key.references));
+            let Some(parent) = parents.find(|parent| parent.on_commit == Some('d')) else { continue };
+            let detail = format!(
+                "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+                child.name, parent.name
+            );
+            let message = "unsupported ON COMMIT and foreign key combination";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
         }
         Ok(())
     }
