@@ -66,7 +66,7 @@ impl Hash {
     fn of(self, parts: &[&[u8]]) -> Result<Vec<u8>> {
         match self {
             Hash::Md5 => sum::<md5::Md5>(parts),
-            Hash::Sha1 => sha1_of(parts),
+            Hash::Sha1 => sum::<sha1::Sha1>(parts),
             Hash::Sha224 => sum::<sha2::Sha224>(parts),
             Hash::Sha256 => sum::<sha2::Sha256>(parts),
             Hash::Sha384 => sum::<sha2::Sha384>(parts),
@@ -81,16 +81,6 @@ fn pieces<'p>(parts: &'p [&'p [u8]]) -> impl Iterator<Item = &'p [u8]> {
 
 fn sum<D: Digest>(parts: &[&[u8]]) -> Result<Vec<u8>> {
     let mut digest = D::new();
-    for piece in pieces(parts) {
-        breath::step_bytes(2 * piece.len())?;
-        digest.update(piece);
-    }
-    Ok(digest.finalize().to_vec())
-}
-
-fn sha1_of(parts: &[&[u8]]) -> Result<Vec<u8>> {
-    use sha1::Digest as _;
-    let mut digest = sha1::Sha1::new();
     for piece in pieces(parts) {
         breath::step_bytes(2 * piece.len())?;
         digest.update(piece);

@@ -36,10 +36,7 @@ impl std::fmt::Debug for Function {
     }
 }
 
-use oid::{
-    BOOL, BPCHAR, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGTYPE, TEXT, TIMESTAMP,
-    TIMESTAMPTZ,
-};
+use oid::{BOOL, BPCHAR, BYTEA, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, REGTYPE, TEXT, TIMESTAMP, TIMESTAMPTZ};
 const ANY: Oid = resolve::ANY;
 
 /// Rows of a table of functions: `"name"(TYPES) RESULT mode body;`. The modes: strict (NULL in, NULL out), lenient, volatile (strict), variadic
@@ -79,6 +76,7 @@ static TABLES: &[&[Function]] = &[
     super::byte_functions::FUNCTIONS,
     super::extension_functions::FUNCTIONS,
     super::time_functions::FUNCTIONS,
+    super::date_fields::FUNCTIONS,
     super::to_char::FUNCTIONS,
     super::number_text::FUNCTIONS,
     super::array_functions::FUNCTIONS,
@@ -172,11 +170,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "current_setting"(TEXT) TEXT strict current_setting; "current_setting"(TEXT, BOOL) TEXT strict current_setting;
     "format_type"(OID, INT4) TEXT lenient format_type;
     "pg_encoding_to_char"(INT4) NAME strict |a, _| Ok(Datum::text(if i(a, 0) == 6 { "UTF8" } else { "" }));
-    "date_part"(TEXT, TIMESTAMP) FLOAT8 strict date_part; "date_part"(TEXT, TIMESTAMPTZ) FLOAT8 strict date_part;
-    "date_part"(TEXT, DATE) FLOAT8 strict date_part; "date_part"(TEXT, INTERVAL) FLOAT8 strict date_part;
-    "extract"(TEXT, TIMESTAMP) NUMERIC strict extract; "extract"(TEXT, TIMESTAMPTZ) NUMERIC strict extract;
-    "extract"(TEXT, DATE) NUMERIC strict extract; "extract"(TEXT, INTERVAL) NUMERIC strict extract;
-    "date_trunc"(TEXT, TIMESTAMP) TIMESTAMP strict date_trunc; "date_trunc"(TEXT, TIMESTAMPTZ) TIMESTAMPTZ strict date_trunc;
     "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
     "pg_get_triggerdef"(OID) TEXT strict absent; "pg_get_triggerdef"(OID, BOOL) TEXT strict absent;
     "pg_get_statisticsobjdef_columns"(OID) TEXT strict absent; "pg_get_partkeydef"(OID) TEXT strict absent;
@@ -346,110 +339,6 @@ fn format_type(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     }
     let modifier = a[1].as_i64().unwrap_or(-1) as i32;
     Ok(Datum::text(crate::types::format_type(crate::types::SqlType { oid: i(a, 0) as Oid, modifier })))
-}
-
-const DAY: i64 = 86_400_000_000;
-
-/// A field of a date or interval: its value in units of 10^-6.
-fn field(a: &[Datum], e: &Env<'_>) -> Result<i128> {
-    let name = s(a, 0).to_lowercase();
-    let (local, utc, interval) = match &a[1] {
-        Datum::Date(d) => (datetime::date_to_timestamp(*d), datetime::date_to_timestamp(*d), None),
-        Datum::Timestamp(t) => (*t, *t, None),
-        Datum::TimestampTz(t) => (datetime::utc_to_local(*t, &e.session.format().zone), *t, None),
-        Datum::Interval(i) => (0, 0, Some(*i)),
-        _ => return Err(wrong()),
-    };
-    let m = 1_000_000i128;
-    let (days, time) = (local.div_euclid(DAY), interval.map_or(local.rem_euclid(DAY), |i| i.micros));
-    let (y, mon, d) = match interval {
-        Some(i) => (i64::from(i.months / 12), i64::from(i.months % 12), i64::from(i.days)),
-        None => datetime::civil_from_days(days),
-    };
-    let year = if interval.is_none() && y <= 0 { y - 1 } else { y };
-    let whole = |v: i64| Ok(i128::from(v) * m);
-    match name.as_str() {
-        "year" | "years" => whole(year),
-        "month" | "months" => whole(mon),
-        "day" | "days" => whole(d),
-        "hour" | "hours" => whole(time / 3_600_000_000),
-        "minute" | "minutes" => whole(time / 60_000_000 % 60),
-        "second" | "seconds" => Ok(i128::from(time % 60_000_000)),
-        "millisecond" | "milliseconds" => Ok(i128::from(time % 60_000_000) * 1000),
-        "microsecond" | "microseconds" => whole(time % 60_000_000),
-        "quarter" => whole((mon + 2) / 3),
-        "epoch" => Ok(match interval {
-            Some(i) => {
-                let years = i128::from(i.months / 12) * 31_557_600;
-                (years + i128::from(i.months % 12) * 2_592_000 + i128::from(i.days) * 86_400) * m + i128::from(i.micros)
-            }
-            None => i128::from(utc) + i128::from(datetime::EPOCH_DAYS) * i128::from(DAY),
-        }),
-        "dow" if interval.is_none() => whole((days + 6).rem_euclid(7)),
-        "isodow" if interval.is_none() => whole((days + 5).rem_euclid(7) + 1),
-        "doy" if interval.is_none() => whole(days - datetime::days_from_civil(y, 1, 1) + 1),
-        _ => {
-            let ty = match &a[1] {
-                Datum::Date(_) => "date",
-                Datum::Timestamp(_) => "timestamp without time zone",
-                Datum::TimestampTz(_) => "timestamp with time zone",
-                _ => "interval",
-            };
-            Err(SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unit \"{name}\" not recognized for type {ty}")))
-        }
-    }
-}
-
-fn date_part(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    Ok(Datum::Float8(field(a, e)? as f64 / 1e6))
-}
-
-fn extract(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    let n = Numeric::new(field(a, e)?.into(), 6);
-    let name = s(a, 0).to_lowercase();
-    let of_time = ["hour", "minute", "second", "millisecond", "microsecond", "timezone"];
-    if matches!(a[1], Datum::Date(_)) && of_time.iter().any(|unit| name.starts_with(unit)) {
-        let message = format!("unit \"{name}\" not supported for type date");
-        return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
-    }
-    let scale = match name.as_str() {
-        "second" | "seconds" | "epoch" if !matches!(a[1], Datum::Date(_)) => 6,
-        "millisecond" | "milliseconds" => 3,
-        _ => 0,
-    };
-    Ok(Datum::numeric(n.trunc(scale)))
-}
-
-pub(super) fn date_trunc(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    let zone = &e.session.format().zone;
-    let (local, zoned) = match &a[1] {
-        Datum::Timestamp(t) => (*t, false),
-        Datum::TimestampTz(t) => (datetime::utc_to_local(*t, zone), true),
-        _ => return Err(wrong()),
-    };
-    let name = s(a, 0).to_lowercase();
-    let floor = |unit: i64| local.div_euclid(unit) * unit;
-    let (y, m, _) = datetime::civil_from_days(local.div_euclid(DAY));
-    let civil = |y, m| datetime::days_from_civil(y, m, 1) * DAY;
-    let cut = match name.as_str() {
-        _ if matches!(local, i64::MAX | i64::MIN) => local,
-        "microsecond" | "microseconds" => local,
-        "millisecond" | "milliseconds" => floor(1_000),
-        "second" | "seconds" => floor(1_000_000),
-        "minute" | "minutes" => floor(60_000_000),
-        "hour" | "hours" => floor(3_600_000_000),
-        "day" | "days" => floor(DAY),
-        "week" | "weeks" => (local.div_euclid(DAY) - (local.div_euclid(DAY) + 5).rem_euclid(7)) * DAY,
-        "month" | "months" => civil(y, m),
-        "quarter" => civil(y, (m - 1) / 3 * 3 + 1),
-        "year" | "years" => civil(y, 1),
-        _ => {
-            let ty = if zoned { "timestamp with time zone" } else { "timestamp without time zone" };
-            let message = format!("unit \"{name}\" not recognized for type {ty}");
-            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
-        }
-    };
-    Ok(if zoned { Datum::TimestampTz(datetime::local_to_utc(cut, zone)?) } else { Datum::Timestamp(cut) })
 }
 
 fn timezone(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -33,6 +33,7 @@ mod byte_functions;
 mod called_operators;
 mod catalog_functions;
 pub mod collect;
+mod date_fields;
 pub mod eval;
 mod extension_functions;
 mod from_char;

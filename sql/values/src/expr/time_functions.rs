@@ -368,7 +368,7 @@ fn trunc_interval(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 fn trunc_in_zone(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let Datum::TimestampTz(t) = a[1] else { return Ok(Datum::Null) };
     let local = Datum::Timestamp(datetime::utc_to_zone(t, s(a, 2))?);
-    match super::functions::date_trunc(&[a[0].clone(), local], e)? {
+    match super::date_fields::date_trunc(&[a[0].clone(), local], e)? {
         Datum::Timestamp(cut) => Ok(Datum::TimestampTz(datetime::in_zone_to_utc(cut, s(a, 2))?)),
         other => Ok(other),
     }
