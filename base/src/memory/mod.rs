@@ -45,7 +45,7 @@ pub use account::{Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, ser
 pub use allocator::{Accounted, give_back};
 pub use granted::granted_bytes;
 pub use held::Held;
-pub use pool::Pool;
+pub use pool::{POOLS_MAX, Pool};
 
 use crate::held as held_by_thread;
 use std::cell::Cell;
@@ -69,6 +69,17 @@ struct Here {
     over: Cell<bool>,
     /// The same as `balance` for the server's account: what sessions have handed over.
     outside: Cell<isize>,
+}
+
+impl Here {
+    /// The server's account gets bytes (MEM-2).
+    fn hand_over(&self, bytes: isize) {
+        let outside = self.outside.get() + bytes;
+        self.outside.set(outside);
+        if outside.abs() > THREAD_BYTES {
+            account::enter_server(self.outside.replace(0) as i64);
+        }
+    }
 }
 
 thread_local! {
@@ -172,15 +183,15 @@ pub fn end_statement() {
     });
 }
 
-/// Runs `f` for the server's account: for objects that one session makes and other sessions keep or free. Within a session each call writes
-/// the server's account.
+/// Runs `f` for the server's account: for objects that one session makes and other sessions keep or free. The bytes go there with those of
+/// [`Outside`], in steps (MEM-2).
 pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
     let _outside = Turn::new(None);
     f()
 }
 
 /// Memory that a session allocates, the server keeps and any session may free: it belongs to the server's account while this
-/// exists. For objects that are made too often for [`uncharged`].
+/// exists.
 #[derive(Debug)]
 pub struct Outside {
     bytes: u32,
@@ -197,11 +208,7 @@ impl Outside {
     fn moves(bytes: isize) {
         HERE.with(|here| {
             here.balance.set(here.balance.get() - bytes);
-            let outside = here.outside.get() + bytes;
-            here.outside.set(outside);
-            if outside.abs() > THREAD_BYTES {
-                account::enter_server(here.outside.replace(0) as i64);
-            }
+            here.hand_over(bytes);
         });
     }
 }
@@ -242,7 +249,7 @@ impl Drop for Turn {
                 // The balance of no account need not be entered at each change: it stays with the thread's own.
                 let rest = here.balance.get();
                 if self.account.is_some() {
-                    account::enter_server(rest as i64);
+                    here.hand_over(rest);
                     here.balance.set(self.balance);
                 } else {
                     here.balance.set(self.balance + rest);

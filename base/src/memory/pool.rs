@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Class, Mutex};
 
 /// How many pools there can be. They are places of a table, since the allocator's hook may follow no reference that could be freed.
-const POOLS_MAX: usize = 4_096;
+pub const POOLS_MAX: usize = 4_096;
 
 struct Counters {
     bytes: AtomicI64,

@@ -70,6 +70,24 @@ fn what_is_uncharged_is_not_the_sessions() {
 }
 
 #[test]
+fn what_is_uncharged_goes_to_the_server_in_steps() {
+    // MEM-2: other tests move the server's account too, so the thread's own cell tells.
+    let account = Account::open(75);
+    block_on(charged(account, async {
+        let outside = || HERE.with(|here| here.outside.get());
+        let before = outside();
+        for n in 1..=10 {
+            uncharged(|| allocated(1 << 10));
+            assert_eq!(outside() - before, n << 10, "not entered one by one");
+        }
+        uncharged(|| allocated(THREAD_BYTES as usize - 1));
+        assert_eq!(outside(), 0, "entered past the step");
+        uncharged(|| freed(THREAD_BYTES as usize - 1 + (10 << 10)));
+    }));
+    account.close();
+}
+
+#[test]
 fn sessions_of_a_pool_share_its_limit() {
     let pool = Pool::new().expect("there are few");
     pool.set(8 << 20, "role \"a\"");

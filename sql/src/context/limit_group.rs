@@ -1,11 +1,11 @@
 //! A role or a database that has limits, and what its sessions use of them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use clearway_base::breath::{Share, Turns, processors};
-use clearway_base::memory::Pool;
+use clearway_base::memory::{POOLS_MAX, Pool};
 use clearway_base::sync::Mutex;
 use clearway_base::waits;
 use clearway_engine::catalog::{Catalog, Object, Oid};
@@ -167,8 +167,10 @@ pub struct Group {
     pub turns: Turns,
     /// `limit_processor_share`.
     pub share: Arc<Share>,
-    /// `limit_memory`; none: there are more such roles and databases than pools.
-    pub pool: Option<Pool>,
+    /// `limit_memory`, once it has been set; none in it: there are more such roles and databases than pools.
+    pool: OnceLock<Option<Pool>>,
+    /// The log was told so.
+    told: AtomicBool,
     /// Undo that the open transactions of its sessions have written.
     pub undo_bytes: AtomicI64,
     counts: [Count; 6],
@@ -183,7 +185,8 @@ impl Group {
             state: Mutex::new("sql/limits/group", state),
             turns: Turns::new(usize::MAX),
             share: Arc::default(),
-            pool: Pool::new(),
+            pool: OnceLock::new(),
+            told: AtomicBool::new(false),
             undo_bytes: AtomicI64::new(0),
             counts: Default::default(),
         }
@@ -212,9 +215,31 @@ impl Group {
         self.turns.set_max(if statements == 0 { usize::MAX } else { statements });
         let processors = u64::try_from(processors()).unwrap_or(1);
         self.share.set_rate(values.get(LimitKind::ProcessorShare) * processors * 10_000_000);
-        if let Some(pool) = self.pool {
+        if values.get(LimitKind::Memory) > 0 {
+            self.pool.get_or_init(Pool::new);
+        }
+        if let Some(pool) = self.pool() {
             pool.set(values.get(LimitKind::Memory), &self.named());
         }
+    }
+
+    /// What its sessions have together, if it has or had `limit_memory`.
+    pub fn pool(&self) -> Option<Pool> {
+        self.pool.get().copied().flatten()
+    }
+
+    /// What the log is to be told once: `limit_memory` is set and not in force.
+    pub fn without_pool(&self) -> Option<Line> {
+        let lacks = self.pool.get().is_some_and(Option::is_none) && self.values().get(LimitKind::Memory) > 0;
+        if !lacks || self.told.swap(true, Relaxed) {
+            return None;
+        }
+        let message = format!("limit_memory of {} is not in force", self.named());
+        let mut line = Line::new(Severity::Warning, "53400", message);
+        line.detail = format!("Roles and databases with limit_memory since the server's start: {POOLS_MAX} at most.");
+        line.hint =
+            "Its other limits hold. After a restart of the server those that have the limit then count.".to_owned();
+        Some(line)
     }
 
     /// Errors and the log name it so.
@@ -286,6 +311,23 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_role_beyond_the_number_of_pools_is_told_once_by_name() {
+        let group = Group::new(Scope::Role, 7);
+        let limit = |text: &str| Values::of([(&"limit_memory".to_owned(), &text.to_owned())].into_iter());
+        group.set(1, Values::default(), "reports");
+        assert!(group.pool.get().is_none(), "no pool without the limit");
+        group.pool.set(None).expect("not set");
+        assert!(group.without_pool().is_none(), "no limit");
+        group.set(2, limit("2MB"), "reports");
+        let told = group.without_pool().map(|line| line.message);
+        assert_eq!(told.as_deref(), Some("limit_memory of role \"reports\" is not in force"));
+        assert!(group.without_pool().is_none(), "once");
+        let other = Group::new(Scope::Role, 8);
+        other.set(1, limit("2MB"), "others");
+        assert!(other.pool().is_some() && other.without_pool().is_none());
+    }
 
     #[test]
     fn limits_are_read_from_kept_settings() {

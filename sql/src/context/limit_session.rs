@@ -103,8 +103,9 @@ impl OfSession {
             groups.extend(of(Scope::Database, core.database));
         }
         let has = |kind| groups.iter().any(|group: &Arc<Group>| group.values().get(kind) > 0);
-        let pool = |at: usize| groups.get(at).filter(|group| group.values().get(LimitKind::Memory) > 0)?.pool;
+        let pool = |at: usize| groups.get(at).filter(|group| group.values().get(LimitKind::Memory) > 0)?.pool();
         let pools = [pool(0), pool(1)];
+        groups.iter().filter_map(|group| group.without_pool()).for_each(|line| core.backends.log_line(line));
         let limits = |group: &&Arc<Group>| group.values().get(LimitKind::ProcessorShare) > 0;
         let shares = groups.iter().filter(limits).map(|group| group.share.clone()).collect();
         core.backend.interrupt.flag().budget.use_shares(shares);
@@ -267,7 +268,7 @@ impl OfSession {
             }
             "53200" => {
                 if let Some(pool) = memory::refused_by() {
-                    let own = |group: &Arc<Group>| group.pool == Some(pool);
+                    let own = |group: &Arc<Group>| group.pool() == Some(pool);
                     let groups = self.mine.lock().groups.clone();
                     groups.iter().filter(|group| own(group)).for_each(|group| {
                         group.violated(LimitKind::Memory, "53200", &core.backends, &core.backend);

@@ -81,7 +81,7 @@ impl Known<'_> {
                 let whole = u64::try_from(processors()).unwrap_or(1) * 1_000_000_000;
                 (Some(group.share.used_ns(now_ns()) * 100 / whole), None)
             }
-            (LimitKind::Memory, Some(group)) => (group.pool.map(|pool| bytes(pool.bytes())), None),
+            (LimitKind::Memory, Some(group)) => (group.pool().map(|pool| bytes(pool.bytes())), None),
             (LimitKind::Undo, Some(group)) => (Some(bytes(group.undo_bytes.load(Relaxed))), None),
         }
     }
