@@ -16,10 +16,12 @@ TABLES = """
 create table {s}.t (id int {key}, a int, b int, c text, d numeric(8,2), e date, f bigint, g varchar(20));
 create table {s}.u (k int, m int, v text, w int {pair});
 create table {s}.s (id int, a int, n text);
+create table {s}.q (id int {key}, o int, p int, v text);
 """
 INDEXES = """
 create index on i.t (a); create index on i.t (b, f); create index on i.t (c); create index on i.t (d desc, a);
 create index on i.t (e); create unique index on i.t (g); create index on i.u (w, v); create index on i.u (m);
+create index on i.q (o, p, v); create index on i.q (o desc, v); create index on i.q (p, id);
 """
 
 
@@ -33,7 +35,8 @@ def rows(rng):
     u = {(rng.randint(0, 30), rng.randint(0, 30)) for _ in range(300)}
     u = [f"({k}, {m}, {null(.1, repr(word()))}, {null(.1, rng.randint(0, 50))})" for k, m in sorted(u)]
     s = [f"({null(.1, rng.randint(0, 700))}, {null(.2, rng.randint(0, 40))}, {null(.2, repr(word()))})" for _ in range(60)]
-    return [f"insert into {{s}}.{name} values {', '.join(values)}" for name, values in (("t", t), ("u", u), ("s", s))]
+    q = [f"({i}, {null(.2, rng.randint(1, 4))}, {null(.05, rng.randint(0, 60))}, {null(.1, repr(word()))})" for i in range(500)]
+    return [f"insert into {{s}}.{name} values {', '.join(values)}" for name, values in (("t", t), ("u", u), ("s", s), ("q", q))]
 
 
 class Queries:
@@ -61,7 +64,7 @@ class Queries:
         return self.number()
 
     def columns(self, table, alias):
-        names = {"t": "id a b c d e f g", "u": "k m v w", "s": "id a n"}[table].split()
+        names = {"t": "id a b c d e f g", "u": "k m v w", "s": "id a n", "q": "id o p v"}[table].split()
         return [f"{alias}.{n}" for n in names]
 
     def same_kind(self, column, others):
@@ -77,7 +80,7 @@ class Queries:
         if outer and rng.random() < .7 and (other := self.same_kind(column, outer)):
             return f"{column} {rng.choice(['=', '=', '=', '<', '>='])} {other}"
         texts = [c for c in columns if c.split(".")[-1] in "cgvn"]
-        ints = [c for c in columns if c.split(".")[-1] in ("id", "a", "b", "f", "k", "m", "w")]
+        ints = [c for c in columns if c.split(".")[-1] in ("id", "a", "b", "f", "k", "m", "w", "o", "p")]
         if pick < .25:
             return f"{column} {rng.choice(['=', '=', '=', '<', '<=', '>', '>=', '<>'])} {self.value(column)}"
         if pick < .33:
@@ -171,6 +174,46 @@ class Queries:
         kept = rng.choice(["", "materialized ", "not materialized "])
         return f"with z as {kept}({inner}) select * from z where {test} order by {self.all(len(names))}"
 
+    def leading(self):
+        """Few values lead an index: the columns behind them are sought, or the values themselves."""
+        rng = self.rng
+        where = self.conditions("q", "q", 1) if rng.random() < .4 else rng.choice(["true", f"o > {rng.randint(0, 4)}", f"p < {self.number()}"])
+        if rng.random() < .4:
+            behind = rng.choice([f"p = {self.number()}", f"p between {self.number()} and {self.number()}", f"v = {self.text()}",
+                                 f"p in ({self.number()}, {self.number()})", f"p > {rng.randint(50, 60)}", f"p = {self.number()} and v < {self.text()}",
+                                 "p is null", f"(p = {self.number()} or o = 2 and v = {self.text()})"])
+            columns = rng.choice(["*", "o, p", "o, v, id", "count(*), min(id)"])
+            return f"select {columns} from q where {behind} and {where}" + ("" if "count" in columns else f" order by {columns.replace('*', 'id')}")
+        of, order = rng.choice([("distinct o", "1"), ("distinct o, p", "1, 2"), ("o, min(p)", "1"), ("o, max(p)", "1"), ("o, min(v), min(p)", "1"),
+                                ("o, min(v)", "1"), ("o, max(v)", "1"), ("o", "1 desc"), ("count(distinct o), max(o)", "1"),
+                                ("distinct on (o) o, p", "o desc, p")])
+        group = " group by o" if of.startswith("o") else ""
+        having = " having min(p) > 3" if group and rng.random() < .2 else ""
+        limit = f" limit {rng.randint(1, 3)}" if rng.random() < .2 else ""
+        if rng.random() < .2:
+            return f"select distinct k from u where k > {self.number()} order by 1{limit}"
+        return f"select {of} from q where {where}{group}{having} order by {order}{limit}"
+
+    def merged(self):
+        """Joins whose sides may come in the order of their keys: all kinds, with several rows of a key and nulls."""
+        rng = self.rng
+        keyed = [("t", "id", "a"), ("u", "k", "m"), ("q", "id", "id"), ("q", "p", "id"), ("q", "o", "p"), ("t", "a", "id"), ("u", "m", "k"), ("t", "f", "b")]
+        (l, x, y), (r, z, w) = rng.choice(keyed), rng.choice(keyed)
+        on = f"l.{x} = r.{z}"
+        if rng.random() < .2:
+            on += f" and l.{y} = r.{w}"
+        kind = rng.choice(["join", "left join", "right join", "full join"])
+        if kind != "full join" and rng.random() < .4:
+            on += f" and l.{y} {rng.choice(['<', '<>', '>'])} r.{w}"
+        where = rng.choice(["true", "true", f"l.{x} < {self.number()}", f"r.{z} between 3 and {self.number()}", f"l.{x} is null", f"coalesce(r.{w}, l.{y}) > 9"])
+        if rng.random() < .3:
+            return (f"select l.{x}, l.{y} from {l} l where {rng.choice(['', 'not '])}exists (select from {r} r where {on} and {where}) order by 1, 2"
+                    + rng.choice(["", " desc", f" limit {rng.randint(1, 9)}"]))
+        if "o" in (x, z) or rng.random() < .3:
+            return f"select count(*), sum(l.{y}), count(l.{x}), sum(r.{w}), count(r.{z}) from {l} l {kind} {r} r on {on} where {where}"
+        down = rng.choice(["", " desc"])
+        return f"select l.{x}, l.{y}, r.{z}, r.{w} from {l} l {kind} {r} r on {on} where {where} order by 1{down}, 2{down}, 3, 4"
+
     @staticmethod
     def all(n):
         return ", ".join(str(i + 1) for i in range(n))
@@ -178,6 +221,8 @@ class Queries:
     def query(self):
         rng, pick = self.rng, self.rng.random()
         self.depth = 0
+        if rng.random() < .2:
+            return self.leading() if rng.random() < .5 else self.merged()
         if pick < .5:
             table = rng.choice("ttu")
             columns = self.columns(table, table)

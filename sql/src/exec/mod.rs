@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! ```text
-//! query    a level of a query       nodes    its sources: scan (tables), join (hashed), sought (system views), series (functions)
+//! query    a level of a query       nodes    its sources: scan (tables; ranges, jump), join (hashed), merge_join, sought (system views), series
 //! group    aggregates               window   window functions (frame, running)      expand   set-returning functions of the select list
 //! distinct first row of each key    sort     orders (external: on disk)             spill    rows in temporary files (parts)
 //! lock     locks rows               recheck  judges a row's newest version (EXE-2)
@@ -40,10 +40,12 @@ mod group;
 mod hashed;
 pub mod host;
 mod join;
+mod jump;
 mod keys;
 pub mod lock;
 pub mod measure;
 mod merge;
+mod merge_join;
 pub mod nodes;
 mod parts;
 mod policies;

@@ -2,6 +2,7 @@
 
 use super::expand::SetRows;
 use super::join::JoinRows;
+use super::merge_join::MergeRows;
 use super::query::QueryRows;
 use super::row_batch::{Batch, ROWS};
 use super::scan::TableRows;
@@ -37,6 +38,7 @@ enum State {
     Kept(usize, usize),
     Inner(Box<Rows>),
     Join(Box<JoinRows>),
+    Merge(Box<MergeRows>),
     End,
 }
 
@@ -134,6 +136,10 @@ impl Rows {
             (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
             (State::Table(rows), Node::Sample(s)) => cx.read_rows(rows, &s.scan, &self.prefix, want, out).await?,
             (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
+            (State::Merge(rows), Node::Join(join)) => match &join.merge {
+                Some(merge) => Box::pin(rows.fill(join, merge, cx, want, out)).await?,
+                None => false,
+            },
             (State::Derived(rows), Node::Derived(d)) => {
                 let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
                 let more = rows.fill(Cx { run: cx.run, outer: &outer }, want, &self.prefix, out).await?;
@@ -229,7 +235,10 @@ impl Rows {
             Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, 0),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
-            Node::Join(join) => State::Join(Box::new(JoinRows::open(join, &self.prefix, cx).await?)),
+            Node::Join(join) => match &join.merge {
+                Some(merge) => State::Merge(Box::new(Box::pin(MergeRows::open(join, merge, &self.prefix, cx)).await?)),
+                None => State::Join(Box::new(JoinRows::open(join, &self.prefix, cx).await?)),
+            },
         })
     }
 }

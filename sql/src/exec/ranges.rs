@@ -8,7 +8,7 @@ use super::Cx;
 use super::convert::to_value;
 use super::row_batch::Batch;
 use super::scan::{Given, TableRows, append_key, key_columns};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 
 use crate::planner::facts::prefix;
@@ -99,7 +99,14 @@ impl Cx<'_> {
             }
         };
         let mut starts: Vec<Vec<u8>> = vec![Vec::new()];
-        for (values, column) in part.columns.iter().zip(columns) {
+        for (place, (values, column)) in part.columns.iter().zip(columns).enumerate() {
+            if let KeyValues::Each(expected) = values {
+                match self.each_value(scan, part.index, (place + 1, *expected), starts).await? {
+                    Some(longer) => starts = longer,
+                    None => return Ok(None),
+                }
+                continue;
+            }
             let ends = self.encoded(values, *column, outer).await?;
             let mut longer = Vec::with_capacity(starts.len() * ends.len());
             for start in &starts {
@@ -159,6 +166,8 @@ impl Cx<'_> {
                 encode_value(column, &Value::Null, &mut null);
                 return Ok(vec![null]);
             }
+            // Which values there are, the index itself tells.
+            KeyValues::Each(_) => return Err(SqlError::internal("the values of a column that is skipped")),
         }
         let mut out = Vec::with_capacity(list.len());
         for value in &list {

@@ -1,6 +1,7 @@
 //! Reads one table: by whole keys, by a range of its key or of an index, or completely.
 
 use super::convert::{borrowed_datum, read_row, to_value};
+use super::jump::Jumps;
 use super::ranges::RangeRows;
 use super::row_batch::Batch;
 use super::sample::Sampler;
@@ -40,6 +41,8 @@ pub enum TableRows {
     Entries(Box<IndexScan>),
     /// Several walks.
     Ranges(Box<RangeRows>),
+    /// A walk that jumps from one value of the leading columns to the next.
+    Jumps(Box<Jumps>),
     /// A row that has been found, or none: no filter is left to be met.
     Found(Option<Row>),
 }
@@ -73,6 +76,7 @@ impl Cx<'_> {
     /// Begins a scan; `prefix` holds the slots to its left.
     pub async fn open_scan(self, scan: &Scan, prefix: &[Datum]) -> Result<TableRows> {
         match &scan.access {
+            Access::Full if scan.jump.is_some() => Ok(self.jumps(scan, None, KeyRange::all())),
             Access::Full => {
                 let mut walk = self.walk(scan, KeyRange::all());
                 if let (TableRows::Table(walk), Some(_)) = (&mut walk, &scan.filter) {
@@ -98,6 +102,7 @@ impl Cx<'_> {
                 Ok(TableRows::Keys(out.into_iter()))
             }
             Access::KeyRange(range) => Ok(match self.range(range, &key_columns(scan), prefix).await? {
+                Some(range) if scan.jump.is_some() => self.jumps(scan, None, range),
                 Some(range) => self.walk(scan, range),
                 None => TableRows::Keys(Vec::new().into_iter()),
             }),
@@ -112,7 +117,10 @@ impl Cx<'_> {
                     // The index is younger than the snapshot: the whole table, and the filter of the scan's caller.
                     return Ok(self.walk(scan, KeyRange::all()));
                 }
-                Ok(self.walk_index(scan, *place, range))
+                Ok(match scan.jump {
+                    Some(_) => self.jumps(scan, Some(*place), range),
+                    None => self.walk_index(scan, *place, range),
+                })
             }
         }
     }
@@ -249,6 +257,7 @@ impl Cx<'_> {
         while out.len() < enough {
             let there = match rows {
                 TableRows::Ranges(ranges) => self.next_of_ranges(ranges, scan, prefix, out).await?,
+                TableRows::Jumps(jumps) => Box::pin(self.next_jump(jumps, scan, prefix, out)).await?,
                 TableRows::Sample(walk, sampler) => self.next_sampled((walk, sampler), scan, prefix, out).await?,
                 _ => self.next_row(rows, scan, prefix, None, out).await?,
             };
@@ -330,7 +339,9 @@ impl Cx<'_> {
                         break;
                     }
                 }
-                TableRows::Ranges(_) | TableRows::Sample(..) | TableRows::Found(_) => return Ok(false),
+                TableRows::Ranges(_) | TableRows::Jumps(_) | TableRows::Sample(..) | TableRows::Found(_) => {
+                    return Ok(false);
+                }
             }
         }
         out.end();
@@ -399,7 +410,7 @@ fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut
 }
 
 /// Appends a row behind `prefix` out of an entry of an index, as far as the plan wants it.
-fn append_entry(scan: &Scan, entry: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
+pub(super) fn append_entry(scan: &Scan, entry: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);

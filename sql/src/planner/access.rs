@@ -10,7 +10,7 @@
 //!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
 //!   read instead.
 
-use super::cost::{Figures, INDEX_ROW, PROBE, SORT};
+use super::cost::{Figures, INDEX_ROW, JUMP, PROBE, SORT};
 use super::facts::{Fact, Said, said};
 use super::indexes::is_usable;
 use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
@@ -44,6 +44,8 @@ struct Laid {
     share: f64,
     /// How many ranges there are.
     ranges: f64,
+    /// How many jumps find the values of the columns that are skipped.
+    jumps: f64,
     /// Rows that one range finds at most.
     rows_max: f64,
     /// Whether the index has a part of the rows alone.
@@ -65,11 +67,29 @@ fn several(fact: &Fact<'_>) -> Option<KeyValues> {
     })
 }
 
-/// Lays facts over the columns of a key; `is_key`: the primary key, which holds no nulls.
-fn lay(table: &TableSlot, columns: &[usize], index: Option<usize>, list: &[Fact<'_>], figures: &Figures<'_>) -> Laid {
+/// How many values a column about which nothing is said is expected to have in what has been laid so far; none: that is not known, or nothing
+/// is said about the columns behind it either.
+fn skipped(table: &TableSlot, columns: &[usize], list: &[Fact<'_>], laid: &Laid, figures: &Figures<'_>) -> Option<f64> {
+    let (column, behind) = columns.split_first()?;
+    let is_said = |c: &usize| list.iter().any(|f| f.column == *c);
+    if is_said(column) || !behind.iter().any(is_said) {
+        return None;
+    }
+    let values = figures.distinct(table, *column)? + 1.0;
+    Some(values.min((figures.rows(table) * laid.share / laid.ranges).max(1.0)))
+}
+
+/// Lays facts over the columns of a key. With `skips` a column of which nothing is known has a range for each of its values.
+fn lay(
+    table: &TableSlot,
+    (columns, index): (&[usize], Option<usize>),
+    list: &[Fact<'_>],
+    skips: bool,
+    figures: &Figures<'_>,
+) -> Laid {
     let mut laid = Laid { share: 1.0, ranges: 1.0, rows_max: f64::MAX, ..Laid::default() };
     laid.part.index = index;
-    for column in columns {
+    for (at, column) in columns.iter().enumerate() {
         if let Some(fact) = one(list, *column) {
             let Said::Compared(_, value) = fact.said else { break };
             laid.part.columns.push(KeyValues::One(value.clone()));
@@ -89,6 +109,12 @@ fn lay(table: &TableSlot, columns: &[usize], index: Option<usize>, list: &[Fact<
             };
             laid.part.columns.push(values);
             laid.covered.push(fact.at);
+            continue;
+        }
+        if skips && let Some(values) = skipped(table, &columns[at..], list, &laid, figures) {
+            laid.ranges *= values;
+            laid.jumps += laid.ranges;
+            laid.part.columns.push(KeyValues::Each(values));
             continue;
         }
         bound(table, *column, list, &mut laid, figures);
@@ -141,7 +167,14 @@ impl Laid {
     /// The cost of reading its rows out of a table of so many.
     fn cost(&self, rows: f64) -> f64 {
         let each = if self.part.index.is_some() { INDEX_ROW } else { 1.0 };
-        self.ranges * PROBE + (rows * self.share).min(self.ranges * self.rows_max) * each
+        self.jumps * JUMP + self.ranges * PROBE + (rows * self.share).min(self.ranges * self.rows_max) * each
+    }
+
+    /// Whether it skips a column, and bounds one behind that.
+    fn skips(&self) -> bool {
+        let is_each = |values: &KeyValues| matches!(values, KeyValues::Each(_));
+        let bounded = self.part.low.is_some() || self.part.high.is_some() || self.part.pattern.is_some();
+        self.part.columns.iter().any(is_each) && (bounded || !self.part.columns.last().is_some_and(is_each))
     }
 
     /// Whether a plain range says all of it.
@@ -168,15 +201,20 @@ fn lay_index(
     place: usize,
     list: &[Fact<'_>],
     conditions: &[Bound],
+    skips: bool,
     figures: &Figures<'_>,
 ) -> Option<Laid> {
     let index = &table.shape.indexes[place];
     if index.state != IndexState::Public || !is_usable(table, index, conditions) {
         return None;
     }
-    let mut laid = lay(table, &index.columns, Some(place), list, figures);
+    let mut laid = lay(table, (&index.columns, Some(place)), list, skips, figures);
     let part = figures.part(table, index);
     (laid.is_partial, laid.share) = (part < 1.0, laid.share * part);
+    let no_null = laid.part.columns.iter().all(|c| !matches!(c, KeyValues::Null | KeyValues::Each(_)));
+    if index.unique && no_null && laid.part.columns.len() == index.columns.len() {
+        laid.rows_max = 1.0;
+    }
     Some(laid)
 }
 
@@ -192,18 +230,15 @@ fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Fi
             found = Some(laid);
         }
     };
-    let mut by_key = lay(table, &shape.key, None, list, figures);
-    if !shape.key.is_empty() && by_key.part.columns.len() == shape.key.len() {
-        by_key.rows_max = 1.0;
-    }
-    offer(by_key);
-    for (place, index) in shape.indexes.iter().enumerate() {
-        let Some(mut laid) = lay_index(table, place, list, conditions, figures) else { continue };
-        let no_null = laid.part.columns.iter().all(|c| !matches!(c, KeyValues::Null));
-        if index.unique && no_null && laid.part.columns.len() == index.columns.len() {
-            laid.rows_max = 1.0;
+    for skips in [false, true].into_iter().take(1 + list.len()) {
+        let mut by_key = lay(table, (&shape.key, None), list, skips, figures);
+        if !shape.key.is_empty() && by_key.part.columns.len() == shape.key.len() {
+            by_key.rows_max = 1.0;
         }
-        offer(laid);
+        let by_index = |place: usize| lay_index(table, place, list, conditions, skips, figures);
+        let all = std::iter::once(by_key).chain((0..shape.indexes.len()).filter_map(by_index));
+        // Skipping has to pay even in a small table.
+        all.filter(|laid| !skips || laid.skips() && laid.cost(rows) < rows).for_each(&mut offer);
     }
     found
 }
@@ -319,7 +354,7 @@ pub fn along(
     let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
     let mut found = None;
     for place in 0..table.shape.indexes.len() {
-        let Some(laid) = lay_index(table, place, &list, conditions, figures) else { continue };
+        let Some(laid) = lay_index(table, place, &list, conditions, false, figures) else { continue };
         let equal = laid.part.columns.iter().take_while(|c| c.one().is_some()).count();
         let cost = laid.cost(rows) * read;
         if cost < least
@@ -344,9 +379,16 @@ pub fn by_entries(
     figures: &Figures<'_>,
 ) -> Option<(Access, f64)> {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
-    let laid = lay_index(table, place, &list, conditions, figures)?;
-    let found = (figures.rows(table) * laid.share).min(laid.ranges * laid.rows_max);
-    let cost = laid.ranges * PROBE + found * each;
+    let cost = |laid: &Laid| {
+        let found = (figures.rows(table) * laid.share).min(laid.ranges * laid.rows_max);
+        laid.jumps * JUMP + laid.ranges * PROBE + found * each
+    };
+    let mut laid = lay_index(table, place, &list, conditions, false, figures)?;
+    let skipping = lay_index(table, place, &list, conditions, true, figures).filter(Laid::skips);
+    if let Some(skipping) = skipping.filter(|skipping| cost(skipping) < cost(&laid)) {
+        laid = skipping;
+    }
+    let cost = cost(&laid);
     let plain = laid.is_plain(table);
     Some((if plain { Access::Index(place, laid.into_range()) } else { one_part(laid, conditions) }, cost))
 }

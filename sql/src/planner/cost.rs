@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub const INDEX_ROW: f64 = 3.0;
 /// Finding where a range begins.
 pub const PROBE: f64 = 2.0;
+/// Finding the next value of the leading columns of a key: the rest of a leaf is read for it.
+pub const JUMP: f64 = 40.0;
 /// Sorting a row, for each doubling of their number.
 pub const SORT: f64 = 0.1;
 /// Rows of a table of which nothing is known.
@@ -152,14 +154,25 @@ impl Figures<'_> {
                 (found, cost.min(PROBE + found * INDEX_ROW))
             }
             Access::Ranges(ranges) => {
-                let of_part = |p: &RangePart| p.columns.iter().map(|c| self.values(c)).product::<f64>().max(1.0);
-                let probes: f64 = ranges.parts.iter().map(of_part).sum();
+                let finding: f64 = ranges.parts.iter().map(|part| self.finding(part)).sum();
                 let share =
                     ranges.guarantees.iter().cloned().flat_map(super::plan::split).map(|e| self.share(table, &e));
                 let found = (rows * share.product::<f64>()).max(1.0);
-                (found, probes * PROBE + found * INDEX_ROW)
+                (found, finding + found * INDEX_ROW)
             }
         }
+    }
+
+    /// What it costs to find where the ranges of a part begin.
+    fn finding(&self, part: &RangePart) -> f64 {
+        let (mut ranges, mut jumps) = (1.0f64, 0.0);
+        for values in &part.columns {
+            ranges *= self.values(values).max(1.0);
+            if let KeyValues::Each(_) = values {
+                jumps += ranges;
+            }
+        }
+        ranges * PROBE + jumps * JUMP
     }
 
     /// The share of a table's rows that an index has.
@@ -172,6 +185,7 @@ impl Figures<'_> {
     pub fn values(&self, values: &KeyValues) -> f64 {
         match values {
             KeyValues::One(_) | KeyValues::Null => 1.0,
+            KeyValues::Each(values) => *values,
             KeyValues::List(list) => list.len() as f64,
             KeyValues::Array(e) => match &e.kind {
                 BoundKind::Array(list) => list.len() as f64,

@@ -65,7 +65,7 @@ fn narrower(scan: &Scan, wanted: &[usize], figures: &Figures<'_>) -> Option<(usi
 }
 
 /// What reading an entry costs, as a share of reading a row of the table: the leaves have more of them.
-fn entry_cost(scan: &Scan, place: usize, figures: &Figures<'_>) -> f64 {
+pub(super) fn entry_cost(scan: &Scan, place: usize, figures: &Figures<'_>) -> f64 {
     let table = &scan.table;
     let width = |column: &usize| figures.width(table, *column);
     let row: f64 = HEAD + (0..table.shape.columns.len()).map(|c| width(&c)).sum::<f64>();

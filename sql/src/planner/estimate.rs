@@ -1,7 +1,7 @@
 //! Estimates how many rows a source gives, and what reading them costs.
 
 use super::access;
-use super::cost::{PROBE, SORT};
+use super::cost::{JUMP, PROBE, SORT};
 use super::from::{Item, Leaf};
 use super::joins::{Joins, left_slots, within};
 use super::plan::{JoinType, Node, Query};
@@ -12,6 +12,8 @@ use crate::expr::Bound;
 pub(super) const BUILD: f64 = 2.0;
 pub(super) const LOOK_UP: f64 = 1.0;
 pub(super) const GIVE: f64 = 0.3;
+/// Passing a row of a merge join.
+pub(super) const MERGE: f64 = 0.7;
 /// Rows of functions and system views.
 const ROWS_OTHER: f64 = 100.0;
 /// The share of pairs that meets a condition that is not an equality.
@@ -108,6 +110,9 @@ impl Joins<'_> {
                 let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
                 let cost = s.entries.as_ref().map_or(cost, |e| PROBE + found * e.each);
+                if let Some(jump) = &s.jump {
+                    return Estimate { rows: jump.rows.min(rows).max(1.0), cost: jump.rows * JUMP };
+                }
                 Estimate { rows: rows.min(found).max(1.0), cost }
             }
             Node::System(s) if let Some(found) = sought(s.view, s.base, &s.filter.iter().collect::<Vec<_>>()) => {
@@ -137,6 +142,7 @@ impl Joins<'_> {
                     (_, None) => l.rows * r.rows,
                 };
                 let cost = match j.hash {
+                    Some(_) if j.merge.is_some() => l.cost + r.cost + (l.rows + r.rows) * MERGE,
                     Some(_) => l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP,
                     None => l.cost + l.rows * (r.cost + 1.0),
                 };

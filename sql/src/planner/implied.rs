@@ -108,7 +108,7 @@ pub(super) fn implied(conditions: &[Bound], units: &[Unit]) -> Vec<Bound> {
     out
 }
 
-fn equality(left: Bound, right: Bound) -> Bound {
+pub(super) fn equality(left: Bound, right: Bound) -> Bound {
     let pos = left.pos;
     let kind = BoundKind::Binary { op: Op::Eq, left: Box::new(left), right: Box::new(right) };
     Bound { kind, ty: crate::types::oid::BOOL.into(), pos }

@@ -3,8 +3,10 @@
 
 use super::access;
 use super::cost::{Figures, PROBE};
+use super::estimate::MERGE;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
+use super::merging::{item_course, meets};
 use super::plan::{Join, JoinType, Node, conjunction};
 use super::sought::sought;
 use super::walk;
@@ -66,6 +68,7 @@ pub(super) fn join_node(
         end,
         on: conjunction(on),
         hash,
+        merge: None,
     })
 }
 
@@ -90,7 +93,12 @@ fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>,
     };
     let joins = Joins::new(*figures, &[]);
     let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
-    by_index == Some(true) || l.rows * (each + 1.0) <= r.cost + 2.0 * r.rows + l.rows
+    let (lefts, rights) = (item_course(left, &[], figures), item_course(right, &[], figures));
+    let once = match meets(&lefts, &rights, on.iter()) {
+        true => (l.rows + r.rows) * MERGE,
+        false => 2.0 * r.rows + l.rows,
+    };
+    by_index == Some(true) || l.rows * (each + 1.0) <= r.cost + once
 }
 
 /// The sides of `left = right` where each names slots of one side of a join only.

@@ -13,9 +13,10 @@
 
 use super::access;
 use super::cost::{Figures, PROBE, SORT};
-use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, SOME};
+use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
+use super::merging::{Course, item_course, meets};
 use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
 use super::{rewrite, walk};
@@ -58,6 +59,8 @@ struct Joined {
     cost: f64,
     /// What of it is spent before the first row.
     startup: f64,
+    /// The order in which the rows come.
+    course: Course,
 }
 
 /// The order that is wanted of the first rows.
@@ -215,6 +218,7 @@ struct Search<'a> {
     units: &'a [Unit],
     local: Vec<Vec<Bound>>,
     estimates: Vec<Estimate>,
+    courses: Vec<Course>,
     conditions: Vec<Condition>,
     /// Units without which this one can't be read, and for EXISTS and IN those that its condition names.
     needs: Vec<u64>,
@@ -245,6 +249,7 @@ impl<'a> Search<'a> {
             units,
             local: vec![Vec::new(); units.len()],
             estimates: Vec::new(),
+            courses: Vec::new(),
             conditions: Vec::new(),
             needs: vec![0; units.len()],
             lateral: vec![false; units.len()],
@@ -279,6 +284,8 @@ impl<'a> Search<'a> {
             search.needs[u] |= needs;
         }
         search.estimates = (0..units.len()).map(|u| joins.estimate(&units[u].item, &search.local[u])).collect();
+        let course = |u: usize| item_course(&units[u].item, &search.local[u], &joins.figures);
+        search.courses = (0..units.len()).map(course).collect();
         search
     }
 
@@ -348,7 +355,7 @@ impl<'a> Search<'a> {
     fn begin(&self, u: usize) -> Option<Joined> {
         let begins = self.units[u].kind == JoinType::Inner && self.needs[u] == 0;
         let Estimate { rows, cost } = self.estimates[u];
-        begins.then(|| Joined { order: vec![(u, None)], rows, cost, startup: 0.0 })
+        begins.then(|| Joined { order: vec![(u, None)], rows, cost, startup: 0.0, course: self.courses[u].clone() })
     }
 
     fn search(&self, first: Option<usize>) -> Option<Joined> {
@@ -435,6 +442,10 @@ impl<'a> Search<'a> {
             (r.cost + r.rows, l.rows * r.rows * 0.5)
         };
         let (mut startup, mut run, mut by_index) = (startup, run, Some(false));
+        let merged = self.merged(l, u, &fresh).filter(|merged| keyed && *merged < startup + run);
+        if let Some(merged) = merged {
+            (startup, run) = (0.0, merged);
+        }
         if let Item::Leaf { kind, filters, base, end } = &unit.item
             && let Some(each) = self.looked_up(kind, (*base, *end), filters, u, &fresh)
         {
@@ -446,7 +457,16 @@ impl<'a> Search<'a> {
         let mut order = joined.order.clone();
         order.push((u, by_index));
         let cost = l.cost + startup + run + pairs.max(rows) * GIVE;
-        Some(Joined { order, rows, cost, startup: l.startup + startup })
+        // A hash join that is divided does not keep the order.
+        let course = if merged.is_some() || by_index == Some(true) { l.course.clone() } else { Course::new() };
+        Some(Joined { order, rows, cost, startup: l.startup + startup, course })
+    }
+
+    /// The cost of reading a unit and merging it with what has been joined; none: they do not come in the order of an equality between them.
+    fn merged(&self, l: &Joined, u: usize, fresh: &[&Condition]) -> Option<f64> {
+        let r = self.estimates[u];
+        let meets = meets(&l.course, &self.courses[u], fresh.iter().map(|c| &c.e));
+        meets.then_some(r.cost + (l.rows + r.rows) * MERGE)
     }
 
     /// The cost of finding the rows of a table for one row of the other side by a key or an index; none: there is no such way.

@@ -5,7 +5,7 @@
 //! select    plans query levels                  dml       plans changes           plan      the result
 //! from      lays out the items of FROM          view      reads a view's text     through   changes a table through a view
 //! arrange   simplifies one level                pullup    merges queries in FROM  joins     orders joins
-//! access    how a table is read                 order     orders without a sort   covering  index-only reads
+//! access    how a table is read                 order     orders without a sort (merging)   covering  index-only reads (jumping)
 //! sought    how a system view is read           wanted    the columns that a level reads
 //! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
@@ -45,9 +45,11 @@ mod implies;
 pub mod indexes;
 mod joined;
 mod joins;
+mod jumping;
 mod leaf;
 mod literals;
 pub mod merge;
+mod merging;
 pub mod order;
 mod parts;
 pub mod plan;

@@ -34,7 +34,8 @@ fn leftmost(node: &mut Node) -> Option<(&mut Scan, bool)> {
     match node {
         Node::Scan(scan) => Some((scan, false)),
         Node::Filter { input, .. } => leftmost(Arc::get_mut(input)?),
-        Node::Join(join) if join.kind != JoinType::Full => {
+        // A merge join relies on the order of its sides already.
+        Node::Join(join) if join.kind != JoinType::Full && join.merge.is_none() => {
             leftmost(Arc::get_mut(&mut join.left)?).map(|(scan, _)| (scan, true))
         }
         _ => None,
@@ -46,6 +47,7 @@ pub fn relied_on(node: &Node) -> Option<&Scan> {
     match node {
         Node::Scan(scan) => scan.order.is_some().then_some(scan),
         Node::Filter { input, .. } => relied_on(input),
+        Node::Join(join) if join.merge.as_ref().is_some_and(|merge| !merge.is_relied_on) => None,
         Node::Join(join) => relied_on(&join.left),
         _ => None,
     }
@@ -64,6 +66,51 @@ fn index_order(table: &TableSlot, index: usize) -> Vec<OrderedBy> {
         nulls_first: Some(key.nulls_first),
     });
     columns.chain(key_order(table)).collect()
+}
+
+/// The columns by which the rows of a source come, from the first one that tells rows apart: slot, descending, nulls first.
+pub(super) fn course(node: &Node) -> Vec<(usize, (bool, bool))> {
+    match node {
+        Node::Scan(scan) if scan.jump.is_none() => course_of(&scan.table, &scan.access, scan.order),
+        Node::Filter { input, .. } => course(input),
+        Node::Join(join) if join.kind != JoinType::Full && (join.merge.is_some() || join.hash.is_none()) => {
+            course(&join.left)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The same of a scan of a table.
+pub(super) fn course_of(table: &TableSlot, access: &Access, order: Option<Direction>) -> Vec<(usize, (bool, bool))> {
+    let (by, equal) = match access {
+        Access::Full => (key_order(table).collect(), 0),
+        Access::KeyRange(range) => (key_order(table).collect(), range.equal.len()),
+        Access::Index(place, range) => (index_order(table, *place), range.equal.len()),
+        Access::Keys(_) | Access::Ranges(_) => (Vec::new(), 0),
+    };
+    let backward = order == Some(Direction::Backward);
+    let sorts = |c: &&OrderedBy| {
+        let ty = c.slot.checked_sub(table.base).and_then(|column| table.types.get(column));
+        ty.is_some_and(|ty| sorts_by_bytes(ty.oid))
+    };
+    let turned = |c: &OrderedBy| (c.slot, (c.descending != backward, c.nulls_first.unwrap_or(false) != backward));
+    by.get(equal..).unwrap_or(&[]).iter().take_while(sorts).map(turned).collect()
+}
+
+/// Notes that the order of a source is relied on; false: another plan shares it, and it stays as it is.
+pub(super) fn rely_on(node: &mut Arc<Node>) -> bool {
+    match Arc::get_mut(node) {
+        Some(Node::Scan(scan)) => {
+            scan.order.get_or_insert(Direction::Forward);
+            true
+        }
+        Some(Node::Filter { input, .. }) => rely_on(input),
+        Some(Node::Join(join)) => {
+            join.merge.iter_mut().for_each(|merge| merge.is_relied_on = true);
+            rely_on(&mut join.left)
+        }
+        _ => false,
+    }
 }
 
 /// Marks, in place of a slot, that an index is sorted by an expression; the position of the expression is added (SHP-3).

@@ -17,7 +17,7 @@
 pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
 pub use super::policies::{InsertGuard, PolicyCheck};
-pub use super::ranges::{Entries, KeyValues, RangePart, Ranges};
+pub use super::ranges::{Entries, Jump, KeyValues, RangePart, Ranges};
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 pub use super::with::KeptRows;
 use crate::context::deferred::Timing;
@@ -240,6 +240,8 @@ pub struct Scan {
     pub wanted: Option<Picker>,
     /// The entries of the index of `access` are read instead of rows (COV-1).
     pub entries: Option<Box<Entries>>,
+    /// Of rows with the same values in the leading columns of the key or index, the first is enough (COV-2).
+    pub jump: Option<Jump>,
 }
 
 /// How to get at the rows of a table.
@@ -348,6 +350,17 @@ pub struct Join {
     pub on: Option<Bound>,
     /// Equal expressions of left and right: the right side is read once into a hash table by them.
     pub hash: Option<(Vec<Bound>, Vec<Bound>)>,
+    /// Both sides come in the order of these expressions: they are merged instead.
+    pub merge: Option<Merge>,
+}
+
+/// How the sides of a join are merged.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// Whether each key descends, and whether its nulls stand first.
+    pub by: Vec<(bool, bool)>,
+    /// What stands above relies on the order of the left side, too (PLN-5).
+    pub is_relied_on: bool,
 }
 
 /// A statement in WITH that changes rows.

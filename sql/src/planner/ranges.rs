@@ -39,6 +39,8 @@ pub enum KeyValues {
     Array(Bound),
     /// NULL.
     Null,
+    /// Each value that the column has, nulls too: they are found by jumping from one to the next. So many are expected.
+    Each(f64),
 }
 
 impl KeyValues {
@@ -49,6 +51,15 @@ impl KeyValues {
             _ => None,
         }
     }
+}
+
+/// How a scan jumps over rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Jump {
+    /// How many leading columns tell rows apart.
+    pub columns: usize,
+    /// So many rows are expected.
+    pub rows: f64,
 }
 
 /// How a scan reads the entries of an index instead of rows.

@@ -131,7 +131,7 @@ impl Rewriter<'_> {
                         match values {
                             KeyValues::One(e) | KeyValues::Array(e) => self.expr(e, depth),
                             KeyValues::List(list) => list.iter_mut().for_each(|e| self.expr(e, depth)),
-                            KeyValues::Null => {}
+                            KeyValues::Null | KeyValues::Each(_) => {}
                         }
                     }
                     part.low.iter_mut().chain(&mut part.high).for_each(|b| self.expr(&mut b.0, depth));

@@ -117,7 +117,7 @@ pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
                     match values {
                         KeyValues::One(e) | KeyValues::Array(e) => f(e),
                         KeyValues::List(list) => list.iter().for_each(&mut *f),
-                        KeyValues::Null => {}
+                        KeyValues::Null | KeyValues::Each(_) => {}
                     }
                 }
                 part.low.iter().chain(&part.high).for_each(|b| f(&b.0));

@@ -5,7 +5,7 @@
 
 use super::cost::Figures;
 use super::plan::{Body, Node, Query, Scan, Subplan};
-use super::{covering, rewrite, walk};
+use super::{covering, jumping, merging, rewrite, walk};
 use clearway_engine::table::pick::Picker;
 use std::sync::Arc;
 
@@ -23,8 +23,13 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan], figures: &Figures<'_>) {
             }
         });
     });
+    let need = jumping::need(query);
     let Body::Select(select) = &mut query.body else { return };
     narrow_node(&mut select.source, &used, figures);
+    if let (Some(need), Some(Node::Scan(scan))) = (need, Arc::get_mut(&mut select.source)) {
+        jumping::jump(scan, &need, figures);
+    }
+    merging::merge(&mut select.source, subplans, figures);
 }
 
 fn narrow_node(node: &mut Arc<Node>, used: &[bool], figures: &Figures<'_>) {

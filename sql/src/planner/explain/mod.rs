@@ -7,9 +7,11 @@
 
 pub mod actual;
 pub mod definition;
+mod joined;
 mod parts;
 pub mod render;
 mod sample;
+mod skip;
 mod stages;
 mod system;
 mod words;
@@ -22,8 +24,8 @@ use super::indexes::expression_at;
 use super::joins::Joins;
 use super::order::relied_on;
 use super::plan::{
-    Access, Action, Body, Derived, Distinct, Grouping, Join, JoinType, KeyValues, Node, Plan, Query, Range, Ranges,
-    Scan, Select, SortKey, Subplan, TableSlot, split,
+    Access, Action, Body, Derived, Distinct, Grouping, KeyValues, Node, Plan, Query, Range, Ranges, Scan, Select,
+    SortKey, Subplan, TableSlot, split,
 };
 use super::walk;
 use crate::expr::Bound;
@@ -387,7 +389,7 @@ impl<'a> Explainer<'a> {
             Node::Join(_) => out.children.iter().map(|c| c.2.estimate.3).sum(),
             _ => WIDTH,
         };
-        let startup = if matches!(&**node, Node::Join(j) if j.hash.is_some()) {
+        let startup = if matches!(&**node, Node::Join(j) if j.hash.is_some() && j.merge.is_none()) {
             out.children.last().map_or(0.0, |c| c.2.estimate.1)
         } else {
             0.0
@@ -420,7 +422,7 @@ impl<'a> Explainer<'a> {
             None => table.shape.primary.as_ref().map_or_else(|| table.shape.name.clone(), |p| p.1.clone()),
         };
         let place = match &s.access {
-            Access::Full => None,
+            Access::Full => s.jump.map(|_| vec![None]),
             Access::Keys(_) | Access::KeyRange(_) => Some(vec![None]),
             Access::Index(i, _) => Some(vec![Some(*i)]),
             Access::Ranges(r) => Some(r.parts.iter().map(|p| p.index).collect::<Vec<_>>()),
@@ -435,7 +437,7 @@ impl<'a> Explainer<'a> {
             identity.push(("Scan Direction", text(if backward { "Backward" } else { "Forward" })));
             identity.push(("Index Name", text(indexes.join(", "))));
             let way = if backward { " Backward" } else { "" };
-            let kind = if s.entries.is_some() { "Index Only Scan" } else { "Index Scan" };
+            let kind = if s.entries.is_some() || s.jump.is_some() { "Index Only Scan" } else { "Index Scan" };
             (kind, format!("{kind}{way} using {} on {}", indexes.join(", "), shown_table(table)))
         };
         identity.push(("Relation Name", text(&table.shape.name)));
@@ -445,6 +447,7 @@ impl<'a> Explainer<'a> {
         if !condition.is_empty() {
             details.push(("Index Cond", text(condition)));
         }
+        skip::note(s, &words, &mut details);
         // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
         let guaranteed = |e: &Bound| match &s.access {
             Access::Index(i, r) => is_guaranteed(e, table, &table.shape.indexes[*i].columns, r),
@@ -501,12 +504,13 @@ impl<'a> Explainer<'a> {
         let part = |p: &super::plan::RangePart| {
             let columns: &[usize] = p.index.map_or(&table.shape.key, |i| &table.shape.indexes[i].columns);
             let value = |(values, c): (&KeyValues, &usize)| match values {
-                KeyValues::One(e) => format!("({} = {})", name(c), words.expr(e)),
-                KeyValues::List(list) => format!("({} = ANY (ARRAY[{}]))", name(c), words.list(list)),
-                KeyValues::Array(e) => format!("({} = ANY ({}))", name(c), words.expr(e)),
-                KeyValues::Null => format!("({} IS NULL)", name(c)),
+                KeyValues::One(e) => Some(format!("({} = {})", name(c), words.expr(e))),
+                KeyValues::List(list) => Some(format!("({} = ANY (ARRAY[{}]))", name(c), words.list(list))),
+                KeyValues::Array(e) => Some(format!("({} = ANY ({}))", name(c), words.expr(e))),
+                KeyValues::Null => Some(format!("({} IS NULL)", name(c))),
+                KeyValues::Each(_) => None,
             };
-            let mut list: Vec<String> = p.columns.iter().zip(columns).map(value).collect();
+            let mut list: Vec<String> = p.columns.iter().zip(columns).filter_map(value).collect();
             if let Some(next) = columns.get(p.columns.len()) {
                 let low = p.low.iter().map(|(e, with)| (e, if *with { ">=" } else { ">" }));
                 let high = p.high.iter().map(|(e, with)| (e, if *with { "<=" } else { "<" }));
@@ -518,57 +522,6 @@ impl<'a> Explainer<'a> {
         };
         let parts: Vec<String> = ranges.parts.iter().map(part).collect();
         if parts.len() > 1 { format!("({})", parts.join(" OR ")) } else { parts.concat() }
-    }
-
-    fn join(&self, j: &Join, levels: &[Names]) -> Shown {
-        let words = self.words(levels);
-        let keyed = j.hash.as_ref().filter(|(keys, _)| !keys.is_empty());
-        let (kind, word) = match (j.kind, keyed.is_some()) {
-            (JoinType::Inner, true) => ("Inner", "Hash Join"),
-            (JoinType::Left, true) => ("Left", "Hash Left Join"),
-            (JoinType::Full, true) => ("Full", "Hash Full Join"),
-            (JoinType::Semi, true) => ("Semi", "Hash Semi Join"),
-            (JoinType::Anti, true) => ("Anti", "Hash Anti Join"),
-            (JoinType::Inner, false) => ("Inner", "Nested Loop"),
-            (JoinType::Left, false) => ("Left", "Nested Loop Left Join"),
-            (JoinType::Full, false) => ("Full", "Nested Loop Full Join"),
-            (JoinType::Semi, false) => ("Semi", "Nested Loop Semi Join"),
-            (JoinType::Anti, false) => ("Anti", "Nested Loop Anti Join"),
-        };
-        let mut details = Vec::new();
-        if let Some((left, right)) = keyed {
-            let pairs: Vec<String> =
-                left.iter().zip(right).map(|(l, r)| format!("({} = {})", words.expr(l), words.expr(r))).collect();
-            let all = if pairs.len() > 1 { format!("({})", pairs.join(" AND ")) } else { pairs.concat() };
-            details.push(("Hash Cond", text(all)));
-        }
-        if let Some(on) = &j.on {
-            details.push(("Join Filter", text(words.expr(on))));
-        }
-        let right = self.node(&j.right, levels);
-        let right = match (&j.hash, keyed.is_some()) {
-            (Some(_), true) => {
-                let (estimate, actual) = (right.estimate, right.actual);
-                let mut hash = above("Hash", right, (estimate.1, estimate.1, estimate.2, estimate.3));
-                hash.actual = actual;
-                hash
-            }
-            (Some(_), false) => {
-                let (estimate, actual) = (right.estimate, right.actual);
-                let mut kept = above("Materialize", right, estimate);
-                kept.actual = actual;
-                kept
-            }
-            (None, _) => right,
-        };
-        Shown {
-            kind: if keyed.is_some() { "Hash Join" } else { "Nested Loop" }.to_owned(),
-            head: word.to_owned(),
-            identity: vec![("Join Type", text(kind))],
-            details,
-            children: vec![("Outer", None, self.node(&j.left, levels)), ("Inner", None, right)],
-            ..Shown::default()
-        }
     }
 }
 

@@ -1,0 +1,179 @@
+//! Chooses merge joins: where both sides of a hash join come in the order of its keys anyway, or would if the entries of an index were read
+//! instead of rows, they are merged if that costs less.
+//!
+//! # Invariants
+//! - MJN-1: the keys of a merge join are leading columns of the order of each side, in turn and in the same directions; the other equalities of
+//!   the hash join become a part of its condition.
+
+use super::access;
+use super::cost::Figures;
+use super::covering::entry_cost;
+use super::estimate::{BUILD, LOOK_UP, MERGE};
+use super::from::{Item, Leaf};
+use super::implied::equality;
+use super::joins::Joins;
+use super::order::{course, course_of, relied_on, rely_on};
+use super::plan::{Access, Entries, Join, Merge, Node, Scan, Subplan, conjunction, split};
+use crate::expr::operators::Op;
+use crate::expr::{Bound, BoundKind};
+use crate::types::oid;
+use clearway_base::stack;
+use clearway_engine::table::entry::EntryPicker;
+use clearway_engine::table::pick::Picker;
+use std::sync::Arc;
+
+/// Columns of an order: slot, descending, nulls first.
+pub(super) type Course = Vec<(usize, (bool, bool))>;
+
+/// A way to read a side.
+struct Way {
+    /// The entries of an index, instead of the rows of the whole table.
+    instead: Option<(Access, Entries)>,
+    cost: f64,
+    course: Course,
+}
+
+/// The keys of a join by their places, in the order of both sides.
+struct Fit {
+    keys: Vec<usize>,
+    by: Vec<(bool, bool)>,
+}
+
+/// The order in which a table comes that is read under these conditions and its own; empty: the item is no table.
+pub(super) fn item_course(item: &Item, conditions: &[Bound], figures: &Figures<'_>) -> Course {
+    let Item::Leaf { kind: Leaf::Table(table), filters, .. } = item else { return Course::new() };
+    let all: Vec<Bound> = filters.iter().chain(conditions).cloned().collect();
+    course_of(table, &access::choose(table, &all, figures).access, None)
+}
+
+/// Whether one of these conditions makes the first columns of two orders equal, so that a merge join is possible.
+pub(super) fn meets<'e>(left: &Course, right: &Course, mut on: impl Iterator<Item = &'e Bound>) -> bool {
+    let (Some((l, by)), Some((r, other))) = (left.first(), right.first()) else { return false };
+    let is_key = |e: &Bound| {
+        let BoundKind::Binary { op: Op::Eq, left, right } = &e.kind else { return false };
+        let columns = (column_of(left), column_of(right));
+        columns == (Some(*l), Some(*r)) || columns == (Some(*r), Some(*l))
+    };
+    by.0 == other.0 && on.any(is_key)
+}
+
+/// Turns hash joins of a source into merge joins where that costs less.
+pub(super) fn merge(node: &mut Arc<Node>, subplans: &[Subplan], figures: &Figures<'_>) {
+    let Some(node) = Arc::get_mut(node) else { return };
+    match node {
+        Node::Filter { input, .. } => stack::deeper(|| merge(input, subplans, figures)),
+        Node::Join(join) => {
+            stack::deeper(|| {
+                merge(&mut join.left, subplans, figures);
+                merge(&mut join.right, subplans, figures);
+            });
+            merge_one(join, &Joins::new(*figures, subplans));
+        }
+        _ => {}
+    }
+}
+
+fn merge_one(join: &mut Join, joins: &Joins<'_>) {
+    let Some((left_keys, right_keys)) = &join.hash else { return };
+    if left_keys.is_empty() {
+        return;
+    }
+    let (l, r) = (joins.node(&join.left), joins.node(&join.right));
+    let mut least = l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP;
+    let (lefts, rights) = (ways(&join.left, joins), ways(&join.right, joins));
+    let mut best = None;
+    for (i, left) in lefts.iter().enumerate() {
+        for (j, right) in rights.iter().enumerate() {
+            let cost = left.cost + right.cost + (l.rows + r.rows) * MERGE;
+            if cost < least
+                && let Some(fit) = fit((left_keys, &left.course), (right_keys, &right.course))
+            {
+                least = cost;
+                best = Some((i, j, fit));
+            }
+        }
+    }
+    let Some((i, j, fit)) = best else { return };
+    let (left, right) = (lefts.into_iter().nth(i), rights.into_iter().nth(j));
+    if let (Some(left), Some(right)) = (left, right) {
+        take(join, left, right, fit);
+    }
+}
+
+/// The ways to read a side that have an order.
+fn ways(node: &Node, joins: &Joins<'_>) -> Vec<Way> {
+    let mut out = vec![Way { instead: None, cost: joins.node(node).cost, course: course(node) }];
+    if let Node::Scan(scan) = node
+        && matches!(scan.access, Access::Full)
+        && scan.order.is_none()
+        && scan.jump.is_none()
+        && let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted)
+    {
+        out.extend((0..scan.table.shape.indexes.len()).filter_map(|place| by_entries(scan, place, wanted, joins)));
+    }
+    out.retain(|way| !way.course.is_empty());
+    out
+}
+
+fn by_entries(scan: &Scan, place: usize, wanted: &[usize], joins: &Joins<'_>) -> Option<Way> {
+    let (table, figures) = (&scan.table, &joins.figures);
+    let picker = EntryPicker::new(&table.shape, place, wanted)?;
+    let each = entry_cost(scan, place, figures);
+    let conditions: Vec<Bound> = scan.filter.iter().cloned().flat_map(split).collect();
+    let (access, cost) = access::by_entries(table, place, &conditions, each, figures)?;
+    let course = course_of(table, &access, None);
+    Some(Way { instead: Some((access, Entries { picker, each, of_all: true })), cost, course })
+}
+
+/// The column that an expression is, casts between integers aside, which keep the order.
+fn column_of(e: &Bound) -> Option<usize> {
+    let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
+    match &e.kind {
+        BoundKind::Column { index, level: 0 } => Some(*index),
+        BoundKind::Cast { arg, .. } if integer(arg.ty.oid) && integer(e.ty.oid) => column_of(arg),
+        _ => None,
+    }
+}
+
+/// MJN-1: the keys in the order of both sides; none: their orders differ.
+fn fit((left_keys, left): (&[Bound], &Course), (right_keys, right): (&[Bound], &Course)) -> Option<Fit> {
+    let mut out = Fit { keys: Vec::new(), by: Vec::new() };
+    for ((l, by), (r, other)) in left.iter().zip(right) {
+        let is_key = |at: &usize| {
+            let (a, b) = (&left_keys[*at], &right_keys[*at]);
+            column_of(a) == Some(*l) && column_of(b) == Some(*r) && a.ty.oid == b.ty.oid
+        };
+        let Some(at) = (0..left_keys.len()).find(is_key).filter(|_| by.0 == other.0) else { break };
+        out.keys.push(at);
+        out.by.push(*by);
+    }
+    (!out.keys.is_empty()).then_some(out)
+}
+
+/// Makes a merge join of a join.
+fn take(join: &mut Join, left: Way, right: Way, fit: Fit) {
+    let is_relied_on = relied_on(&join.left).is_some();
+    if !(read_by(&mut join.right, right) && read_by(&mut join.left, left)) {
+        return;
+    }
+    let Some((left, right)) = join.hash.take() else { return };
+    let mut keys = (Vec::new(), Vec::new());
+    for at in &fit.keys {
+        keys.0.push(left[*at].clone());
+        keys.1.push(right[*at].clone());
+    }
+    let others = left.into_iter().zip(right).enumerate().filter(|(at, _)| !fit.keys.contains(at));
+    let mut on: Vec<Bound> = others.map(|(_, (l, r))| equality(l, r)).collect();
+    on.extend(join.on.take().into_iter().flat_map(split));
+    (join.on, join.hash) = (conjunction(on), Some(keys));
+    join.merge = Some(Merge { by: fit.by, is_relied_on });
+}
+
+/// Reads a side in this way, in its order; false: it can't be changed.
+fn read_by(node: &mut Arc<Node>, way: Way) -> bool {
+    if let Some((access, entries)) = way.instead {
+        let Some(Node::Scan(scan)) = Arc::get_mut(node) else { return false };
+        (scan.access, scan.entries) = (access, Some(Box::new(entries)));
+    }
+    rely_on(node)
+}

@@ -1,0 +1,224 @@
+//! Reads that use the order of keys: jumps from one leading value to the next (EXE-23, COV-2), and merge joins (EXE-24, EXE-25, MJN-1). Each
+//! gives what the same query gives whose expressions no key has.
+
+#[path = "sim/mod.rs"]
+mod sim;
+
+use std::sync::Arc;
+
+use clearway_base::testkit::Rng;
+use clearway_base::vfs::sim::SimDisk;
+use clearway_sql::session::Backends;
+use sim::{Connection, connect, open, simulate};
+
+/// The sorted rows of a query whose plan says a word, and those of a query whose plan does not.
+async fn both(reader: &mut Connection, word: &str, with: &str, without: &str) -> (Vec<String>, Vec<String>) {
+    let plan = reader.run(&format!("EXPLAIN {with}")).await.expect("a plan").join("\n");
+    assert!(plan.contains(word), "{with}\n{plan}");
+    let plan = reader.run(&format!("EXPLAIN {without}")).await.expect("a plan").join("\n");
+    assert!(!plan.contains(word), "{without}\n{plan}");
+    let mut ordered = reader.run(with).await.unwrap_or_else(|e| panic!("{with}: {e:?}"));
+    let mut plain = reader.run(without).await.expect("rows");
+    ordered.sort_unstable();
+    plain.sort_unstable();
+    (ordered, plain)
+}
+
+/// Pairs of queries: the first one jumps.
+const JUMPS: [(&str, &str); 9] = [
+    ("SELECT concat_ws(',', a, b, id) FROM t WHERE b = 7", "SELECT concat_ws(',', a, b, id) FROM t WHERE b + 0 = 7"),
+    (
+        "SELECT concat_ws(',', a, b, id, pad) FROM t WHERE b BETWEEN 20 AND 21",
+        "SELECT concat_ws(',', a, b, id, pad) FROM t WHERE b + 0 BETWEEN 20 AND 21",
+    ),
+    (
+        "SELECT concat_ws(',', a, b) FROM t WHERE b IN (3, 9) AND a IS NULL OR b = 11",
+        "SELECT concat_ws(',', a, b) FROM t WHERE b + 0 IN (3, 9) AND a IS NULL OR b + 0 = 11",
+    ),
+    ("SELECT DISTINCT a FROM t", "SELECT a FROM t GROUP BY a HAVING count(*) > 0"),
+    ("SELECT DISTINCT a FROM t WHERE a > 1", "SELECT a FROM t WHERE a + 0 > 1 GROUP BY a HAVING count(*) > 0"),
+    ("SELECT a FROM t GROUP BY a", "SELECT a FROM t GROUP BY a HAVING count(*) > 0"),
+    (
+        "SELECT count(DISTINCT a) || ':' || max(a) FROM t",
+        "SELECT count(DISTINCT a) || ':' || max(a) || left(count(*)::text, 0) FROM t",
+    ),
+    (
+        "SELECT concat_ws(',', a, min(b)) FROM t GROUP BY a",
+        "SELECT concat_ws(',', a, min(b)) FROM t GROUP BY a HAVING count(*) > 0",
+    ),
+    (
+        "SELECT concat_ws(',', a, max(b)) FROM t GROUP BY a",
+        "SELECT concat_ws(',', a, max(b)) FROM t GROUP BY a HAVING count(*) > 0",
+    ),
+];
+
+async fn compare_jumps(reader: &mut Connection, when: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for (with, without) in JUMPS {
+        let (ordered, plain) = both(reader, "Skip Key", with, without).await;
+        assert_eq!(ordered, plain, "{when}: {with}");
+        all.push(ordered);
+    }
+    all
+}
+
+#[test]
+fn jumps_miss_no_value_in_any_snapshot() {
+    for seed in 1..4 {
+        simulate(seed, move || async move {
+            let db = open(&SimDisk::new(seed)).await;
+            let backends = Arc::new(Backends::default());
+            let mut writer = connect(&db, &backends).await;
+            let mut reader = connect(&db, &backends).await;
+            writer.value("CREATE TABLE t (id int PRIMARY KEY, a int, b int NOT NULL, pad text)").await;
+            let rows =
+                "INSERT INTO t SELECT g, nullif(g % 4, 3), g % 50, repeat('p', 30) FROM generate_series(0, 1999) g";
+            writer.value(rows).await;
+            writer.value("CREATE INDEX ON t (a, b)").await;
+            writer.value("ANALYZE t").await;
+            let mut random = Rng::new(seed);
+            for _ in 0..4 {
+                reader.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+                let before = compare_jumps(&mut reader, "before").await;
+                writer.value("BEGIN").await;
+                for _ in 0..3 {
+                    let (id, a) = (random.below(2000), random.below(9));
+                    let change = match random.below(5) {
+                        0 => format!("UPDATE t SET a = {a} WHERE id = {id}"),
+                        1 => format!("DELETE FROM t WHERE a = {a}"),
+                        2 => format!("UPDATE t SET b = b + 1 WHERE id % 7 = {a}"),
+                        3 => format!("INSERT INTO t VALUES ({id} + 5000, {a} - 3, 7, 'i') ON CONFLICT DO NOTHING"),
+                        _ => format!("UPDATE t SET a = NULL WHERE id < {id} AND a = 1"),
+                    };
+                    writer.value(&change).await;
+                    compare_jumps(&mut writer, "its own changes").await;
+                    assert_eq!(compare_jumps(&mut reader, "of the snapshot").await, before, "seed {seed}: {change}");
+                }
+                writer.value(if random.below(3) == 0 { "ROLLBACK" } else { "COMMIT" }).await;
+                assert_eq!(compare_jumps(&mut reader, "the snapshot stays").await, before, "seed {seed}");
+                reader.value("COMMIT").await;
+            }
+        });
+    }
+}
+
+#[test]
+fn an_extreme_is_read_by_jumps_only_where_it_comes_first() {
+    simulate(5, || async {
+        let db = open(&SimDisk::new(5)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        one.value("CREATE TABLE x (id int PRIMARY KEY, a int, b int)").await;
+        one.value("INSERT INTO x SELECT g, g % 3, nullif(g % 40, 0) FROM generate_series(1, 3000) g").await;
+        one.value("CREATE INDEX ON x (a, b)").await;
+        one.value("ANALYZE x").await;
+        let jumps = |of: Vec<String>| of.join("\n").contains("Skip Key: a\n") || of.join("\n").ends_with("Skip Key: a");
+        // Nulls stand behind every value: from there the greatest value is not the first.
+        assert!(jumps(one.run("EXPLAIN (COSTS OFF) SELECT a, min(b) FROM x GROUP BY a").await.expect("a plan")));
+        for other in [
+            "SELECT a, max(b) FROM x GROUP BY a",
+            "SELECT a, min(b), max(b) FROM x GROUP BY a",
+            "SELECT a, min(b) FROM x WHERE b > 5 GROUP BY a",
+            "SELECT a, b, min(b) FROM x GROUP BY a, b",
+            "SELECT a, min(b) FILTER (WHERE b > 3) FROM x GROUP BY a",
+            "SELECT a, count(b) FROM x GROUP BY a",
+            "SELECT a, random() FROM x GROUP BY a, random()",
+        ] {
+            assert!(!jumps(one.run(&format!("EXPLAIN (COSTS OFF) {other}")).await.expect("a plan")), "{other}");
+        }
+        let greatest = one.run("SELECT a || ':' || max(b) FROM x GROUP BY a ORDER BY 1").await.expect("rows");
+        assert_eq!(greatest, ["0:39", "1:39", "2:39"]);
+    });
+}
+
+/// A join of every kind; the conditions name no key if `plus` is `+ 0`.
+fn joins(plus: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for (l, r) in [("l.k", "r.k"), ("li.k", "ri.k")] {
+        let (left, right) = (l.trim_end_matches(".k"), r.trim_end_matches(".k"));
+        let on = format!("{l}{plus} = {r}");
+        let pair = format!("concat_ws(',', {l}, {left}.n, '|', {r}, {right}.n)");
+        // The index of ri finds the few rows that have both.
+        let all = ["", " AND l.n <> r.n", " AND l.n = r.n"];
+        for more in &all[..if l == "l.k" { 3 } else { 2 }] {
+            let on = format!("{on}{}", more.replace("l.", &format!("{left}.")).replace("r.", &format!("{right}.")));
+            for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN"] {
+                out.push(format!("SELECT {pair} FROM {left} {kind} {right} ON {on}"));
+            }
+            let one = format!("concat_ws(',', {l}, {left}.n)");
+            for kind in ["EXISTS", "NOT EXISTS"] {
+                out.push(format!("SELECT {one} FROM {left} WHERE {kind} (SELECT FROM {right} WHERE {on})"));
+            }
+        }
+        out.push(format!("SELECT {pair} FROM {left} FULL JOIN {right} ON {on}"));
+        out.push(format!("SELECT {pair} FROM {left} FULL JOIN {right} ON {on} AND {left}.n = {right}.n"));
+    }
+    out
+}
+
+#[test]
+fn a_merge_join_gives_what_a_hash_join_gives() {
+    for (seed, work_mem) in [(1, "64MB"), (2, "64kB")] {
+        simulate(seed, move || async move {
+            let db = open(&SimDisk::new(seed)).await;
+            let backends = Arc::new(Backends::default());
+            let mut one = connect(&db, &backends).await;
+            one.value(&format!("SET work_mem = '{work_mem}'")).await;
+            let mut random = Rng::new(seed);
+            for table in ["l", "r"] {
+                one.value(&format!("CREATE TABLE {table} (k int, n int, PRIMARY KEY (k, n))")).await;
+                one.value(&format!("CREATE TABLE {table}i (id int PRIMARY KEY, k int, n int)")).await;
+                let (every, from) = (1 + random.below(4), random.below(30));
+                one.value(&format!(
+                    "INSERT INTO {table} SELECT g / 4 * {every} + {from}, g % 4 FROM generate_series(0, 199) g"
+                ))
+                .await;
+                // One key has so many rows that they exceed a small work_mem; others have none or several, and some are null.
+                let many = if table == "r" { 1500 } else { 3 };
+                one.value(&format!(
+                    "INSERT INTO {table}i SELECT g, CASE WHEN g < {many} THEN 50 ELSE nullif(g % 60, 13) END, g % 5 \
+                     FROM generate_series(1, {many} + 150) g"
+                ))
+                .await;
+                one.value(&format!("CREATE INDEX ON {table}i (k, n)")).await;
+            }
+            one.value("ANALYZE").await;
+            for (with, without) in joins("").iter().zip(&joins(" + 0")) {
+                let (merged, hashed) = both(&mut one, "Merge", with, without).await;
+                assert_eq!(merged, hashed, "{with}");
+            }
+            // The order of the left side stays, and an order that it lacks is not taken for granted.
+            let ordered = "SELECT l.k FROM l JOIN r ON l.k = r.k ORDER BY l.k, l.n";
+            let plan = one.run(&format!("EXPLAIN {ordered} DESC")).await.expect("a plan").join("\n");
+            assert!(plan.contains("Merge Join") && plan.contains("Sort Key"), "{plan}");
+            let backward =
+                "SELECT concat_ws(',', l.k, l.n, r.n) FROM l JOIN r ON l.k = r.k ORDER BY l.k DESC, l.n DESC, r.n";
+            let forward =
+                "SELECT concat_ws(',', l.k, l.n, r.n) FROM l JOIN r ON l.k + 0 = r.k ORDER BY l.k DESC, l.n DESC, r.n";
+            assert_eq!(one.run(backward).await.expect("rows"), one.run(forward).await.expect("rows"));
+        });
+    }
+}
+
+#[test]
+fn a_merge_join_sorts_where_an_index_is_younger_than_the_snapshot() {
+    simulate(7, || async {
+        let db = open(&SimDisk::new(7)).await;
+        let backends = Arc::new(Backends::default());
+        let (mut old, mut one) = (connect(&db, &backends).await, connect(&db, &backends).await);
+        one.value("CREATE TABLE p (id int PRIMARY KEY, k int); CREATE TABLE q (k int PRIMARY KEY)").await;
+        one.value("INSERT INTO p SELECT g, (g * 37) % 500 FROM generate_series(1, 900) g").await;
+        one.value("INSERT INTO q SELECT g FROM generate_series(100, 400) g").await;
+        old.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+        assert_eq!(old.value("SELECT count(*) FROM q").await, "301");
+        one.value("CREATE INDEX ON p (k)").await;
+        one.value("ANALYZE").await;
+        let join = "SELECT count(*) || ':' || sum(p.k) FROM p JOIN q ON p.k = q.k";
+        let hashed = one.value("SELECT count(*) || ':' || sum(p.k) FROM p JOIN q ON p.k + 0 = q.k").await;
+        let plan = one.run(&format!("EXPLAIN {join}")).await.expect("a plan").join("\n");
+        assert!(plan.contains("Merge Join"), "{plan}");
+        assert_eq!(one.value(join).await, hashed);
+        assert_eq!(old.value(join).await, hashed);
+        old.value("COMMIT").await;
+    });
+}
