@@ -10,6 +10,7 @@ mod hot_row;
 mod locks;
 mod serve;
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub enum End {
 /// # Errors
 /// Whatever went wrong, as a sentence.
 pub fn run(end: End, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Failure> {
-    let dir = scratch();
+    let dir = scratch()?;
     say(&format!("The demonstration runs in {} ...", dir.display()));
     let shown = show(&dir, end, say);
     remove(&dir);
@@ -100,11 +101,14 @@ pub fn load_until_killed(dir: &Path) -> Result<(), Failure> {
     crash::load(dir)
 }
 
-fn scratch() -> PathBuf {
-    std::env::temp_dir().join(format!("clearway-demo-{}", std::process::id()))
+/// A new scratch directory. Another user may pass through it, since PostgreSQL, which refuses to run as root, keeps its data below it; none may list it.
+fn scratch() -> Result<PathBuf, Failure> {
+    let dir = std::env::temp_dir().join(format!("clearway-demo-{}", std::process::id()));
+    let made = std::fs::DirBuilder::new().mode(0o711).create(&dir);
+    made.map_err(|error| format!("cannot create the scratch directory {}: {error}", dir.display()))?;
+    Ok(dir)
 }
 
-/// Removes the files of a directory of ours, and the directory.
 /// Removes a scratch directory.
 pub(crate) fn remove(dir: &Path) {
     // What can't be removed stays in the system's temporary directory.
