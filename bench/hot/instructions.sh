@@ -1,12 +1,13 @@
 #!/bin/bash
 # Counts the instructions that a session's own task takes per transaction, by callgrind. They do not depend on what else the machine does.
 #
-# usage: [ALL_THREADS=1] bench/hot/instructions.sh BINARY PORT [CASE ...]      cases: select update insert tpcb simple
+# usage: [ALL_THREADS=1] [OPTIONS="-c recorders=none ..."] bench/hot/instructions.sh BINARY PORT [CASE ...]      cases: select update insert tpcb simple
 #
 # Counted is what runs in the task of the connection (`serve`): not the flusher's thread and not background work. (For a select the two are about
 # the same, and callgrind sometimes loses the beginning of a poll that ends without a wait: count it with ALL_THREADS=1.) Each figure is the
 # difference of two runs of different length in one connection each, so that the start of a connection falls out. The tables are warmed by a
-# run without callgrind: a page that is full of rows is rebuilt at its first change, which costs more than a hundred changes do.
+# run without callgrind: a page that is full of rows is rebuilt at its first change, which costs more than a hundred changes do. OPTIONS go to
+# the server.
 set -eu
 binary=$1 port=$2
 shift 2
@@ -26,7 +27,7 @@ count() { # pgbench's options, the number of transactions last
     grep -h '^summary\|^totals' "$(ls -v "$scratch"/out.* | tail -1)" | tail -1 | awk '{print $2}'
 }
 
-"$binary" serve --data "$scratch/data" --listen "127.0.0.1:$port" >/dev/null & server=$!
+"$binary" serve --data "$scratch/data" --listen "127.0.0.1:$port" ${OPTIONS:-} >/dev/null & server=$!
 ready
 pgbench -i -q -s 1 >/dev/null 2>&1
 pgbench -n -c 8 -j 2 -T 12 -f "$scratch/update.sql" -M prepared >/dev/null 2>&1
@@ -35,7 +36,7 @@ kill -TERM "$server"; wait "$server" || true
 where=(--toggle-collect='clearway_server::connection::serve::*')
 [ -z "${ALL_THREADS:-}" ] || where=()
 valgrind --tool=callgrind --callgrind-out-file="$scratch/out" "${where[@]}" \
-    "$binary" serve --data "$scratch/data" --listen "127.0.0.1:$port" >/dev/null 2>&1 & server=$!
+    "$binary" serve --data "$scratch/data" --listen "127.0.0.1:$port" ${OPTIONS:-} >/dev/null 2>&1 & server=$!
 ready
 for case in $cases; do
     case $case in

@@ -15,6 +15,7 @@
 use std::collections::HashMap;
 
 use clearway_base::sync::{Mutex, thread_number};
+use foldhash::fast::RandomState;
 
 use crate::catalog::{Catalog, Oid};
 
@@ -224,8 +225,8 @@ pub(crate) enum Ended {
 
 #[derive(Debug, Default)]
 struct Shard {
-    of: HashMap<Oid, Use>,
-    databases: HashMap<Oid, DatabaseUse>,
+    of: HashMap<Oid, Use, RandomState>,
+    databases: HashMap<Oid, DatabaseUse, RandomState>,
 }
 
 /// How all tables and indexes have been used since the counts began.
