@@ -10,7 +10,6 @@ mod hot_row;
 mod locks;
 mod serve;
 
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ pub enum End {
 /// # Errors
 /// Whatever went wrong, as a sentence.
 pub fn run(end: End, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Failure> {
-    let dir = scratch()?;
+    let dir = scratch();
     say(&format!("The demonstration runs in {} ...", dir.display()));
     let shown = show(&dir, end, say);
     remove(&dir);
@@ -80,7 +79,7 @@ fn show(dir: &Path, end: End, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), 
     locks::chain(&opened, say)?;
     locks::deadlock(&opened, say)?;
     opened.close()?;
-    hot_row::run(dir, say)?;
+    hot_row::run(say)?;
     crash::run(&dir.join("crash"), say)?;
     match end {
         End::Serve => serve::run(&data, say),
@@ -101,12 +100,8 @@ pub fn load_until_killed(dir: &Path) -> Result<(), Failure> {
     crash::load(dir)
 }
 
-/// A new scratch directory. Another user may pass through it, since PostgreSQL, which refuses to run as root, keeps its data below it; none may list it.
-fn scratch() -> Result<PathBuf, Failure> {
-    let dir = std::env::temp_dir().join(format!("clearway-demo-{}", std::process::id()));
-    let made = std::fs::DirBuilder::new().mode(0o711).create(&dir);
-    made.map_err(|error| format!("cannot create the scratch directory {}: {error}", dir.display()))?;
-    Ok(dir)
+fn scratch() -> PathBuf {
+    std::env::temp_dir().join(format!("clearway-demo-{}", std::process::id()))
 }
 
 /// Removes a scratch directory.
