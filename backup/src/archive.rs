@@ -8,7 +8,8 @@
 //! # Invariants
 //! - ARV-1: only durable log is sent, so the archive has no log that a later opening of the directory discards.
 //! - ARV-2: the log is held from the first position that is not in the archive. A piece is released when it is durable in the target, or,
-//!   where a limit is set, when more log than the limit is held; then the archive has a hole, which is reported.
+//!   where a limit is set, when more log than the limit is held; then the archive has a hole, which is reported, and shown until a backup
+//!   closes it (HOL-1).
 //! - ARV-3: a piece whose sending failed is sent again with the same bounds. So if an earlier attempt did arrive, it is overwritten with the
 //!   same bytes.
 //! - ARV-4: a directory sends only under an epoch that it has claimed. Some targets can't refuse a second claim at the same moment; then one
@@ -21,6 +22,7 @@
 
 use crate::epochs::{self, Epoch, timeline};
 use crate::error::{BackupError, Result};
+use crate::hole::{self, Hole};
 use crate::names;
 use crate::object::{Header, Kind, pack};
 use crate::pieces::of_timeline;
@@ -30,6 +32,9 @@ use clearway_base::waits::{now_ns, wall_us};
 use clearway_storage::ids::Lsn;
 use clearway_storage::store::Store;
 use std::sync::Arc;
+
+/// How often it looks whether a backup has closed the hole.
+const CLOSED_CHECK_NS: u64 = 5_000_000_000;
 
 /// The file in the database's directory.
 pub const LOCAL: &str = "archive";
@@ -82,6 +87,10 @@ pub struct Archiver {
     sent_ns: u64,
     /// Our number, once it is known.
     claimer: u64,
+    /// The last hole, while no backup closes it.
+    hole: Option<Hole>,
+    /// When it was looked for such a backup.
+    hole_ns: u64,
 }
 
 /// What a step did.
@@ -100,7 +109,8 @@ impl Archiver {
             row.target = target.place();
             row.state = "connecting";
         });
-        Archiver { store, target, home, options, position: None, pending: None, sent_ns: now_ns(), claimer: 0 }
+        let (position, pending, sent_ns) = (None, None, now_ns());
+        Archiver { store, target, home, options, position, pending, sent_ns, claimer: 0, hole: None, hole_ns: 0 }
     }
 
     /// What is in the archive, as far as that is known.
@@ -119,7 +129,9 @@ impl Archiver {
     /// The target's; the epoch is another's.
     pub async fn step(&mut self, hurry: bool) -> Result<Step> {
         let stepped = self.try_step(hurry).await;
+        let is_broken = self.hole.is_some();
         self.store.archive().note(|row| match &stepped {
+            Ok(_) if is_broken => row.state = "broken",
             Ok(Step::Sent) => row.state = "sending",
             Ok(Step::Idle) => row.state = "waiting",
             Err(error) => {
@@ -137,7 +149,11 @@ impl Archiver {
             Some(position) => position,
             None => self.connect().await?,
         };
-        let Some((from, to)) = self.due(position, hurry) else { return Ok(Step::Idle) };
+        self.keep(position)?;
+        let Some((from, to)) = self.due(position, hurry) else {
+            self.look_for_a_backup().await?;
+            return Ok(Step::Idle);
+        };
         self.confirm().await?;
         self.pending = Some((from, to));
         let (database, epoch) = (self.store.database(), self.store.wal().epoch());
@@ -155,8 +171,34 @@ impl Archiver {
         });
         self.position = Some(to);
         self.keep(to)?;
-        self.store.archive().publish(to); // ARC-2
+        self.publish(to);
+        self.look_for_a_backup().await?;
         Ok(Step::Sent)
+    }
+
+    /// ARC-2, HOL-1
+    fn publish(&self, to: Lsn) {
+        if self.hole.is_none() {
+            self.store.archive().publish(to);
+        }
+    }
+
+    /// Where the archive has a hole: whether a backup has closed it.
+    async fn look_for_a_backup(&mut self) -> Result<()> {
+        let Some(hole) = self.hole.filter(|_| now_ns().saturating_sub(self.hole_ns) >= CLOSED_CHECK_NS) else {
+            return Ok(());
+        };
+        self.hole_ns = now_ns();
+        if hole::is_closed(&*self.target, hole, self.store.wal().epoch()).await? {
+            self.show_hole(None);
+            self.publish(self.position());
+        }
+        Ok(())
+    }
+
+    fn show_hole(&mut self, hole: Option<Hole>) {
+        self.hole = hole;
+        self.store.archive().note(|row| row.hole = hole.map(|hole| (hole.from, hole.to)));
     }
 
     /// The claim is still ours (ARV-4).
@@ -189,7 +231,8 @@ impl Archiver {
         self.hole(position, oldest)
     }
 
-    fn hole(&self, from: Lsn, to: Lsn) -> Result<()> {
+    fn hole(&mut self, from: Lsn, to: Lsn) -> Result<()> {
+        self.show_hole(Some(Hole { from, to }));
         let what = format!(
             "the log from LSN {from} to {to} was released before it was in the archive (archive_max_lag): nothing behind it can be \
              restored until a new backup is taken"
@@ -256,15 +299,22 @@ impl Archiver {
         let of_ours = listed.iter().filter(|object| names::epoch_of(&object.name) == Some(number));
         let reached = of_ours.filter_map(|object| names::range(&object.name)).map(|(_, to)| to).max();
         let position = reached.unwrap_or(ours.begins).max(ours.begins);
-        self.store.archive().note(|row| row.archived = position);
-        self.position = Some(position);
         let oldest = self.store.oldest_log();
-        if position < oldest {
-            self.position = Some(oldest);
+        let pieces = of_timeline(&listed, &timeline(&all, number));
+        let found = hole::last(&pieces, position, position.max(oldest));
+        let is_open = match found {
+            Some(hole) => !hole::is_closed(&*self.target, hole, number).await?,
+            None => false,
+        };
+        self.show_hole(found.filter(|_| is_open));
+        let begin = position.max(oldest);
+        self.store.archive().note(|row| row.archived = begin);
+        self.position = Some(begin);
+        if is_open && position < oldest {
             self.hole(position, oldest)?;
         }
-        self.keep(position)?;
-        self.store.archive().publish(position);
-        Ok(self.position.unwrap_or(position))
+        self.keep(begin)?;
+        self.publish(self.position());
+        Ok(self.position())
     }
 }

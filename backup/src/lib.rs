@@ -7,7 +7,7 @@
 //!   manifest    what one backup consists of                      names where everything is in a repository
 //!   source      a database that gives its pages and log          take  a backup from a source into a target
 //!   resume      going on with a backup that was interrupted        archive  sending the log of an open database
-//!   epochs      which log follows which: timelines
+//!   epochs      which log follows which: timelines              hole    log that the archive lacks
 //!   plan        from a restore's goal to a backup, its chain, its log and the position where the log is cut
 //!   restore     carries out a plan                               verify, expire
 //! ```
@@ -32,6 +32,7 @@ pub mod clock;
 pub mod epochs;
 pub mod error;
 pub mod expire;
+pub mod hole;
 pub mod manifest;
 pub mod names;
 pub mod object;

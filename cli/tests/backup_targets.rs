@@ -229,3 +229,76 @@ fn commits_wait_for_the_archive_if_they_ask_for_it() {
     the_policy_needs_an_archive(&base.join("data"));
     fs::remove_dir_all(&base).expect("removed");
 }
+
+fn arguments(settings: &[&str]) -> Vec<String> {
+    settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]).collect()
+}
+
+/// Waits until `clearway_archive` answers a condition with true.
+async fn until_archive(client: &tokio_postgres::Client, condition: &str) {
+    let query = format!("select {condition}, a::text from clearway_archive a");
+    loop {
+        let row = client.query_one(&query, &[]).await.expect("a row");
+        if row.get::<_, Option<bool>>(0) == Some(true) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Writes log until the archive, which can't be reached, has lost some of it.
+async fn write_beyond_the_limit(client: &tokio_postgres::Client) {
+    let lost = "select lost from clearway_log_holders where name = 'archive'";
+    while !client.query_one(lost, &[]).await.expect("a holder").get::<_, bool>(0) {
+        client.batch_execute("update t set v = repeat('y', 200) where id <= 3000; checkpoint").await.expect("writes");
+    }
+    for _ in 0..30 {
+        client.batch_execute("update t set v = repeat('z', 200) where id <= 3000; checkpoint").await.expect("writes");
+    }
+}
+
+#[test]
+fn commits_are_not_in_an_archive_with_a_hole_until_a_backup_closes_it() {
+    let repo = scratch("backup-hole").join("repo");
+    let archive = format!("archive={}", text(&repo));
+    let breaks = arguments(&[&archive, "archive_timeout=1s", "archive_max_lag=1MB", "archive_on_lag=break"]);
+    let (base, server) = filled("backup-hole", &breaks);
+    says(&["backup", text(&repo), "--server", &url(&server)]);
+    run(async {
+        let client = connect(&server).await;
+        until_archive(&client, "archived_lsn > 0 and hole_begin_lsn is null").await;
+        fs::rename(&repo, base.join("away")).expect("renamed");
+        fs::write(&repo, b"no directory").expect("written");
+        write_beyond_the_limit(&client).await;
+        fs::remove_file(&repo).expect("removed");
+        fs::rename(base.join("away"), &repo).expect("renamed");
+        until_archive(&client, "state = 'broken' and hole_begin_lsn < hole_end_lsn").await;
+    });
+    stop(server);
+
+    // HOL-1: the next start finds the hole by the names of the archive's objects.
+    let server = start_with(&base.join("data"), &arguments(&[&archive, "archive_timeout=1s", "archive_mode=sync"]));
+    run(async {
+        let client = connect(&server).await;
+        until_archive(&client, "state = 'broken' and hole_begin_lsn < hole_end_lsn").await;
+        let refused = client.batch_execute("set synchronous_commit = archive").await.expect_err("a hole");
+        let error = refused.as_db_error().expect("an error of the server");
+        assert_eq!((error.code().code(), error.hint().is_some()), ("55000", true), "{error}");
+        assert!(error.message().contains("lacks the log from LSN"), "{error}");
+        client.batch_execute("insert into t values (5000, 'by the backup')").await.expect("other commits go on");
+    });
+    says(&["backup", text(&repo), "--server", &url(&server)]);
+    run(async {
+        let client = connect(&server).await;
+        until_archive(&client, "state <> 'broken' and hole_begin_lsn is null").await;
+        client
+            .batch_execute("set synchronous_commit = archive; insert into t values (5001, 'by the archive')")
+            .await
+            .expect("sent");
+    });
+    drop(server);
+    let restored = base.join("restored");
+    says(&["restore", text(&repo), text(&restored)]);
+    assert_eq!(rows_in(&restored), 3002);
+    fs::remove_dir_all(&base).expect("removed");
+}

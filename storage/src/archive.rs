@@ -4,8 +4,9 @@
 //! # Invariants
 //! - ARC-1: the opening of a directory with an archive registers the holder at the oldest log that is still there, before any checkpoint
 //!   can release it. So log that one process did not send is sent by the next one.
-//! - ARC-2: `reached` is published after the log below it has become durable in the archive. Where commits wait for `reached`, the holder has
-//!   no limit, so no log of this opening is released before it was sent. So all log from the opening to an archived commit is in the archive.
+//! - ARC-2: `reached` is published after the log below it has become durable in the archive, and not while the archive has a hole that no backup
+//!   closes. Where commits wait for `reached`, the holder has no limit, so no log of this opening is released before it was sent. So a commit
+//!   below `reached` can be restored from the archive and its last backup.
 
 use crate::ids::Lsn;
 use crate::sync::Bell;
@@ -22,7 +23,7 @@ pub const ARCHIVE_HOLDER: &str = "archive";
 pub struct ArchiveRow {
     /// Where log is sent; empty: nowhere.
     pub target: String,
-    /// `off`, `connecting`, `sending`, `waiting`, `failing` or `refused`.
+    /// `off`, `connecting`, `sending`, `waiting`, `failing`, `refused`, or `broken` while log is sent behind `hole`.
     pub state: &'static str,
     /// The log is in the archive up to here.
     pub archived: Lsn,
@@ -38,6 +39,8 @@ pub struct ArchiveRow {
     pub error: String,
     /// When, us since 1970.
     pub error_us: i64,
+    /// Log from here to there is not in the archive, and no backup was taken behind it.
+    pub hole: Option<(Lsn, Lsn)>,
 }
 
 /// The archive as storage knows it.
@@ -76,7 +79,7 @@ impl Archive {
         self.sync.load(Ordering::SeqCst)
     }
 
-    /// The log is in the archive up to here, without a hole since the opening.
+    /// The log is in the archive up to here, so that it can be restored (ARC-2).
     pub fn reached(&self) -> Lsn {
         Lsn(self.reached.published())
     }
@@ -112,6 +115,11 @@ impl Archive {
     /// What views show.
     pub fn row(&self) -> ArchiveRow {
         self.row.lock().clone()
+    }
+
+    /// The hole of the archive behind which nothing can be restored, if there is one.
+    pub fn hole(&self) -> Option<(Lsn, Lsn)> {
+        self.row.lock().hole
     }
 
     /// Changes what views show.

@@ -69,16 +69,23 @@ impl Core {
     /// Takes the policy of the transaction that begins, or commits.
     ///
     /// # Errors
-    /// The server has no archive for which commits could wait.
+    /// The server has no archive for which commits could wait, or one that restores nothing of them (HOL-1).
     pub fn set_archived(&self, asked: bool) -> Result<()> {
         if !asked {
             self.archived.end();
             return Ok(());
         }
         self.archived.waive(self.archived.waived().unwrap_or(Lsn::ZERO));
-        if !self.db.transactions().store().archive().is_sync() {
+        let archive = self.db.transactions().store().archive();
+        if !archive.is_sync() {
             let message = "synchronous_commit is archive, and the server has no archive for which commits could wait";
             return Err(SqlError::new("55000", message).hint("Start it with archive = TARGET and archive_mode = sync."));
+        }
+        if let Some((from, to)) = archive.hole() {
+            let message = format!("synchronous_commit is archive, and the archive lacks the log from LSN {from} to {to}");
+            let detail = "No commit can be restored that comes after it, until a backup is taken.";
+            let hint = "Take a backup into the target of the archive: clearway backup TARGET.";
+            return Err(SqlError::new("55000", message).detail(detail).hint(hint));
         }
         Ok(())
     }

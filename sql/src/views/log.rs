@@ -75,5 +75,7 @@ fn archive(run: &Run<'_>) -> Vec<Row> {
         if off { Datum::Null } else { Datum::text(if store.archive().is_sync() { "sync" } else { "async" }) },
         number(held),
         number(store.archive().waiting() as u64),
+        row.hole.map_or(Datum::Null, |(from, _)| int(from.0)),
+        row.hole.map_or(Datum::Null, |(_, to)| int(to.0)),
     ]]
 }

@@ -46,6 +46,8 @@ pub static VIEWS: &[SystemView] = &[
             ("mode", TEXT),
             ("held_bytes", INT8),
             ("waiting", INT8),
+            ("hole_begin_lsn", INT8),
+            ("hole_end_lsn", INT8),
         ],
     },
 ];
