@@ -447,6 +447,14 @@ impl<D: Sessions> Talk<'_, D> {
         let status = self.session.status();
         if status == TransactionStatus::Idle && self.backend.inbox.has_any() {
             self.notify_client();
+            // A full queue; what is sent meanwhile comes while the session is idle.
+            for _ in 1..QUEUE_PORTIONS {
+                if !self.backend.inbox.has_any() {
+                    break;
+                }
+                self.flush().await?;
+                self.notify_client();
+            }
         }
         ready(&mut self.channel, status);
         self.rest_of_ready().await

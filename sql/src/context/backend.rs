@@ -15,7 +15,7 @@ use super::configuration::{Configuration, Defaults};
 use super::interrupt::{Interrupt, Reason};
 use super::limits::Groups;
 use super::log_line::{Line, LogLevels};
-use super::notify::{Channels, Inbox};
+use super::notify_queue::{Channels, Inbox};
 use super::recorded::{Recorded, Truncated};
 use super::samples::Samples;
 use super::setting_text::client_name;

@@ -47,6 +47,7 @@ mod made_up;
 pub mod modes;
 pub mod names;
 pub mod notify;
+pub mod notify_queue;
 pub mod observed;
 pub mod obstacle;
 pub mod privileges;

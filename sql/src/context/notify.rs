@@ -1,37 +1,36 @@
-//! LISTEN and NOTIFY: what a transaction will notify, which sessions listen, and the inbox of each session.
+//! LISTEN and NOTIFY: what a transaction will notify, and to what its session listens. The queue is in `notify_queue`.
 //!
 //! # Life of a notification
 //! ```text
-//! NOTIFY -> the transaction keeps it -> the transaction has committed, and the commit is durable -> the inbox of each listener
+//! NOTIFY -> the transaction keeps it -> the transaction has committed, and the commit is durable -> the queue
 //!        -> the listener is idle and outside of a transaction -> its client
 //! ```
 //!
 //! # Invariants
-//! - NTF-1: a notification reaches an inbox only when its transaction's commit is durable. A rollback, also to a savepoint, discards the
+//! - NTF-1: a notification reaches the queue only when its transaction's commit is durable. A rollback, also to a savepoint, discards the
 //!   notifications made since.
 //! - NTF-2: a client gets a notification only while its session is outside of a transaction: before ReadyForQuery, or while the session
 //!   waits for the client.
-//! - NTF-3: NOTIFY fails while the notifications in all inboxes and those of its own transaction hold [`QUEUE_BYTES`] or more.
+//! - NTF-3: a notification has its part of the queue's limit from NOTIFY on, so a commit never finds the queue full. NOTIFY fails where the
+//!   limit is reached (NTQ-2).
 //! - NTF-4: a session knows the highest commit whose notifications its client has received: later replies may depend on that commit
 //!   (ARS-1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Poll, Waker};
 
-use clearway_base::sync::Mutex;
 use clearway_storage::ids::Lsn;
 
 use super::backend::Backend;
+use super::notify_queue::{Channels, Room};
 use crate::error::{Result, SqlError, code};
 
 /// A payload is shorter than this, in bytes.
 const PAYLOAD_MAX: usize = 8_000;
 /// The name of a channel is shorter than this, in bytes.
 const CHANNEL_MAX: usize = 64;
-/// NOTIFY fails while undelivered notifications hold as much as this, in bytes (NTF-3).
-pub const QUEUE_BYTES: usize = 64 << 20;
+/// What a notification takes beside its texts: its entries in the lists, and the heads of its shared texts.
+pub(super) const ENTRY_BYTES: usize = 2 * size_of::<Notification>() + 64;
 
 /// A notification.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,146 +46,9 @@ pub struct Notification {
 }
 
 impl Notification {
-    fn bytes(&self) -> usize {
-        self.channel.len() + self.payload.len() + size_of::<Notification>()
-    }
-}
-
-/// Notifications that wait for a session's client.
-#[derive(Debug)]
-pub struct Inbox {
-    any: AtomicBool,
-    heard: AtomicU64,
-    list: Mutex<Vec<Notification>>,
-    waker: Mutex<Waker>,
-}
-
-impl Default for Inbox {
-    fn default() -> Self {
-        Inbox {
-            any: AtomicBool::new(false),
-            heard: AtomicU64::new(0),
-            list: Mutex::new("sql/inbox", Vec::new()),
-            waker: Mutex::new("sql/inbox_waker", Waker::noop().clone()),
-        }
-    }
-}
-
-impl Inbox {
-    /// Whether there is something; costs one load.
-    #[inline]
-    pub fn has_any(&self) -> bool {
-        self.any.load(Ordering::Acquire)
-    }
-
-    /// The highest commit of which the session was told (NTF-4).
-    pub fn heard(&self) -> Lsn {
-        Lsn(self.heard.load(Ordering::Relaxed))
-    }
-
-    /// Ready when there is something; else the waker is woken then.
-    pub fn poll_any(&self, waker: &Waker) -> Poll<()> {
-        if self.has_any() {
-            return Poll::Ready(());
-        }
-        let mut slot = self.waker.lock();
-        if !slot.will_wake(waker) {
-            *slot = waker.clone();
-        }
-        drop(slot);
-        if self.has_any() { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    fn put(&self, notification: Notification) {
-        self.list.lock().push(notification);
-        self.any.store(true, Ordering::Release);
-        let waker = self.waker.lock().clone();
-        waker.wake();
-    }
-}
-
-type Listeners = BTreeMap<(u32, Arc<str>), Vec<Arc<Backend>>>;
-
-/// Who listens to what, in all databases.
-#[derive(Debug)]
-pub struct Channels {
-    listeners: Mutex<Listeners>,
-    used: AtomicBool,
-    bytes: AtomicUsize,
-}
-
-impl Default for Channels {
-    fn default() -> Self {
-        Channels {
-            listeners: Mutex::new("sql/channels", BTreeMap::new()),
-            used: AtomicBool::new(false),
-            bytes: AtomicUsize::new(0),
-        }
-    }
-}
-
-impl Channels {
-    fn listen(&self, database: u32, channel: &Arc<str>, backend: &Arc<Backend>) {
-        self.used.store(true, Ordering::Relaxed);
-        let mut listeners = self.listeners.lock();
-        let list = listeners.entry((database, channel.clone())).or_default();
-        if !list.iter().any(|other| Arc::ptr_eq(other, backend)) {
-            list.push(backend.clone());
-        }
-    }
-
-    fn unlisten(&self, database: u32, channel: &Arc<str>, backend: &Arc<Backend>) {
-        let mut listeners = self.listeners.lock();
-        let key = (database, channel.clone());
-        if let Some(list) = listeners.get_mut(&key) {
-            list.retain(|other| !Arc::ptr_eq(other, backend));
-            if list.is_empty() {
-                listeners.remove(&key);
-            }
-        }
-    }
-
-    /// How much of the room for notifications is taken, from 0 to 1.
-    pub fn usage(&self) -> f64 {
-        self.bytes.load(Ordering::Relaxed) as f64 / QUEUE_BYTES as f64
-    }
-
-    /// Whether any session has listened since the server began.
-    pub fn in_use(&self) -> bool {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    /// A session has ended.
-    pub fn leave(&self, backend: &Backend) {
-        let mut listeners = self.listeners.lock();
-        listeners.retain(|_, list| {
-            list.retain(|other| other.pid != backend.pid);
-            !list.is_empty()
-        });
-        drop(listeners);
-        self.take(backend);
-    }
-
-    /// What waits for a session's client.
-    pub fn take(&self, backend: &Backend) -> Vec<Notification> {
-        let inbox = &backend.inbox;
-        let list = {
-            let mut list = inbox.list.lock();
-            inbox.any.store(false, Ordering::Release);
-            std::mem::take(&mut *list)
-        };
-        self.bytes.fetch_sub(list.iter().map(Notification::bytes).sum(), Ordering::Relaxed);
-        let last = list.iter().map(|notification| notification.commit.0).max().unwrap_or(0);
-        inbox.heard.fetch_max(last, Ordering::Relaxed);
-        list
-    }
-
-    fn send(&self, database: u32, notification: &Notification) {
-        let list = self.listeners.lock().get(&(database, notification.channel.clone())).cloned();
-        for listener in list.unwrap_or_default() {
-            self.bytes.fetch_add(notification.bytes(), Ordering::Relaxed);
-            listener.inbox.put(notification.clone());
-        }
+    /// What it takes of the queue's limit.
+    pub(super) fn bytes(&self) -> usize {
+        self.channel.len() + self.payload.len() + ENTRY_BYTES
     }
 }
 
@@ -203,7 +65,7 @@ pub struct Notifying {
     changes: Vec<Change>,
     pending: Vec<Notification>,
     seen: BTreeSet<(Arc<str>, Arc<str>)>,
-    bytes: usize,
+    room: Option<Room>,
     listening: BTreeSet<Arc<str>>,
 }
 
@@ -233,7 +95,7 @@ impl Notifying {
     /// NOTIFY. A notification that the transaction has already made is not repeated.
     ///
     /// # Errors
-    /// 22023 for a channel or a payload that is too long; 54000 if the inboxes are full.
+    /// 22023 for a channel or a payload that is too long; 54000 if the queue is full.
     pub fn notify(&mut self, channels: &Channels, pid: i32, channel: &str, payload: &str) -> Result<()> {
         let bad = |message: &str| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
         if channel.is_empty() {
@@ -245,15 +107,16 @@ impl Notifying {
         if payload.len() >= PAYLOAD_MAX {
             return bad("payload string too long");
         }
-        if channels.bytes.load(Ordering::Relaxed) + self.bytes >= QUEUE_BYTES {
+        let key: (Arc<str>, Arc<str>) = (channel.into(), payload.into());
+        if self.seen.contains(&key) {
+            return Ok(());
+        }
+        let notification = Notification { pid, channel: key.0.clone(), payload: key.1.clone(), commit: Lsn::ZERO };
+        if !self.room.get_or_insert_with(|| channels.room()).grow(notification.bytes()) {
             return Err(SqlError::new("54000", "too many notifications in the NOTIFY queue")); // NTF-3
         }
-        let key: (Arc<str>, Arc<str>) = (channel.into(), payload.into());
-        if self.seen.insert(key.clone()) {
-            let notification = Notification { pid, channel: key.0, payload: key.1, commit: Lsn::ZERO };
-            self.bytes += notification.bytes();
-            self.pending.push(notification);
-        }
+        self.seen.insert(key);
+        self.pending.push(notification);
         Ok(())
     }
 
@@ -271,7 +134,9 @@ impl Notifying {
     pub fn roll_back_to(&mut self, mark: NotifyMark) {
         self.changes.truncate(mark.changes);
         for gone in self.pending.drain(mark.pending.min(self.pending.len())..) {
-            self.bytes -= gone.bytes();
+            if let Some(room) = &mut self.room {
+                room.shrink(gone.bytes());
+            }
             self.seen.remove(&(gone.channel, gone.payload));
         }
     }
@@ -281,7 +146,7 @@ impl Notifying {
         self.changes.clear();
         self.pending.clear();
         self.seen.clear();
-        self.bytes = 0;
+        self.room = None;
     }
 
     /// The transaction has committed, and that is durable.
@@ -303,11 +168,11 @@ impl Notifying {
                 }
             }
         }
-        for notification in self.pending.drain(..) {
-            channels.send(database, &Notification { commit, ..notification });
+        if let Some(room) = self.room.take() {
+            let sent = self.pending.drain(..).map(|notification| Notification { commit, ..notification });
+            channels.send(database, sent, room);
         }
         self.seen.clear();
-        self.bytes = 0;
     }
 }
 
@@ -317,6 +182,7 @@ mod tests {
 
     use super::*;
     use crate::context::backend::{Backends, Who};
+    use crate::context::notify_queue::QUEUE_BYTES;
 
     fn payloads(channels: &Channels, backend: &Backend) -> Vec<String> {
         channels.take(backend).iter().map(|n| n.payload.to_string()).collect()
@@ -355,27 +221,120 @@ mod tests {
         assert!(!two.backend().inbox.has_any(), "NTF-1");
     }
 
+    /// NOTIFY and COMMIT until the queue is full; how many were sent.
+    fn fill(channels: &Channels, sender: &mut Notifying, backend: &Arc<Backend>) -> usize {
+        let payload = "x".repeat(PAYLOAD_MAX - 10);
+        for sent in 0.. {
+            match sender.notify(channels, 1, "a", &format!("{sent:06}{payload}")) {
+                Ok(()) => sender.committed(channels, 1, backend, Lsn(100)),
+                Err(error) => {
+                    assert_eq!(error.code(), "54000", "NTF-3");
+                    return sent;
+                }
+            }
+        }
+        unreachable!("the queue has a limit")
+    }
+
     #[test]
-    fn inboxes_do_not_grow_without_bound_and_are_empty_when_their_session_has_gone() {
+    fn the_queue_does_not_grow_without_bound_and_is_empty_when_its_readers_have_gone() {
         let backends = Arc::new(Backends::default());
         let two = backends.list(SessionStats::new("client"), 2, Who::default());
         let channels = &backends.channels;
         let mut both = Notifying::default();
         both.listen("a");
         both.committed(channels, 1, two.backend(), Lsn(100));
-        let payload = "x".repeat(PAYLOAD_MAX - 10);
-        let mut sent = 0;
-        let full = loop {
-            match both.notify(channels, 1, "a", &format!("{sent:06}{payload}")) {
-                Ok(()) => both.committed(channels, 1, two.backend(), Lsn(100)),
-                Err(e) => break e,
-            }
-            sent += 1;
-        };
-        assert_eq!(full.code(), "54000", "NTF-3");
-        assert!(sent * PAYLOAD_MAX > QUEUE_BYTES / 2, "{sent}");
+        let sent = fill(channels, &mut both, two.backend());
+        assert!((QUEUE_BYTES / 2..QUEUE_BYTES).contains(&(sent * PAYLOAD_MAX)), "{sent}");
         drop(two);
         assert!(channels.usage() == 0.0);
         assert_eq!(both.notify(channels, 1, "a", &"x".repeat(PAYLOAD_MAX)).expect_err("too long").code(), "22023");
+        both.notify(channels, 1, "a", "room again").expect("noted");
+    }
+
+    #[test]
+    fn many_listeners_share_one_copy_and_the_slowest_holds_the_queue() {
+        let backends = Arc::new(Backends::default());
+        let channels = &backends.channels;
+        let listed: Vec<_> = (1..=100).map(|pid| backends.list(SessionStats::new("client"), pid, Who::default())).collect();
+        for one in &listed {
+            let mut listener = Notifying::default();
+            listener.listen("a");
+            listener.committed(channels, 1, one.backend(), Lsn(100));
+        }
+        let mut sender = Notifying::default();
+        let sent = fill(channels, &mut sender, listed[0].backend());
+        assert!(sent * PAYLOAD_MAX > QUEUE_BYTES / 2, "NTQ-2: {sent}, as with one listener");
+        let read = |backend: &Arc<Backend>| {
+            let mut all = Vec::new();
+            while backend.inbox.has_any() {
+                all.extend(payloads(channels, backend));
+            }
+            all
+        };
+        for one in &listed[1..] {
+            let all = read(one.backend());
+            assert!(all.len() == sent && all.is_sorted(), "NTQ-1: {} of {sent}", all.len());
+        }
+        assert!(sender.notify(channels, 1, "a", &"y".repeat(PAYLOAD_MAX - 1)).is_err(), "one has not read");
+        assert_eq!(read(listed[0].backend()).len(), sent);
+        sender.notify(channels, 1, "a", "room again").expect("noted");
+        assert!(channels.usage() == 0.0);
+    }
+
+    #[test]
+    fn open_transactions_have_their_part_of_the_limit_until_they_end() {
+        let backends = Arc::new(Backends::default());
+        let one = backends.list(SessionStats::new("client"), 1, Who::default());
+        let channels = &backends.channels;
+        let (mut open, mut other) = (Notifying::default(), Notifying::default());
+        let mark = open.mark();
+        let fill = |notifying: &mut Notifying| {
+            let payload = "x".repeat(PAYLOAD_MAX - 10);
+            (0..).take_while(|i| notifying.notify(channels, 1, "a", &format!("{i:06}{payload}")).is_ok()).count()
+        };
+        assert!(fill(&mut open) > 0);
+        assert_eq!(other.notify(channels, 1, "a", &"z".repeat(PAYLOAD_MAX - 1)).expect_err("full").code(), "54000");
+        open.roll_back_to(mark);
+        assert!(fill(&mut other) > 0, "NTQ-2: a rollback gives its part back");
+        other.roll_back();
+        assert!(fill(&mut open) > 0);
+        drop(open);
+        assert!(fill(&mut other) > 0, "a session that has gone gives its part back");
+        // Nobody listens: a commit leaves nothing.
+        other.committed(channels, 1, one.backend(), Lsn(100));
+        assert!(fill(&mut Notifying::default()) > 0 && channels.usage() == 0.0);
+    }
+
+    #[test]
+    fn a_reader_gets_what_came_after_its_listen_in_order() {
+        let backends = Arc::new(Backends::default());
+        let one = backends.list(SessionStats::new("client"), 1, Who::default());
+        let channels = &backends.channels;
+        let (mut reader, mut sender) = (Notifying::default(), Notifying::default());
+        let mut send = |channel: &str, payload: &str| {
+            sender.notify(channels, 9, channel, payload).expect("noted");
+            sender.committed(channels, 1, one.backend(), Lsn(100));
+        };
+        reader.listen("a");
+        reader.committed(channels, 1, one.backend(), Lsn(100));
+        send("a", "1");
+        send("b", "too early");
+        reader.listen("b");
+        reader.committed(channels, 1, one.backend(), Lsn(100));
+        send("b", "2");
+        send("a", "3");
+        send("c", "not asked for");
+        assert_eq!(payloads(channels, one.backend()), ["1", "2", "3"]);
+        send("b", "4");
+        send("a", "5");
+        reader.unlisten(Some("b"));
+        reader.committed(channels, 1, one.backend(), Lsn(100));
+        assert_eq!(payloads(channels, one.backend()), ["5"]);
+        send("a", "6");
+        reader.unlisten(None);
+        reader.committed(channels, 1, one.backend(), Lsn(100));
+        assert!(!one.backend().inbox.has_any() && payloads(channels, one.backend()).is_empty());
+        assert!(channels.usage() == 0.0, "NTQ-1");
     }
 }
