@@ -28,6 +28,7 @@ use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
 use clearway_sql::context::backend::Listed;
 use clearway_sql::context::log_line::{Line, Severity};
+use clearway_sql::context::notify_queue::QUEUE_PORTIONS;
 use clearway_sql::session::{AtOnce, Backend, BackendState, Backends, Reason, TransactionStatus};
 
 use super::channel::{Channel, ready};

@@ -124,6 +124,7 @@ pub struct Core {
     /// temporary objects. Other sessions' commits pass all that by.
     end_work: AtomicBool,
     notices: Mutex<(Notices, Option<Held>)>,
+    warnings: AtomicU64,
     /// What advisory locks have of the session's memory.
     pub advisory_held: Mutex<Held>,
     random: AtomicU64,
@@ -169,6 +170,7 @@ impl Core {
             deferred: Mutex::new("sql/deferred", Deferred::default()),
             end_work: AtomicBool::new(false),
             notices: Mutex::new("sql/notices", (Vec::new(), None)),
+            warnings: AtomicU64::new(0),
             advisory_held: Mutex::new("sql/advisory", Held::new(Kind::AdvisoryLocks)),
             random: AtomicU64::new(seed),
             transaction_started: AtomicI64::new(now()),
@@ -235,10 +237,16 @@ impl Core {
 
     /// A message for the client, delivered when the statement ends.
     pub fn notice(&self, severity: &'static str, message: SqlError) {
+        self.warnings.fetch_add(u64::from(severity == "WARNING"), Ordering::Relaxed);
         let mut notices = self.notices.lock();
         notices.1.get_or_insert_with(|| Held::new(Kind::Notices)).resume();
         notices.0.push((severity, message.clone()));
         notices.1.iter_mut().for_each(Held::measure);
+    }
+
+    /// How many warnings the session has made.
+    pub fn warnings(&self) -> u64 {
+        self.warnings.load(Ordering::Relaxed)
     }
 
     /// The messages so far.

@@ -16,6 +16,7 @@
 //! archived       replies that wait for the archive      statements  the cost of statements, by digest
 //! tags           tags in a statement's comment          recorded    statements recorded one by one
 //! samples        what sessions were doing, by second    observed    statements and samples as text, kept over restarts
+//! statement_sample  the slowest execution of a digest    notify_queue  notifications that are not read yet
 //! waited         totals of waits, kept over restarts    instruments MySQL's names of wait events
 //! limits         what all sessions of a role or a database may have together
 //! views          declares the system views
@@ -58,6 +59,7 @@ mod setting_table;
 mod setting_text;
 mod setting_values;
 pub mod settings;
+pub mod statement_sample;
 pub mod statements;
 pub mod tags;
 pub mod types;

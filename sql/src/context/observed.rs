@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU8;
 use clearway_base::waits::WaitEvent;
 
 use super::samples::Sample;
+use super::statement_sample::SampleText;
 use super::statements::{BUCKETS, Cost, Digest, Key, Work, hash_of};
 
 fn escaped(text: &str) -> String {
@@ -46,7 +47,7 @@ pub fn write_statements(all: &[Cost]) -> String {
         let waits = cost.waits.iter().map(|(event, count, ns)| format!("{}:{count}:{ns}", event.row().variant));
         let _ = writeln!(
             out,
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             cost.digest.id,
             cost.user,
             cost.database,
@@ -69,7 +70,12 @@ pub fn write_statements(all: &[Cost]) -> String {
             cost.work.series,
             escaped(&cost.digest.tags),
             cost.busy_ns,
-            cost.cpu_ns
+            cost.cpu_ns,
+            cost.last_us,
+            cost.warnings,
+            cost.sample.ns,
+            cost.sample.ended_us,
+            escaped(&cost.sample.text)
         );
     }
     out
@@ -84,7 +90,7 @@ pub fn read_statements(text: &str) -> Vec<(Key, Cost)> {
 fn read_work(fields: &[&str]) -> Option<(Work, String, u64, u64)> {
     let n = |text: &str| text.parse::<u64>().ok();
     let (busy_ns, cpu_ns) = match *fields {
-        [_, _, _, _, _, _, busy, cpu] => (n(busy)?, n(cpu)?),
+        [_, _, _, _, _, _, busy, cpu, ..] => (n(busy)?, n(cpu)?),
         _ => (0, 0),
     };
     let (work, tags) = match *fields {
@@ -95,6 +101,18 @@ fn read_work(fields: &[&str]) -> Option<(Work, String, u64, u64)> {
         _ => (Work::default(), String::new()),
     };
     Some((work, tags, busy_ns, cpu_ns))
+}
+
+/// When it ran last, its warnings, and its sample; an older version has left none of them.
+fn read_last(fields: &[&str]) -> Option<(Option<i64>, u64, SampleText)> {
+    let [last, warnings, ns, ended_us, text] = fields else { return Some((None, 0, SampleText::default())) };
+    let sample = SampleText {
+        text: unescaped(text).into(),
+        ns: ns.parse().ok()?,
+        ended_ns: 0,
+        ended_us: ended_us.parse().ok()?,
+    };
+    Some((Some(last.parse().ok()?), warnings.parse().ok()?, sample))
 }
 
 fn read_statement(line: &str) -> Option<(Key, Cost)> {
@@ -120,7 +138,9 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
     else {
         return None;
     };
+    let (last_us, warnings, sample) = read_last(work.get(8..).unwrap_or_default())?;
     let (work, tags, busy_ns, cpu_ns) = read_work(work)?;
+    let first_us = first.parse().ok()?;
     let mut counts = Box::new([0u32; BUCKETS]);
     for part in histogram.split(',').filter(|part| !part.is_empty()) {
         let (bucket, count) = part.split_once(':')?;
@@ -150,7 +170,11 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         min_ns: min.parse().ok()?,
         max_ns: max.parse().ok()?,
         squares_ms: squares.parse().ok()?,
-        first_us: first.parse().ok()?,
+        first_us,
+        last_us: last_us.unwrap_or(first_us),
+        last_ns: 0,
+        warnings,
+        sample,
         histogram: counts,
         busy_ns,
         cpu_ns,
@@ -240,6 +264,10 @@ mod tests {
             cpu_ns: 20,
             waits: vec![(WaitEvent::WalSync, 3, 99)],
             first_us: -1,
+            last_us: 77,
+            last_ns: 0,
+            warnings: 6,
+            sample: SampleText { text: "select\n'x\ty'".into(), ns: 50, ended_ns: 0, ended_us: 76 },
         };
         let text = write_statements(std::slice::from_ref(&cost));
         let read = read_statements(&format!("nonsense\n{text}1\t2\n"));

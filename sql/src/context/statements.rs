@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use clearway_base::sync::{Mutex, thread_number};
-use clearway_base::waits::{self, Measure, WaitEvent};
+use clearway_base::waits::{self, Measure, WaitClass, WaitEvent};
+
+use super::statement_sample::SampleText;
 
 /// Digests per shard.
 pub const ENTRIES_MAX: usize = 2_000;
@@ -172,6 +174,14 @@ pub struct Cost {
     pub waits: Vec<(WaitEvent, u64, u64)>,
     /// When it ran first: wall clock, microseconds since 1970.
     pub first_us: i64,
+    /// When it ended last, as far as `last_ns` says nothing.
+    pub last_us: i64,
+    /// When it ended last in this run of the server, by the clock of wait events; 0: it has not run.
+    pub last_ns: u64,
+    /// Warnings of its executions.
+    pub warnings: u64,
+    /// One of its executions.
+    pub sample: SampleText,
 }
 
 /// The bucket of a duration.
@@ -226,11 +236,18 @@ impl Cost {
             cpu_ns: 0,
             waits: Vec::new(),
             first_us: now_us,
+            last_us: now_us,
+            last_ns: 0,
+            warnings: 0,
+            sample: SampleText::default(),
         }
     }
 
-    fn ran(&mut self, execution: &Execution<'_>) {
+    /// True: a sample of this execution is wanted.
+    fn ran(&mut self, execution: &Execution<'_>) -> bool {
         let ns = execution.ns;
+        self.last_ns = execution.ended_ns;
+        self.warnings += execution.warnings;
         self.work.add(&execution.work);
         self.calls += 1;
         self.errors += u64::from(execution.failed);
@@ -244,6 +261,7 @@ impl Cost {
         self.squares_ms += ms * ms;
         let bucket = &mut self.histogram[bucket_of(ns)];
         *bucket = bucket.saturating_add(1);
+        self.sample.yields_to(ns, execution.ended_ns)
     }
 
     fn waited(&mut self, event: WaitEvent, count: u64, ns: u64) {
@@ -271,6 +289,10 @@ impl Cost {
         self.histogram.iter_mut().zip(other.histogram.iter()).for_each(|(a, b)| *a = a.saturating_add(*b));
         other.waits.iter().for_each(|(event, count, ns)| self.waited(*event, *count, *ns));
         self.first_us = self.first_us.min(other.first_us);
+        self.last_us = self.last_us.max(other.last_us);
+        self.last_ns = self.last_ns.max(other.last_ns);
+        self.warnings += other.warnings;
+        self.sample.add(&other.sample);
     }
 
     /// The duration below which a part of the executions lies, in nanoseconds; right to a tenth.
@@ -292,6 +314,11 @@ impl Cost {
         let calls = self.calls.max(1) as f64;
         let mean = self.total_ns as f64 / 1e6 / calls;
         (self.squares_ms / calls - mean * mean).max(0.0).sqrt()
+    }
+
+    /// The time of the waits of a class, in nanoseconds.
+    pub fn waited_in_ns(&self, class: WaitClass) -> u64 {
+        self.waits.iter().filter(|(event, ..)| event.class() == class).map(|(_, _, ns)| ns).sum()
     }
 
     /// The time of all waits, in nanoseconds.
@@ -328,6 +355,8 @@ pub struct Execution<'a> {
     pub digest: &'a Arc<Digest>,
     /// `application_name`.
     pub application: &'a Arc<str>,
+    /// When it ended, by the clock of wait events.
+    pub ended_ns: u64,
     /// How long it took.
     pub ns: u64,
     /// The same from the message on, without waits for the client; and how much of that was computing.
@@ -336,6 +365,8 @@ pub struct Execution<'a> {
     pub cpu_ns: u64,
     /// Rows given or changed.
     pub rows: u64,
+    /// Its warnings.
+    pub warnings: u64,
     /// It ended with an error.
     pub failed: bool,
     /// What it has done.
@@ -343,15 +374,25 @@ pub struct Execution<'a> {
 }
 
 impl Statements {
-    /// Counts an execution and what it has waited for.
-    pub fn ran(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
+    /// Counts an execution and what it has waited for. True: a sample of it is wanted.
+    pub fn ran(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
         let mut shard = self.shards[thread_number() % SHARDS].lock(); // STM-2
         let cost = match shard.get_mut(&execution.key) {
             Some(cost) => cost,
             None => self.enter(&mut shard, execution),
         };
-        cost.ran(execution);
+        let wants_sample = cost.ran(execution);
         waited(&mut |event, count, ns| cost.waited(event, count, ns));
+        wants_sample
+    }
+
+    /// Keeps a sample of an execution (SMP-1), with the text as the client sent it.
+    #[cold]
+    pub fn sample(&self, key: &Key, ns: u64, ended_ns: u64, text: &str) {
+        let sample = SampleText::of(text, ns, ended_ns);
+        if let Some(cost) = self.shards[thread_number() % SHARDS].lock().get_mut(key) {
+            cost.sample = sample;
+        }
     }
 
     /// Counts waits that came after an execution: those of its commit.
@@ -388,6 +429,11 @@ impl Statements {
                     None => drop(all.insert(*key, cost.clone())),
                 }
             }
+        }
+        let (now_us, now_ns) = (waits::wall_us(), waits::now_ns());
+        for cost in all.values_mut().filter(|cost| cost.last_ns > 0) {
+            let ago_us = i64::try_from(now_ns.saturating_sub(cost.last_ns) / 1_000).unwrap_or(i64::MAX);
+            cost.last_us = cost.last_us.max(now_us - ago_us);
         }
         all.into_values().collect()
     }
@@ -435,8 +481,11 @@ mod tests {
         let application = &Arc::from("app");
         let (failed, work) = (ns % 10 == 0, Work::default());
         let (busy_ns, cpu_ns) = (ns + 5, ns / 2);
-        let execution = Execution { key, digest: &digest, application, ns, busy_ns, cpu_ns, rows: 1, failed, work };
-        statements.ran(&execution, |wait| wait(WaitEvent::WalSync, 2, ns / 2));
+        let (ended_ns, warnings) = (waits::now_ns(), u64::from(failed));
+        let times = Execution { key, digest: &digest, application, ended_ns, ns, busy_ns, cpu_ns, rows: 1, warnings, failed, work };
+        if statements.ran(&times, |wait| wait(WaitEvent::WalSync, 2, ns / 2)) {
+            statements.sample(&key, ns, ended_ns, sql);
+        }
     }
 
     #[test]
@@ -497,5 +546,17 @@ mod tests {
         assert_eq!(all.len(), ENTRIES_MAX);
         assert_eq!(statements.info().0, 2 * ENTRIES_MAX as u64 + 1);
         assert!(all.iter().any(|cost| cost.calls == 50));
+    }
+
+    #[test]
+    fn an_entry_has_a_sample_and_its_latest_execution() {
+        let statements = Statements::default();
+        let one = || statements.all().into_iter().next().expect("an entry");
+        for (sql, ns) in [("select 1", 3_000), ("select 22", 9_000), ("select 333", 5_000)] {
+            run(&statements, sql, ns, 10);
+        }
+        let cost = one();
+        assert_eq!((&*cost.sample.text, cost.sample.ns, cost.warnings), ("select 22", 9_000, 3), "SMP-1");
+        assert!(cost.first_us <= cost.last_us && cost.last_us <= waits::wall_us());
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Watch {
     application_hash: u64,
     /// Rows of the statement that runs.
     pub(super) rows: u64,
+    /// The session's warnings when the last one ended.
+    warnings: u64,
     /// What the session had looked at when the last one ended: see `Used::examined`.
     examined: [u64; 4],
     series: Series,
@@ -168,8 +170,11 @@ impl Session {
             _ => {}
         });
         let (busy_ns, cpu_ns) = ((now.0 - before.0).saturating_sub(client_ns), now.1 - before.1);
-        let execution = Execution { key, digest, application, ns, busy_ns, cpu_ns, rows, failed, work };
-        core.backends.statements.ran(&execution, |wait| {
+        let all_warnings = core.warnings();
+        let warnings = all_warnings - std::mem::replace(&mut watch.warnings, all_warnings);
+        let execution =
+            Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows, warnings, failed, work };
+        let wants_sample = core.backends.statements.ran(&execution, |wait| {
             if queued > 0 {
                 wait(WaitEvent::RunQueue, queued, queued_ns);
             }
@@ -180,6 +185,10 @@ impl Session {
             });
         });
         watch.last = Some(key);
+        if wants_sample {
+            let query = backend.activity.lock().query.clone();
+            core.backends.statements.sample(&key, ns, ended_ns, &query);
+        }
         let recorded = core.backends.recorded.wants(ns);
         if recorded || ns >= backend.log.min_ns.load(Relaxed) {
             self.tell_slow(digest, ns, &Told { rows, work, lock_ns, failed, recorded }, portal);

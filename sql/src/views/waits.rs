@@ -149,6 +149,8 @@ fn statements(run: &Run<'_>) -> Vec<Row> {
     all.sort_by_key(|cost| std::cmp::Reverse(cost.total_ns));
     let rows = all.iter().map(|cost| {
         let calls = cost.calls.max(1);
+        let sample = &cost.sample;
+        let has_sample = !sample.text.is_empty();
         vec![
             if seen.may(cost.user) { Datum::Int8(cost.digest.id as i64) } else { Datum::Null },
             seen.text(cost.user, &cost.digest.text),
@@ -173,6 +175,15 @@ fn statements(run: &Run<'_>) -> Vec<Row> {
             int(cost.work.repeated),
             int(cost.work.series),
             text(&cost.digest.tags),
+            ms(cost.min_ns.min(cost.max_ns)),
+            ms(cost.quantile_ns(0.999)),
+            ms(cost.cpu_ns),
+            ms(cost.waited_in_ns(WaitClass::Lock)),
+            int(cost.warnings),
+            Datum::TimestampTz(cost.last_us - EPOCH_US),
+            if has_sample { seen.text(cost.user, &sample.text) } else { Datum::Null },
+            if has_sample { Datum::TimestampTz(sample.ended_us - EPOCH_US) } else { Datum::Null },
+            if has_sample { ms(sample.ns) } else { Datum::Null },
         ]
     });
     rows.collect()

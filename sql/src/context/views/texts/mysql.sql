@@ -3,21 +3,20 @@
 
 -- performance_schema.events_statements_summary_by_digest
 SELECT s.datname, lpad(to_hex(s.queryid), 16, '0'), s.query,
-  sum(s.calls), (sum(s.total_ms) * 1e9)::numeric(30,0), (min(m.min_ms) * 1e9)::numeric(30,0),
+  sum(s.calls), (sum(s.total_ms) * 1e9)::numeric(30,0), (min(s.min_ms) * 1e9)::numeric(30,0),
   (sum(s.total_ms) / greatest(sum(s.calls), 1) * 1e9)::numeric(30,0), (max(s.max_ms) * 1e9)::numeric(30,0),
-  (coalesce(max(l.lock_ms), 0) * 1e9)::numeric(30,0),
-  sum(s.errors), 0,
+  (sum(s.lock_ms) * 1e9)::numeric(30,0),
+  sum(s.errors), sum(s.warnings),
   sum(CASE WHEN s.query ~* '^(insert|update|delete|merge|copy)' THEN s.rows ELSE 0 END),
   sum(CASE WHEN s.query ~* '^(insert|update|delete|merge|copy)' THEN 0 ELSE s.rows END),
   sum(s.rows_examined), NULL, NULL, NULL, NULL, NULL, NULL, sum(s.full_scans), NULL, NULL, NULL, NULL, sum(s.missed_indexes), NULL,
-  (max(c.cpu_ms) * 1e9)::numeric(30,0), NULL, NULL, 0,
-  min(s.first_seen), NULL,
-  (max(s.p95_ms) * 1e9)::numeric(30,0), (max(s.p99_ms) * 1e9)::numeric(30,0), NULL, s.query, NULL, NULL
- FROM clearway_statements s
-  LEFT JOIN (SELECT queryid, sum(total_ms) AS lock_ms FROM clearway_statement_waits WHERE wait_event_type = 'Lock' GROUP BY 1) l
-   ON l.queryid = s.queryid
-  LEFT JOIN (SELECT queryid, min(min_exec_time) AS min_ms FROM pg_stat_statements GROUP BY 1) m ON m.queryid = s.queryid
-  LEFT JOIN (SELECT queryid, sum(cpu_ms) AS cpu_ms FROM clearway_time WHERE scope = 'statement' GROUP BY 1) c ON c.queryid = s.queryid
+  (sum(s.cpu_ms) * 1e9)::numeric(30,0), NULL, NULL, 0,
+  min(s.first_seen), max(s.last_seen),
+  (max(s.p95_ms) * 1e9)::numeric(30,0), (max(s.p99_ms) * 1e9)::numeric(30,0), (max(s.p999_ms) * 1e9)::numeric(30,0),
+  min(s.sample) FILTER (WHERE s.is_sample), min(s.sample_seen) FILTER (WHERE s.is_sample),
+  (min(s.sample_ms) FILTER (WHERE s.is_sample) * 1e9)::numeric(30,0)
+ FROM (SELECT *, sample IS NOT NULL AND row_number() OVER (PARTITION BY datname, queryid, query ORDER BY sample_ms DESC NULLS LAST) = 1 AS is_sample
+   FROM clearway_statements) s
  GROUP BY s.datname, s.queryid, s.query
 
 -- performance_schema.data_locks
