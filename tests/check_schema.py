@@ -140,6 +140,16 @@ def planted_in_mariadb(server):
     check("mariadb: a URL of the server's own tables has all", set(findings(f"mysql://root@127.0.0.1:{server.port}/mysql")) == set(left))
 
 
+def stranger(server):
+    """A table that the role may not read is named; the others are judged."""
+    server.psql("create role stranger login", "create schema theirs", "create table theirs.open_to_all (id bigint primary key, n bigint)", "grant usage on schema theirs to stranger",
+                "grant select on theirs.open_to_all to stranger", "insert into theirs.open_to_all select g, g % 7 from generate_series(1, 2000) g", "create table theirs.closed (id bigint primary key)")
+    ran = subprocess.run([BINARY, "check", "schema", "--json", f"postgresql://stranger@{server.host}:{server.port}/postgres"], text=True, capture_output=True)
+    check("a table that can't be read is named", ran.returncode == 0 and re.search("^theirs.closed was not judged by its data: .*permission denied", ran.stderr), ran)
+    check("and the others are judged", "theirs.open_to_all.n" in ran.stdout, ran)
+    server.psql("drop schema theirs cascade")
+
+
 def live(server):
     """What sessions do: loops, and transactions that are left open."""
     server.psql("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 500) g")
@@ -194,6 +204,7 @@ while not (up := re.search(r"connect with: psql -h 127.0.0.1 -p (\d+)", open(f"{
 server = Server("127.0.0.1", up[1])
 server.psql("create database shop")
 planted(Server("127.0.0.1", up[1], "shop"), "clearway", WANTED | OF_CLEARWAY)
+stranger(server)
 live(server)
 process.send_signal(signal.SIGTERM)
 process.wait()

@@ -57,6 +57,13 @@ is "P24: full scans" "$(sql "SELECT full_scan, exec_count FROM sys.statement_ana
 is "errors are counted" "$(sql "SELECT err_count FROM ps_helper.statement_analysis WHERE query LIKE 'select % / % from t' OR query LIKE 'select %/% from t'")" '^1$'
 is "P24: unused indexes" "$(sql 'SELECT object_name, index_name FROM sys.schema_unused_indexes')" 't\|t_unused'
 is "digests" "$(sql "SELECT SCHEMA_NAME, COUNT_STAR, SUM_ROWS_EXAMINED, SUM_NO_INDEX_USED FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST_TEXT LIKE 'select count% from t where w%'")" '^postgres\|1\|5000\|1$'
+is "digests: the latest execution and a sample" "$(sql "SELECT LAST_SEEN >= FIRST_SEEN, LAST_SEEN > now() - interval '10 minutes', QUERY_SAMPLE_SEEN BETWEEN FIRST_SEEN AND LAST_SEEN + interval '1 second',
+    QUERY_SAMPLE_TIMER_WAIT BETWEEN MIN_TIMER_WAIT AND MAX_TIMER_WAIT, QUANTILE_999 >= QUANTILE_99, QUERY_SAMPLE_TEXT FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST_TEXT LIKE 'select w from t where id%'")" '^t\|t\|t\|t\|t\|SELECT w FROM t WHERE id = [0-9]+;?$'
+psql -XAtqc COMMIT -c COMMIT >/dev/null 2>&1
+is "digests: warnings" "$(sql "SELECT SUM_WARNINGS, SUM_ERRORS FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST_TEXT ILIKE 'commit'; SELECT warn_count FROM sys.statement_analysis WHERE query ILIKE 'commit'")" '^2\|0
+2$'
+sql "create role keeper password 'secret-of-keeper'" >/dev/null
+is "digests: no password is kept" "$(sql "SELECT count(*) FROM performance_schema.events_statements_summary_by_digest WHERE QUERY_SAMPLE_TEXT LIKE '%secret-of-keep_r%' AND DIGEST_TEXT ILIKE 'create role%'")" '^0$'
 is "SHOW ENGINE INNODB MUTEX" "$(psql -XAq -c 'SHOW ENGINE INNODB MUTEX' | head -1)" '^Type\|Name\|Status$'
 is "threads" "$(sql "SELECT TYPE, PROCESSLIST_USER, PROCESSLIST_COMMAND FROM performance_schema.threads WHERE PROCESSLIST_ID = pg_backend_pid()")" '^FOREGROUND\|postgres\|Query$'
 is "memory by user" "$(sql "SELECT count(*) > 0 FROM performance_schema.memory_summary_by_user_by_event_name WHERE USER = 'postgres'")" '^t$'

@@ -1,6 +1,6 @@
 //! `clearway check schema`: reports what the data of a server's tables says about their columns, keys and indexes.
 
-use clearway_console::schema::{Asked, Finding, check};
+use clearway_console::schema::{Asked, Finding, Report, check};
 use lexopt::prelude::*;
 
 /// The server by default.
@@ -42,7 +42,10 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Option<Question>, lexopt::Err
 /// # Errors
 /// The server can't be asked.
 pub fn run(question: &Question) -> Result<(), String> {
-    let findings = crate::watch::runtime()?.block_on(check(&question.asked))?;
+    let Report { findings, unread } = crate::watch::runtime()?.block_on(check(&question.asked))?;
+    for (table, error) in &unread {
+        eprintln!("{table} was not judged by its data: {error}");
+    }
     if question.as_json {
         let list: Vec<serde_json::Value> = findings.iter().map(json).collect();
         println!("{}", serde_json::Value::from(list));

@@ -34,11 +34,20 @@ pub struct Asked {
     pub rows_min: u64,
 }
 
+/// What a check has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What could be better; what saves most first.
+    pub findings: Vec<Finding>,
+    /// Tables whose data could not be read, each with what the server said.
+    pub unread: Vec<(String, String)>,
+}
+
 /// Checks the schema of a server's database, read only (SCH-2).
 ///
 /// # Errors
 /// No connection, or a statement that the server refuses; which, in words.
-pub async fn check(asked: &Asked) -> Result<Vec<Finding>, String> {
+pub async fn check(asked: &Asked) -> Result<Report, String> {
     let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
     let (mut link, kind, version) = source.try_attach().await.map_err(|error| error.text)?;
     let link = &mut link;
@@ -62,11 +71,15 @@ pub async fn check(asked: &Asked) -> Result<Vec<Finding>, String> {
     }
     // PostgreSQL's indexes lead to places of rows; the others' end with the primary key.
     let repeats_key = kind != Kind::PostgreSql;
+    let mut unread = Vec::new();
     for table in &tables {
-        findings.extend(of_table(link, (dialect, repeats_key), table, asked.rows_min).await);
+        match of_table(link, (dialect, repeats_key), table, asked.rows_min).await {
+            Ok(found) => findings.extend(found),
+            Err(error) => unread.push((table.shown.clone(), error)),
+        }
     }
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_saved));
-    Ok(findings)
+    Ok(Report { findings, unread })
 }
 
 /// What the catalog alone tells.
@@ -86,23 +99,22 @@ async fn of_catalog(link: &mut Link, kind: Kind) -> Result<Vec<Finding>, String>
     Ok(rows.into_iter().map(finding).collect())
 }
 
-/// What the data of a table tells.
+/// What the data of a table tells; an error if this role may not read it, or if it has been dropped meanwhile.
 async fn of_table(
     link: &mut Link,
     (dialect, repeats_key): (Dialect, bool),
     table: &Table,
     rows_min: u64,
-) -> Vec<Finding> {
+) -> Result<Vec<Finding>, String> {
     let mut out = Vec::new();
     let figures: Vec<String> = table.columns.iter().flat_map(|column| judge::figures(column, dialect)).collect();
     let figures: String = figures.iter().map(|figure| format!(", {figure}")).collect();
     let sql = format!("SELECT count(*){figures} FROM {}", dialect.from(table));
-    // A table that this role may not read, or that has been dropped meanwhile, is none of this report.
-    let Ok(answer) = rows(link, &sql).await else { return out };
+    let answer = rows(link, &sql).await?;
     let mut values = answer.into_iter().next().unwrap_or_default().into_iter();
     let rows = values.next().flatten().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     if rows < rows_min {
-        return out;
+        return Ok(out);
     }
     let mut key_bytes = 0.0;
     for column in &table.columns {
@@ -119,7 +131,7 @@ async fn of_table(
     if repeats_key {
         out.extend(judge::long_key(table, rows, key_bytes, dialect));
     }
-    out
+    Ok(out)
 }
 
 /// Whether the server casts every value (SCH-1); a whole number gets the narrowest type.

@@ -8,7 +8,7 @@ use crate::context::statements::Cost;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_base::sync::{ClassStats, classes};
-use clearway_base::waits::{self, WaitEvent};
+use clearway_base::waits::{self, WaitClass, WaitEvent};
 use clearway_engine::catalog::{Catalog, Object};
 use std::collections::HashMap;
 
