@@ -68,10 +68,25 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         Some(Short('V') | Long("version")) => Ok(Command::Version),
         Some(Value(command)) => {
             let page = command.to_str().and_then(crate::help::page);
-            let page = page.ok_or_else(|| format!("unknown command {}", command.display()))?;
+            let Some(page) = page else { return no_page(&command.to_string_lossy(), parser) };
             Ok(of_command(page.name, parser)?.unwrap_or(Command::Help(Some(page.name))))
         }
         Some(other) => Err(other.unexpected()),
+    }
+}
+
+/// `help` and `help COMMAND`; any other word is no command.
+fn no_page(word: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    if word != "help" {
+        let near = crate::help::nearest(word);
+        let near = near.map_or_else(String::new, |name| format!("; is \"{name}\" meant?"));
+        return Err(format!("unknown command \"{word}\"{near}").into());
+    }
+    let Some(argument) = parser.next()? else { return Ok(Command::Help(None)) };
+    let Value(name) = argument else { return Err(argument.unexpected()) };
+    match name.to_str().and_then(crate::help::page) {
+        Some(page) => Ok(Command::Help(Some(page.name))),
+        None => Err(format!("unknown command \"{}\"", name.display()).into()),
     }
 }
 
@@ -214,6 +229,9 @@ mod tests {
         for page in crate::help::PAGES.iter().filter(|page| page.name != "lab") {
             assert_eq!(parsed(&format!("{} --help", page.name)), Ok(Command::Help(Some(page.name))));
         }
+        assert_eq!(parsed("help"), Ok(Command::Help(None)));
+        assert_eq!(parsed("help backup"), Ok(Command::Help(Some("backup"))));
+        assert_eq!(parsed("serv"), Err("unknown command \"serv\"; is \"serve\" meant?".to_owned()));
         assert!(matches!(parsed("completions zsh"), Ok(Command::Print(_))));
         assert!(matches!(parsed("man"), Ok(Command::Print(_))));
         assert_eq!(parsed("check d"), Ok(Command::Check("d".into())));
@@ -233,6 +251,8 @@ mod tests {
         assert_eq!(config.settings, [("lock_timeout".to_owned(), "5s".to_owned())]);
         for bad in [
             "serv",
+            "help me",
+            "help --x",
             "man x",
             "settings x",
             "completions",

@@ -161,7 +161,7 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "watch",
-        summary: "the console of any server, Clearway or PostgreSQL",
+        summary: "the console of any server: Clearway, PostgreSQL, MariaDB",
         forms: &["watch [URL] [OPTIONS]", "metrics check FILE"],
         about: "A page that shows who waits for whom, and metrics for Prometheus, of a server that somebody already runs. The session that \
                 watches only reads. A password comes from the environment (PGPASSWORD) rather than from the URL, which other users can see.",
@@ -266,6 +266,26 @@ pub fn page(name: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.name == name)
 }
 
+/// The subcommand whose name is nearest to a word that is none, if one is near.
+pub fn nearest(word: &str) -> Option<&'static str> {
+    let near = |name: &'static str| (distance(word, name), name);
+    PAGES.iter().map(|page| near(page.name)).min().filter(|(distance, _)| *distance <= 2).map(|(_, name)| name)
+}
+
+/// How many letters must be put in, taken out or changed (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
 /// The text of `--help`: of a subcommand, or of the program.
 pub fn text(name: Option<&str>) -> String {
     name.and_then(page).map_or_else(overview, of_page)
@@ -356,7 +376,7 @@ pub fn completions(shell: &str) -> Option<String> {
         "zsh" => {
             out += "#compdef clearway\nif (( CURRENT == 2 )); then\n    local -a commands=(\n";
             for page in PAGES {
-                let _ = writeln!(out, "        '{}:{}'", page.name, page.summary.replace('\'', ""));
+                let _ = writeln!(out, "        '{}:{}'", page.name, page.summary.replace(':', "\\:").replace('\'', "'\\''"));
             }
             out += "    )\n    _describe command commands\nelse\n    case $words[2] in\n";
             for page in PAGES {
@@ -367,7 +387,7 @@ pub fn completions(shell: &str) -> Option<String> {
         }
         "fish" => {
             for page in PAGES {
-                let (name, summary) = (page.name, page.summary.replace('\'', ""));
+                let (name, summary) = (page.name, page.summary.replace('\'', "\\'"));
                 let _ = writeln!(out, "complete -c clearway -n __fish_use_subcommand -a {name} -d '{summary}'");
                 for word in page.words {
                     let _ = writeln!(out, "complete -c clearway -n '__fish_seen_subcommand_from {name}' -a {word}");
@@ -443,6 +463,12 @@ mod tests {
             PAGES.iter().flat_map(long_options).map(|option| option.trim_start_matches("--")).collect();
         assert_eq!(read.iter().find(|option| !shown.contains(option)), None);
         assert_eq!(shown.iter().find(|option| !read.contains(option)), None);
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_a_command_leads_to_it() {
+        assert_eq!(["serv", "bakcup", "tops", "xyz", ""].map(nearest), [Some("serve"), Some("backup"), Some("top"), None, None]);
+        assert_eq!((distance("", "ab"), distance("kitten", "sitting"), distance("a", "a")), (2, 3, 0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 /// The lab's program.
 ///
@@ -21,23 +21,22 @@ pub fn program() -> Result<PathBuf, String> {
     ))
 }
 
-/// Runs the lab with these arguments; it talks to the terminal itself.
+/// Runs the lab with these arguments; it talks to the terminal itself, and says what failed. Its exit code.
 ///
 /// # Errors
-/// It is not there, or it failed.
-pub fn run(arguments: &[OsString]) -> Result<(), String> {
+/// It is not there, or was stopped by a signal.
+pub fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
     let asks = arguments.first().is_none_or(|first| first == "--help" || first == "-h");
     let program = match program() {
         // What the program is can be told without it.
         Err(_) if asks => {
             print!("{}", crate::help::text(Some("lab")));
-            return Ok(());
+            return Ok(ExitCode::SUCCESS);
         }
         found => found?,
     };
     let ended = Command::new(&program).args(arguments).status();
-    match ended.map_err(|error| format!("{}: {error}", program.display()))? {
-        status if status.success() => Ok(()),
-        status => Err(format!("the lab ended with {status}")),
-    }
+    let status = ended.map_err(|error| format!("{}: {error}", program.display()))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map(ExitCode::from).ok_or_else(|| format!("the lab ended with {status}"))
 }

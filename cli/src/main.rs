@@ -50,7 +50,9 @@ fn main() -> ExitCode {
     let command = match args::parse(lexopt::Parser::from_env()) {
         Ok(command) => command,
         Err(error) => {
-            eprintln!("clearway: {error}\nTry 'clearway --help'.");
+            let name = std::env::args().nth(1).and_then(|name| help::page(&name));
+            let name = name.map_or_else(String::new, |page| format!("{} ", page.name));
+            eprintln!("clearway: {error}\nTry 'clearway {name}--help'.");
             return ExitCode::from(2);
         }
     };
@@ -81,7 +83,10 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Sql(target) => sql::run(&target),
-        Command::Lab(lab) => lab::run(&lab),
+        Command::Lab(lab) => match lab::run(&lab) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Watch(command) => watch::run(command),
         Command::Backup(command) => backup::run(&command),
         Command::Time(timed) => match time::run(&timed) {

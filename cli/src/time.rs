@@ -112,7 +112,7 @@ async fn connect(url: &str) -> Result<Client, String> {
     config.application_name("clearway time");
     let connected = config.connect(NoTls).await;
     let (client, connection) =
-        connected.map_err(|error| format!("could not connect: {}", crate::sql::chain(&error)))?;
+        connected.map_err(|error| crate::sql::not_connected(&config, &error))?;
     tokio::spawn(connection);
     Ok(client)
 }

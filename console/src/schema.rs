@@ -49,7 +49,7 @@ pub struct Report {
 /// No connection, or a statement that the server refuses; which, in words.
 pub async fn check(asked: &Asked) -> Result<Report, String> {
     let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
-    let (mut link, kind, version) = source.try_attach().await.map_err(|error| error.text)?;
+    let (mut link, kind, version) = source.try_attach().await.map_err(|error| format!("{}: {}", source.place(), error.text))?;
     let link = &mut link;
     let (dialect, tables) = match kind {
         Kind::Clearway | Kind::PostgreSql => {

@@ -39,7 +39,7 @@ impl Server {
             config.password(password);
         }
         config.application_name("clearway backup");
-        let open = open(&config).await.map_err(|error| format!("could not connect: {}", chain(&error)))?;
+        let open = open(&config).await.map_err(|error| crate::sql::not_connected(&config, &error))?;
         Ok(Server { config, open: Some(open) })
     }
 

@@ -32,7 +32,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-pub(crate) use place::chain;
+pub(crate) use place::{chain, not_connected};
 use server::Served;
 use shell::Shell;
 

@@ -37,6 +37,18 @@ pub fn chain(error: &tokio_postgres::Error) -> String {
     text
 }
 
+/// Why there is no connection, and to which server.
+pub fn not_connected(config: &tokio_postgres::Config, error: &tokio_postgres::Error) -> String {
+    let host = |host: &tokio_postgres::config::Host| match host {
+        tokio_postgres::config::Host::Tcp(name) => name.clone(),
+        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let hint = if error.as_db_error().is_some() { "" } else { " (is a server running? 'clearway serve' starts one)" };
+    format!("could not connect to {}:{port}: {}{hint}", hosts.join(","), chain(error))
+}
+
 /// The line of the statement in which the character at `position` stands (counted from 1), and a sign below that character. A long line
 /// is cut as libpq cuts it.
 fn pointed_at(statement: &str, position: usize) -> String {

@@ -95,7 +95,7 @@ pub async fn load(vfs: &Arc<dyn Vfs>, sources: &Sources) -> Result<Loaded, Strin
         }
     }
     for (name, value) in &sources.given {
-        let known = known(name).ok_or_else(|| format!("unknown setting {name}"))?;
+        let known = known(name).ok_or_else(|| format!("unknown setting {name} ('clearway settings' lists all)"))?;
         if let Some(error) = mistake(known, value) {
             return Err(error);
         }
