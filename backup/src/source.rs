@@ -68,9 +68,9 @@ pub fn end_of(bytes: &[u8]) -> Result<(Lsn, i64)> {
 }
 
 /// No transaction layer is above: no tag is touched while a directory at rest is copied.
-struct Nobody;
+struct NoTransactions;
 
-impl Versions for Nobody {
+impl Versions for NoTransactions {
     fn is_settled(&self, _tag: Tag) -> bool {
         false
     }
@@ -100,6 +100,6 @@ pub async fn at_rest(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Arc<Store>> {
     }
     let pool = PoolOptions::for_budget(CACHE_BYTES);
     let options = StoreOptions { create: false, pool, ..StoreOptions::default() };
-    let (store, _) = Store::open(overlay, dir, options, Arc::new(Nobody)).await?;
+    let (store, _) = Store::open(overlay, dir, options, Arc::new(NoTransactions)).await?;
     Ok(store)
 }

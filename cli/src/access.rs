@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{RealVfs, Vfs};
-use clearway_server::access::{Asked, Line, Rule, Way, read};
+use clearway_server::access::{AccessRequest, Line, Rule, Transport, read};
 use clearway_server::door;
 
 /// What was asked.
@@ -18,7 +18,7 @@ pub struct Question {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Connection {
-    way: Way,
+    way: Transport,
     database: String,
     user: String,
 }
@@ -33,9 +33,9 @@ impl Question {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let address = |text: &str| text.parse::<IpAddr>().map_err(|_| format!("\"{text}\" is no IP address"));
         let (way, database, user) = match words.as_slice() {
-            ["local", database, user] => (Way::Unix, database, user),
-            ["hostssl", database, user, from] => (Way::Tls(address(from)?), database, user),
-            ["hostnossl", database, user, from] => (Way::Plain(address(from)?), database, user),
+            ["local", database, user] => (Transport::Unix, database, user),
+            ["hostssl", database, user, from] => (Transport::Tls(address(from)?), database, user),
+            ["hostnossl", database, user, from] => (Transport::Plain(address(from)?), database, user),
             _ => {
                 let wanted = "--as wants: local DATABASE USER, or hostssl or hostnossl DATABASE USER ADDRESS";
                 return Err(wanted.to_owned());
@@ -78,7 +78,7 @@ pub fn check(question: &Question) -> Result<(), String> {
 
 /// What would happen, line by line: rules about members of roles can't be judged without the database, so each says what it depends on.
 fn decide(lines: Vec<Line>, connection: &Connection) -> Vec<String> {
-    let asked = Asked { way: connection.way, database: &connection.database, user: &connection.user };
+    let asked = AccessRequest { way: connection.way, database: &connection.database, user: &connection.user };
     let mut said = Vec::new();
     for rule in lines.into_iter().filter_map(|line| line.rule.ok()).filter(|rule| rule.may_fit(&asked)) {
         let shown = |rule: &Rule| format!("line {} decides: {}", rule.line, rule.text());

@@ -376,7 +376,12 @@ pub fn completions(shell: &str) -> Option<String> {
         "zsh" => {
             out += "#compdef clearway\nif (( CURRENT == 2 )); then\n    local -a commands=(\n";
             for page in PAGES {
-                let _ = writeln!(out, "        '{}:{}'", page.name, page.summary.replace(':', "\\:").replace('\'', "'\\''"));
+                let _ = writeln!(
+                    out,
+                    "        '{}:{}'",
+                    page.name,
+                    page.summary.replace(':', "\\:").replace('\'', "'\\''")
+                );
             }
             out += "    )\n    _describe command commands\nelse\n    case $words[2] in\n";
             for page in PAGES {
@@ -467,7 +472,10 @@ mod tests {
 
     #[test]
     fn a_word_that_is_nearly_a_command_leads_to_it() {
-        assert_eq!(["serv", "bakcup", "tops", "xyz", ""].map(nearest), [Some("serve"), Some("backup"), Some("top"), None, None]);
+        assert_eq!(
+            ["serv", "bakcup", "tops", "xyz", ""].map(nearest),
+            [Some("serve"), Some("backup"), Some("top"), None, None]
+        );
         assert_eq!((distance("", "ab"), distance("kitten", "sitting"), distance("a", "a")), (2, 3, 0));
     }
 

@@ -1,6 +1,6 @@
 //! `clearway check schema`: reports what the data of a server's tables says about their columns, keys and indexes.
 
-use clearway_console::schema::{Asked, Finding, Report, check};
+use clearway_console::schema::{Finding, Report, SchemaQuestion, check};
 use lexopt::prelude::*;
 
 /// The server by default.
@@ -11,7 +11,7 @@ const ROWS_MIN: u64 = 1000;
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Question {
-    asked: Asked,
+    asked: SchemaQuestion,
     as_json: bool,
 }
 
@@ -34,7 +34,10 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Option<Question>, lexopt::Err
         }
     }
     let server = server.unwrap_or_else(|| SERVER.to_owned());
-    Ok(Some(Question { asked: Asked { server, password: std::env::var("PGPASSWORD").ok(), rows_min }, as_json }))
+    Ok(Some(Question {
+        asked: SchemaQuestion { server, password: std::env::var("PGPASSWORD").ok(), rows_min },
+        as_json,
+    }))
 }
 
 /// Checks and prints.

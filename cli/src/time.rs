@@ -57,7 +57,7 @@ impl Timed {
 
 /// Milliseconds of all sessions.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct TimeSpent {
     database: f64,
     cpu: f64,
     run_queue: f64,
@@ -66,10 +66,10 @@ struct Spent {
     durable: f64,
 }
 
-impl Spent {
-    fn since(&self, before: &Spent) -> Spent {
+impl TimeSpent {
+    fn since(&self, before: &TimeSpent) -> TimeSpent {
         let less = |now: f64, before: f64| (now - before).max(0.0);
-        Spent {
+        TimeSpent {
             database: less(self.database, before.database),
             cpu: less(self.cpu, before.cpu),
             run_queue: less(self.run_queue, before.run_queue),
@@ -111,21 +111,20 @@ async fn connect(url: &str) -> Result<Client, String> {
     }
     config.application_name("clearway time");
     let connected = config.connect(NoTls).await;
-    let (client, connection) =
-        connected.map_err(|error| crate::sql::not_connected(&config, &error))?;
+    let (client, connection) = connected.map_err(|error| crate::sql::not_connected(&config, &error))?;
     tokio::spawn(connection);
     Ok(client)
 }
 
-async fn ask(client: &Client) -> Result<Spent, String> {
+async fn ask(client: &Client) -> Result<TimeSpent, String> {
     let asked = client.query_one(ASKED, &[]).await;
     let row = asked.map_err(|error| format!("the server does not divide its time: {}", crate::sql::chain(&error)))?;
     let at = |n: usize| row.try_get::<_, f64>(n).map_err(|error| error.to_string());
-    Ok(Spent { database: at(0)?, cpu: at(1)?, run_queue: at(2)?, waits: at(3)?, io: at(4)?, durable: at(5)? })
+    Ok(TimeSpent { database: at(0)?, cpu: at(1)?, run_queue: at(2)?, waits: at(3)?, io: at(4)?, durable: at(5)? })
 }
 
 /// The three lines.
-fn told(took_ms: f64, spent: &Spent) -> String {
+fn told(took_ms: f64, spent: &TimeSpent) -> String {
     let io = (spent.io + spent.durable).min(spent.database);
     // Of sessions side by side only a part would be saved.
     let beside = (spent.database / took_ms.max(0.001)).max(1.0);
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn three_lines() {
-        let spent = Spent { database: 500.0, cpu: 100.0, run_queue: 10.0, waits: 380.0, io: 40.0, durable: 300.0 };
+        let spent = TimeSpent { database: 500.0, cpu: 100.0, run_queue: 10.0, waits: 380.0, io: 40.0, durable: 300.0 };
         let text = told(1_000.0, &spent);
         assert_eq!(
             text,
@@ -164,7 +163,7 @@ mod tests {
              waits 0.040 s\nI/O: 0.340 s of that, of it files 0.040 s, commits until they are durable 0.300 s\n\
              a memory file system would save at most 0.340 s (34 %)\n"
         );
-        let four = Spent { database: 4_000.0, durable: 3_000.0, ..spent };
+        let four = TimeSpent { database: 4_000.0, durable: 3_000.0, ..spent };
         assert!(told(1_000.0, &four).contains("(100 %; 4.0 sessions at a time)"));
         assert!(told(1_000.0, &four).ends_with("save at most 0.760 s (76 %)\n"));
     }

@@ -2,7 +2,7 @@
 
 use crate::metrics::Metrics;
 use crate::options::Entry;
-use crate::panels::{self, Asked};
+use crate::panels::{self, PanelAnswer};
 use crate::sample::{self, History};
 use crate::source::{Kind, Source};
 use crate::statement;
@@ -251,9 +251,11 @@ impl Site {
         let kind = self.source.seen().kind.unwrap_or(Kind::Clearway);
         let sql = match panels::statement(name, kind, at_us, wall_us()) {
             None => return refused(StatusCode::NOT_FOUND, "there is no such table"),
-            Some(Asked::Missing(why)) => return refused(StatusCode::OK, why),
-            Some(Asked::Sampled(what, note)) => return json_of(&panels::of_samples(&self.history, kind, what, note)),
-            Some(Asked::Query(sql)) => sql,
+            Some(PanelAnswer::Missing(why)) => return refused(StatusCode::OK, why),
+            Some(PanelAnswer::Sampled(what, note)) => {
+                return json_of(&panels::of_samples(&self.history, kind, what, note));
+            }
+            Some(PanelAnswer::Query(sql)) => sql,
         };
         let asked = match self.visitors.connect(visitor).await {
             Ok(mut link) => panels::ask(&mut link, &sql).await,

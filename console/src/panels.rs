@@ -35,7 +35,7 @@ use Sql::{Missing, Query, Sampled};
 
 /// What gives a table.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum PanelAnswer {
     /// The server.
     Query(String),
     /// The console's own samples, and what is to be known of them.
@@ -247,7 +247,7 @@ UNION ALL
 );
 
 /// The statement of a table, or why there is none; `None`: no such table.
-pub(crate) fn statement(name: &str, kind: Kind, at_us: Option<i64>, now_us: i64) -> Option<Asked> {
+pub(crate) fn statement(name: &str, kind: Kind, at_us: Option<i64>, now_us: i64) -> Option<PanelAnswer> {
     let panel = PANELS.iter().find(|panel| panel.name == name)?;
     let sql = match kind {
         Kind::Clearway => &panel.clearway,
@@ -261,10 +261,10 @@ pub(crate) fn statement(name: &str, kind: Kind, at_us: Option<i64>, now_us: i64)
         None => (now_us.saturating_sub(3_600_000_000), now_us.saturating_add(60_000_000)),
     };
     Some(match sql {
-        Missing(why) => Asked::Missing(why),
-        Sampled(note) if panel.name == "deadlocks" => Asked::Sampled(Samples::Deadlocks, note),
-        Sampled(note) => Asked::Sampled(Samples::LockWaits(from_us, to_us), note),
-        Query(sql) => Asked::Query(
+        Missing(why) => PanelAnswer::Missing(why),
+        Sampled(note) if panel.name == "deadlocks" => PanelAnswer::Sampled(Samples::Deadlocks, note),
+        Sampled(note) => PanelAnswer::Sampled(Samples::LockWaits(from_us, to_us), note),
+        Query(sql) => PanelAnswer::Query(
             sql.replace("{from}", &(from_us / 1_000_000).to_string())
                 .replace("{to}", &(to_us / 1_000_000 + 1).to_string()),
         ),
@@ -295,13 +295,18 @@ mod tests {
 
     #[test]
     fn a_moment_stands_in_the_statement() {
-        let Some(Asked::Query(sql)) = statement("lock_waits", Kind::Clearway, Some(100_000_000), 0) else { panic!() };
+        let Some(PanelAnswer::Query(sql)) = statement("lock_waits", Kind::Clearway, Some(100_000_000), 0) else {
+            panic!()
+        };
         assert!(sql.contains("to_timestamp(131)") && sql.contains("to_timestamp(70)"), "{sql}");
         for kind in [Kind::PostgreSql, Kind::MariaDb] {
             let asked = statement("lock_waits", kind, Some(100_000_000), 0);
-            assert!(matches!(asked, Some(Asked::Sampled(Samples::LockWaits(70_000_000, 130_000_000), _))), "{asked:?}");
+            assert!(
+                matches!(asked, Some(PanelAnswer::Sampled(Samples::LockWaits(70_000_000, 130_000_000), _))),
+                "{asked:?}"
+            );
         }
-        assert!(matches!(statement("waits", Kind::PostgreSql, None, 0), Some(Asked::Missing(_))));
+        assert!(matches!(statement("waits", Kind::PostgreSql, None, 0), Some(PanelAnswer::Missing(_))));
         assert!(statement("nothing", Kind::Clearway, None, 0).is_none());
     }
 }

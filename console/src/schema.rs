@@ -25,7 +25,7 @@ use told::{Column, Table, rows};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct SchemaQuestion {
     /// The server, as a URL or as `name=value` pairs.
     pub server: String,
     /// Its password, where the URL has none.
@@ -47,9 +47,10 @@ pub struct Report {
 ///
 /// # Errors
 /// No connection, or a statement that the server refuses; which, in words.
-pub async fn check(asked: &Asked) -> Result<Report, String> {
+pub async fn check(asked: &SchemaQuestion) -> Result<Report, String> {
     let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
-    let (mut link, kind, version) = source.try_attach().await.map_err(|error| format!("{}: {}", source.place(), error.text))?;
+    let (mut link, kind, version) =
+        source.try_attach().await.map_err(|error| format!("{}: {}", source.place(), error.text))?;
     let link = &mut link;
     let (dialect, tables) = match kind {
         Kind::Clearway | Kind::PostgreSql => {

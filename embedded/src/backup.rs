@@ -21,16 +21,16 @@ use crate::wait::wait;
 const WRITERS: usize = 2;
 
 /// A connection as what a backup is taken from; it need not be to a database of this process.
-struct Asking<'c>(&'c mut AsyncConnection);
+struct RequestSource<'c>(&'c mut AsyncConnection);
 
-impl Asking<'_> {
+impl RequestSource<'_> {
     async fn ask(&mut self, request: Request) -> error::Result<Vec<u8>> {
         let row = self.0.query_row::<(Vec<u8>,)>("SELECT clearway_backup($1)", [request.to_string()]).await;
         row.map(|row| row.0).map_err(|error| BackupError::Source(error.to_string()))
     }
 }
 
-impl Source for Asking<'_> {
+impl Source for RequestSource<'_> {
     fn begin(&mut self) -> BoxFuture<'_, error::Result<Start>> {
         Box::pin(async { Ok(Start::decode(&self.ask(Request::Begin).await?)?) })
     }
@@ -109,7 +109,7 @@ impl AsyncConnection {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let options = TakeOptions { incremental: false, resume: false, rate_bytes_per_s: 0, share_percent: 0, version };
         let mut tell = |at: clearway_backup::take::Progress| progress(at.done_bytes, at.all_bytes);
-        let taken = take(&mut Asking(self), &target, &options, &mut tell).await;
+        let taken = take(&mut RequestSource(self), &target, &options, &mut tell).await;
         taken.map(drop).map_err(|error| Error::Backup(Box::new(error)))
     }
 }

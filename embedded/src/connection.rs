@@ -12,7 +12,7 @@ use crate::rows_as::AsyncRowsAs;
 use crate::savepoint;
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
-use crate::statement::{BATCH_ROWS, Live, Step, Tried};
+use crate::statement::{BATCH_ROWS, Live, Step, TriedOutcome};
 use crate::transaction::AsyncTransaction;
 use crate::wait::wait;
 
@@ -107,13 +107,13 @@ impl AsyncConnection {
         let tried = live.try_begin(sql, params, &mut out);
         let number = live.number;
         let (prepared, ended) = match tried {
-            Tried::NotRun => {
+            TriedOutcome::NotRun => {
                 lease.done();
                 self.spare = out;
                 return None;
             }
-            Tried::Done(prepared) => (prepared, Ok(())),
-            Tried::Ran(prepared) => (prepared, wait(with_session(Arc::clone(&live.waits), live.finish()))),
+            TriedOutcome::Done(prepared) => (prepared, Ok(())),
+            TriedOutcome::Ran(prepared) => (prepared, wait(with_session(Arc::clone(&live.waits), live.finish()))),
         };
         lease.done();
         let columns = prepared.columns.clone().unwrap_or_default();

@@ -135,7 +135,7 @@ impl Live {
 }
 
 /// What came of a statement that was tried without waiting.
-pub(crate) enum Tried {
+pub(crate) enum TriedOutcome {
     /// Nothing was changed or given: it is to be run as any other.
     NotRun,
     /// It has run; its implicit transaction has not ended.
@@ -313,25 +313,30 @@ impl Live {
     }
 
     /// Runs a statement that is prepared already and needs no wait: what one row answers. Nothing is allocated and no future is made.
-    pub(crate) fn try_begin(&mut self, sql: &str, params: &(impl Params + ?Sized), out: &mut Collector) -> Tried {
-        let Live { link: Link::Own(own), statements, .. } = self else { return Tried::NotRun };
+    pub(crate) fn try_begin(
+        &mut self,
+        sql: &str,
+        params: &(impl Params + ?Sized),
+        out: &mut Collector,
+    ) -> TriedOutcome {
+        let Live { link: Link::Own(own), statements, .. } = self else { return TriedOutcome::NotRun };
         if self.cut || self.unfinished || are_named(params) || own.db.catalog_version() != statements.version {
-            return Tried::NotRun;
+            return TriedOutcome::NotRun;
         }
         let Some(prepared) = statements.by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed))
         else {
-            return Tried::NotRun;
+            return TriedOutcome::NotRun;
         };
         let prepared = Arc::clone(prepared);
         if statements.encode(&prepared, params).is_err() {
-            return Tried::NotRun;
+            return TriedOutcome::NotRun;
         }
         let mut few = [None; FEW];
         let mut many = Vec::new();
         let values = statements.values(&mut few, &mut many);
         let bind = Bind { formats: &statements.formats, values, result_formats: &prepared.formats };
         if !own.session.try_bind("", &prepared.name, &bind) {
-            return Tried::NotRun;
+            return TriedOutcome::NotRun;
         }
         self.number += 1;
         out.batch.clear();
@@ -339,14 +344,14 @@ impl Live {
         out.suspended = false;
         if self.link.try_all(out) {
             memory::end_statement();
-            return Tried::Done(prepared);
+            return TriedOutcome::Done(prepared);
         }
         if out.tag.is_empty() && out.batch.rows() == 0 {
             prepared.waits.store(true, Ordering::Relaxed);
-            return Tried::NotRun;
+            return TriedOutcome::NotRun;
         }
         self.unfinished = true;
-        Tried::Ran(prepared)
+        TriedOutcome::Ran(prepared)
     }
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.

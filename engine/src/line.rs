@@ -86,7 +86,7 @@ trait Seated: Send + Sync {
     /// Makes the seat's update the leader and returns its waker; `None` if the update no longer waits.
     fn lead(&self) -> Option<Waker>;
     /// Tells the update its outcome and wakes it; false if it no longer waits for that outcome.
-    fn go(&self, told: Told) -> bool;
+    fn go(&self, told: LineOutcome) -> bool;
 }
 
 /// The updates that one committed transaction served; each one that is woken wakes the next.
@@ -100,7 +100,7 @@ impl Batch {
     /// LINE-6: wakes the next update that still waits; false if none is left.
     fn wake_next(self: &Arc<Self>) -> bool {
         while let Some(seat) = self.seats.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if seat.go(Told::Committed(self.clone())) {
+            if seat.go(LineOutcome::Committed(self.clone())) {
                 return true;
             }
         }
@@ -114,7 +114,7 @@ enum Served {
     Panicked,
 }
 
-enum Told {
+enum LineOutcome {
     /// The transaction that served the update has committed.
     Committed(Arc<Batch>),
     Alone,
@@ -178,13 +178,13 @@ impl<W: Work> Seated for Seat<W> {
         Some(state.waker.take().unwrap_or_else(|| Waker::noop().clone()))
     }
 
-    fn go(&self, told: Told) -> bool {
+    fn go(&self, told: LineOutcome) -> bool {
         let mut state = self.state.lock();
         match (&state.stage, told) {
-            (Stage::InLine | Stage::Serving, Told::Alone) => state.stage = Stage::Alone,
-            (Stage::Serving, Told::Committed(batch)) => state.stage = Stage::Committed(batch),
+            (Stage::InLine | Stage::Serving, LineOutcome::Alone) => state.stage = Stage::Alone,
+            (Stage::Serving, LineOutcome::Committed(batch)) => state.stage = Stage::Committed(batch),
             // The update is woken all the same, to find the panic.
-            (Stage::Panicked(_), Told::Alone) => {}
+            (Stage::Panicked(_), LineOutcome::Alone) => {}
             _ => return false,
         }
         let waker = state.waker.take();
@@ -230,7 +230,7 @@ impl Default for Lines {
 }
 
 /// What an arriving update has to do.
-pub(crate) enum Came<'l, W: Work> {
+pub(crate) enum Arrival<'l, W: Work> {
     /// No other update leads this line: it leads.
     Leads(Lead<'l>, W),
     /// Another update leads: it waits in line.
@@ -245,20 +245,20 @@ impl Lines {
     }
 
     /// An update of a row arrives.
-    pub(crate) fn come<W: Work>(&self, place: Place, work: W) -> Came<'_, W> {
+    pub(crate) fn come<W: Work>(&self, place: Place, work: W) -> Arrival<'_, W> {
         let mut shard = self.shard(&place).lock();
         let Some(line) = shard.get_mut(&place) else {
             shard.insert(place.clone(), Line::new());
-            return Came::Leads(Lead::new(self, place), work);
+            return Arrival::Leads(Lead::new(self, place), work);
         };
         if line.dissolved {
-            return Came::Alone(work);
+            return Arrival::Alone(work);
         }
         let state = State { stage: Stage::InLine, waker: None, work: Some(work) };
         let seat = Arc::new(Seat { state: Mutex::new("engine/line_seat", state) });
         line.waiting.push_back(seat.clone());
         drop(shard);
-        Came::InLine(Ticket { lines: self, place, seat })
+        Arrival::InLine(Ticket { lines: self, place, seat })
     }
 
     /// LINE-1: makes the first waiting update the leader, or removes the line.
@@ -287,7 +287,7 @@ impl Lines {
                 }
             }
             for seat in left {
-                seat.go(Told::Alone);
+                seat.go(LineOutcome::Alone);
             }
         }
     }
@@ -313,7 +313,7 @@ impl Lines {
 
 /// A served closure spoilt the leader's transaction: it panicked, or left a value that does not fit.
 #[derive(Debug)]
-pub(crate) struct Spoilt;
+pub(crate) struct TransactionSpoilt;
 
 /// The right to lead a line; dropping it passes the line on.
 pub(crate) struct Lead<'l> {
@@ -334,7 +334,11 @@ impl<'l> Lead<'l> {
     ///
     /// # Errors
     /// `Spoilt`: the transaction can only be undone, see [`Lead::undone`].
-    pub(crate) fn serve<V: 'static>(&mut self, value: &mut V, fits: impl Fn(&V) -> bool) -> Result<(), Spoilt> {
+    pub(crate) fn serve<V: 'static>(
+        &mut self,
+        value: &mut V,
+        fits: impl Fn(&V) -> bool,
+    ) -> Result<(), TransactionSpoilt> {
         if self.spoilt {
             return Ok(());
         }
@@ -358,7 +362,7 @@ impl<'l> Lead<'l> {
                     self.spoilt = true;
                     // All of them go alone; the update whose closure panicked finds its panic instead.
                     self.batch.extend(came);
-                    return Err(Spoilt);
+                    return Err(TransactionSpoilt);
                 }
             }
             if now_ns() >= until_ns {
@@ -372,7 +376,7 @@ impl<'l> Lead<'l> {
     pub(crate) fn undone(&mut self) -> bool {
         let spoilt = self.spoilt && !self.batch.is_empty();
         for seat in self.batch.drain(..) {
-            seat.go(Told::Alone);
+            seat.go(LineOutcome::Alone);
         }
         spoilt
     }

@@ -63,9 +63,9 @@ impl<'l> Model<'l> {
     fn comes(&mut self) {
         let work = Append { number: self.visitors.len(), panics: self.rng.below(12) == 0 };
         let visitor = match self.lines.come(place(), work) {
-            Came::Leads(lead, work) => self.leads(lead, work),
-            Came::InLine(ticket) => Visitor::InLine(ticket),
-            Came::Alone(work) => self.goes_alone(&work),
+            Arrival::Leads(lead, work) => self.leads(lead, work),
+            Arrival::InLine(ticket) => Visitor::InLine(ticket),
+            Arrival::Alone(work) => self.goes_alone(&work),
         };
         self.visitors.push(visitor);
         assert!(self.leaders() <= 1, "LINE-1");
@@ -206,10 +206,10 @@ fn those_in_line_are_served_in_the_order_in_which_they_came() {
     // LINE-5
     let lines = Lines::default();
     let come = |number| lines.come(place(), Append { number, panics: false });
-    let Came::Leads(mut lead, _) = come(0) else { panic!("nobody was there") };
+    let Arrival::Leads(mut lead, _) = come(0) else { panic!("nobody was there") };
     let tickets: Vec<_> = (1..100)
         .map(|number| match come(number) {
-            Came::InLine(ticket) => ticket,
+            Arrival::InLine(ticket) => ticket,
             _ => panic!("somebody leads"),
         })
         .collect();

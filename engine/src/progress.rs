@@ -25,7 +25,7 @@ pub enum Work {
 
 /// What does not change often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
+pub struct WorkView {
     /// The kind.
     pub work: Work,
     /// The statement, as the views call it.
@@ -41,7 +41,7 @@ pub struct Now {
 /// The progress of one session's statement.
 #[derive(Debug)]
 pub struct Progress {
-    now: Mutex<Option<Now>>,
+    now: Mutex<Option<WorkView>>,
     total: AtomicU64,
     done: AtomicU64,
     bytes: AtomicU64,
@@ -59,7 +59,7 @@ impl Default for Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// What it is.
-    pub now: Now,
+    pub now: WorkView,
     /// Rows or leaves that there are; 0: not known.
     pub total: u64,
     /// Those of them that are done.
@@ -82,7 +82,7 @@ impl Drop for Working {
 
 impl Progress {
     /// A statement begins its work.
-    pub fn begin(self: &Arc<Self>, now: Now) -> Working {
+    pub fn begin(self: &Arc<Self>, now: WorkView) -> Working {
         for number in [&self.total, &self.done, &self.bytes, &self.left_out] {
             number.store(0, Relaxed);
         }
@@ -149,7 +149,7 @@ mod tests {
     fn what_is_shown_ends_with_the_work() {
         let progress = Arc::new(Progress::default());
         assert_eq!(progress.shown(), None);
-        let now = Now { work: Work::Copy, command: "COPY FROM", phase: "", table: 7, index: 0 };
+        let now = WorkView { work: Work::Copy, command: "COPY FROM", phase: "", table: 7, index: 0 };
         let working = progress.begin(now);
         progress.add(3);
         progress.add_bytes(40);

@@ -39,7 +39,7 @@ const BATCH: i64 = 32;
 
 /// Where a sequence stands in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+struct SequenceState {
     /// The last value given out; if not `called`, the next one.
     last: i64,
     called: bool,
@@ -51,7 +51,7 @@ struct Standing {
 /// What sequences stand at.
 #[derive(Debug)]
 pub struct Sequences {
-    standing: Mutex<HashMap<Oid, Standing>>,
+    standing: Mutex<HashMap<Oid, SequenceState>>,
 }
 
 impl Default for Sequences {
@@ -62,7 +62,7 @@ impl Default for Sequences {
 
 /// A value and the commit on which it depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct NextValue {
     /// The value; `None` when the sequence has come to its end and does not cycle.
     pub value: Option<i64>,
     /// What the reply waits for.
@@ -82,7 +82,7 @@ pub struct Shown {
     pub dep_lsn: Lsn,
 }
 
-fn step(sequence: &Sequence, standing: &Standing) -> Option<i64> {
+fn step(sequence: &Sequence, standing: &SequenceState) -> Option<i64> {
     assert!(sequence.increment != 0, "a sequence moves");
     assert!(sequence.min <= sequence.max, "a sequence has a first value and a last");
     if !standing.called {
@@ -101,18 +101,18 @@ impl Sequences {
     ///
     /// # Errors
     /// From the trees.
-    pub async fn next(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<Given, EngineError> {
+    pub async fn next(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<NextValue, EngineError> {
         loop {
             {
                 let mut known = self.standing.lock();
                 if let Some(standing) = known.get_mut(&sequence.state_oid()) {
                     let Some(value) = step(sequence, standing) else {
-                        return Ok(Given { value: None, dep_lsn: standing.dep_lsn });
+                        return Ok(NextValue { value: None, dep_lsn: standing.dep_lsn });
                     };
                     // Without steps left the tree is asked first.
                     if standing.left > 0 {
-                        *standing = Standing { last: value, called: true, left: standing.left - 1, ..*standing };
-                        return Ok(Given { value: Some(value), dep_lsn: standing.dep_lsn });
+                        *standing = SequenceState { last: value, called: true, left: standing.left - 1, ..*standing };
+                        return Ok(NextValue { value: Some(value), dep_lsn: standing.dep_lsn });
                     }
                 }
             }
@@ -141,12 +141,12 @@ impl Sequences {
     pub async fn show(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<Shown, EngineError> {
         loop {
             let standing = self.standing.lock().get(&sequence.state_oid()).copied();
-            if let Some(Standing { last, called, left, dep_lsn }) = standing {
+            if let Some(SequenceState { last, called, left, dep_lsn }) = standing {
                 return Ok(Shown { last, called, left, dep_lsn });
             }
             let stored = read(all, sequence).await?;
             let (last, called) = stored.unwrap_or((sequence.first(), false));
-            let standing = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
+            let standing = SequenceState { last, called, left: 0, dep_lsn: Lsn::ZERO };
             self.standing.lock().entry(sequence.state_oid()).or_insert(standing);
         }
     }
@@ -170,7 +170,7 @@ impl Sequences {
             Ok(next) => {
                 // Before the row's lock goes, so that batches are taken up in the order of their commits.
                 let publish = |lsn| {
-                    self.standing.lock().insert(sequence.state_oid(), Standing { dep_lsn: lsn, ..next });
+                    self.standing.lock().insert(sequence.state_oid(), SequenceState { dep_lsn: lsn, ..next });
                 };
                 txn.commit(&[], publish).await.map(|lsn| lsn.unwrap_or(Lsn::ZERO)).map_err(EngineError::from)
             }
@@ -187,7 +187,7 @@ async fn take_in(
     sequence: &Sequence,
     set: Option<(i64, bool)>,
     txn: &mut Transaction,
-) -> Result<Standing, EngineError> {
+) -> Result<SequenceState, EngineError> {
     let tree = all.store().tree(SEQUENCE_TREE);
     let key = object_key(sequence.state_oid());
     // One at a time: a state row that is not there yet is made first, then locked.
@@ -195,7 +195,7 @@ async fn take_in(
     txn.change(&tree, &key, Change::Insert { value: &fresh }, Basis::Locked, IfTaken::Wait).await?;
     let locked = txn.lock_row(&tree, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait, None).await?;
     let (last, called) = locked.and_then(|row| decode(&row.value)).unwrap_or((sequence.first(), false));
-    let mut next = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
+    let mut next = SequenceState { last, called, left: 0, dep_lsn: Lsn::ZERO };
     let mut ahead = next;
     match set {
         Some((last, called)) => (next.last, next.called, ahead.last, ahead.called) = (last, called, last, called),

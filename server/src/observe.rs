@@ -13,7 +13,7 @@ use clearway_sql::context::log_line::Severity;
 use clearway_sql::context::{observed, waited};
 use clearway_sql::session::Backends;
 use clearway_storage::recovery::progress;
-use clearway_storage::recovery::taken::Taken;
+use clearway_storage::recovery::taken::CheckpointTaken;
 
 use crate::log::Log;
 
@@ -85,7 +85,7 @@ impl Sampler {
 }
 
 /// A checkpoint in the words of PostgreSQL's log.
-fn checkpoint_line(taken: &Taken) -> String {
+fn checkpoint_line(taken: &CheckpointTaken) -> String {
     let cause = match (taken.closing, taken.timed) {
         (true, _) => "shutdown immediate",
         (_, true) => "time or wal",

@@ -214,7 +214,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>, log: &Log) -> Result<Arc<Db>, RunEr
 }
 
 /// What a signal asks of a server.
-enum Told {
+enum SignalRequest {
     /// SIGTERM, SIGINT.
     Stop,
     /// SIGHUP.
@@ -299,14 +299,14 @@ async fn serve(
     loop {
         let told = std::future::poll_fn(|cx| {
             if terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready() {
-                return Poll::Ready(Told::Stop);
+                return Poll::Ready(SignalRequest::Stop);
             }
-            hangup.poll_recv(cx).map(|_| Told::Reload)
+            hangup.poll_recv(cx).map(|_| SignalRequest::Reload)
         });
         match in_wait(WaitEvent::WorkerMain, Object::NONE, told).await {
-            Told::Stop => break,
+            SignalRequest::Stop => break,
             // What could not be put in force stands in the log.
-            Told::Reload => _ = configured.reload().await,
+            SignalRequest::Reload => _ = configured.reload().await,
         }
     }
     say("stopping: sessions end, then a checkpoint is taken");

@@ -19,7 +19,7 @@ use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
 use crate::recovery::control::Control;
 use crate::recovery::saved::{self, Saved};
-use crate::recovery::taken::{Taken, Totals};
+use crate::recovery::taken::{CheckpointTaken, Totals};
 use crate::store::Store;
 use clearway_base::waits::{self, Object, WaitEvent, in_wait};
 
@@ -30,7 +30,7 @@ impl Store {
     }
 
     /// The latest checkpoints with a higher number than `number`, oldest first.
-    pub fn checkpoints_after(&self, number: u64) -> Vec<Taken> {
+    pub fn checkpoints_after(&self, number: u64) -> Vec<CheckpointTaken> {
         self.checkpoints().history.after(number)
     }
 
@@ -115,7 +115,7 @@ impl Store {
             self.vfs().remove(&saved::path(checkpoints.dir(), old.checkpoint)).await?;
         }
         Saved::keep_room(self.vfs(), checkpoints.dir(), checkpoint_len).await?;
-        checkpoints.history.note(Taken {
+        checkpoints.history.note(CheckpointTaken {
             timed: paced,
             closing: clean,
             began_us,
@@ -124,7 +124,7 @@ impl Store {
             sync_ns: waits::now_ns() - written_ns,
             log_bytes: begin.0.saturating_sub(old.begin.0),
             redo,
-            ..Taken::default()
+            ..CheckpointTaken::default()
         });
         // REC-8: the control file that asks for no more is synced.
         let release = if mutation::active(Mutation::RecycleTooMuch) { begin } else { control.scan };

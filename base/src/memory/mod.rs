@@ -60,7 +60,7 @@ pub const SMALL_BYTES: i64 = 4 << 20;
 /// A statement that had more gives pages back to the system when it ends.
 const GIVE_BACK_BYTES: i64 = 32 << 20;
 
-struct Here {
+struct ThreadAccount {
     /// Allocated minus freed on this thread for the account, and not yet entered there.
     balance: Cell<isize>,
     /// The account of the future that is polled; none: the server's.
@@ -83,8 +83,8 @@ impl Here {
 }
 
 thread_local! {
-    static HERE: Here =
-        const { Here { balance: Cell::new(0), account: Cell::new(None), over: Cell::new(false), outside: Cell::new(0) } };
+    static HERE: ThreadAccount =
+        const { ThreadAccount { balance: Cell::new(0), account: Cell::new(None), over: Cell::new(false), outside: Cell::new(0) } };
 }
 
 #[inline(always)]
@@ -114,7 +114,7 @@ fn freed(bytes: usize) {
 /// Enters the thread's balance in its account (MEM-1).
 #[cold]
 #[inline(never)]
-fn settle(here: &Here) {
+fn settle(here: &ThreadAccount) {
     let balance = here.balance.replace(0);
     match here.account.get() {
         Some(account) => here.over.set(account.enter(balance as i64)),
@@ -141,7 +141,7 @@ pub fn claim(bytes: usize) -> Result<(), Excess> {
 }
 
 #[cold]
-fn judge(here: &Here, more: usize) -> Result<(), Excess> {
+fn judge(here: &ThreadAccount, more: usize) -> Result<(), Excess> {
     settle(here);
     here.account.get().map_or(Ok(()), |account| account.judge(i64::try_from(more).unwrap_or(i64::MAX)))
 }

@@ -12,7 +12,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
 
 use super::place::{chain, text_of};
 use super::table::Table;
-use super::tap::{Said, Socket, Tap};
+use super::tap::{ServerState, Socket, Tap};
 
 /// PostgreSQL's port, which a URL means that names none.
 const PORT: u16 = 5432;
@@ -32,7 +32,7 @@ pub struct Answer {
 pub struct Link {
     client: Client,
     config: Config,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<ServerState>>,
 }
 
 /// Reads a URL or `name=value` pairs; what is not said comes from the environment, or is as of a new server.
@@ -57,7 +57,7 @@ impl Link {
     /// # Errors
     /// No connection.
     pub fn connect(runtime: &Runtime, config: Config) -> Result<Self, String> {
-        let said = Arc::new(Mutex::new("cli/sql/said", Said::default()));
+        let said = Arc::new(Mutex::new("cli/sql/said", ServerState::default()));
         let connecting = async {
             let stream = Tap::new(socket(&config).await?, Arc::clone(&said));
             let (client, mut connection) = config.connect_raw(stream, NoTls).await.map_err(|error| chain(&error))?;

@@ -16,7 +16,7 @@ const BODY_BYTES_MAX: usize = 256;
 
 /// What the server said last.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ServerState {
     /// The transaction: `I` none, `T` open, `E` failed.
     pub transaction: u8,
     /// The tag of the last command, as psql prints it.
@@ -35,7 +35,7 @@ struct Messages {
 }
 
 impl Messages {
-    fn feed(&mut self, mut bytes: &[u8], said: &Mutex<Said>) {
+    fn feed(&mut self, mut bytes: &[u8], said: &Mutex<ServerState>) {
         while !bytes.is_empty() {
             if self.head.len() < 5 {
                 let (head, rest) = bytes.split_at(bytes.len().min(5 - self.head.len()));
@@ -58,7 +58,7 @@ impl Messages {
         }
     }
 
-    fn ended(&mut self, said: &Mutex<Said>) {
+    fn ended(&mut self, said: &Mutex<ServerState>) {
         match (self.head[0], self.body.as_slice()) {
             (b'Z', [status, ..]) => said.lock().transaction = *status,
             (b'C', tag) => {
@@ -80,12 +80,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
 pub struct Tap {
     socket: Box<dyn Socket>,
     messages: Messages,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<ServerState>>,
 }
 
 impl Tap {
     /// Listens in on a socket from its first byte.
-    pub fn new(socket: Box<dyn Socket>, said: Arc<Mutex<Said>>) -> Self {
+    pub fn new(socket: Box<dyn Socket>, said: Arc<Mutex<ServerState>>) -> Self {
         Self { socket, messages: Messages::default(), said }
     }
 }
@@ -122,12 +122,12 @@ mod tests {
     fn messages_are_found_in_pieces_of_any_length() {
         let bytes = [b"D\0\0\0\x09ZCZCZ".as_slice(), b"C\0\0\0\x0dINSERT 0\0", b"Z\0\0\0\x05T"].concat();
         for piece in 1..=bytes.len() {
-            let said = Mutex::new("test/said", Said::default());
+            let said = Mutex::new("test/said", ServerState::default());
             let mut messages = Messages::default();
             for part in bytes.chunks(piece) {
                 messages.feed(part, &said);
             }
-            assert_eq!(*said.lock(), Said { transaction: b'T', tag: "INSERT 0".into() }, "pieces of {piece}");
+            assert_eq!(*said.lock(), ServerState { transaction: b'T', tag: "INSERT 0".into() }, "pieces of {piece}");
         }
     }
 }

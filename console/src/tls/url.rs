@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 /// The options as they stand in an address.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct TlsParameters {
     mode: Option<String>,
     authorities: Option<String>,
 }
@@ -62,11 +62,13 @@ pub(crate) fn of_mysql(server: &str) -> Result<(String, Tls), WatchError> {
 }
 
 /// The parts of a URL's query, but for the two that are sought.
-fn of_url(url: &str, [mode, authorities]: [&str; 2]) -> Result<(String, Asked), WatchError> {
+fn of_url(url: &str, [mode, authorities]: [&str; 2]) -> Result<(String, TlsParameters), WatchError> {
     // A password may have a question mark: the query begins behind the host.
     let host = url.find('@').map_or(0, |at| at + 1);
-    let Some(query) = url[host..].find('?').map(|at| host + at) else { return Ok((url.to_owned(), Asked::default())) };
-    let mut asked = Asked::default();
+    let Some(query) = url[host..].find('?').map(|at| host + at) else {
+        return Ok((url.to_owned(), TlsParameters::default()));
+    };
+    let mut asked = TlsParameters::default();
     let mut others = Vec::new();
     for part in url[query + 1..].split('&') {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -89,8 +91,8 @@ fn of_url(url: &str, [mode, authorities]: [&str; 2]) -> Result<(String, Asked), 
 }
 
 /// The pairs but for the two that are sought; a value may stand in quotes, with backslashes. The last of a name counts, as with libpq.
-fn of_pairs(text: &str, [mode, authorities]: [&str; 2]) -> Option<(String, Asked)> {
-    let (mut asked, mut others) = (Asked::default(), String::new());
+fn of_pairs(text: &str, [mode, authorities]: [&str; 2]) -> Option<(String, TlsParameters)> {
+    let (mut asked, mut others) = (TlsParameters::default(), String::new());
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (name, behind) = rest.split_once('=')?;

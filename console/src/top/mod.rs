@@ -12,7 +12,7 @@ mod screen;
 mod terminal;
 
 use crate::options::{Options, WatchError};
-use crate::panels::{self, Asked};
+use crate::panels::{self, PanelAnswer};
 use crate::sample::{self, History};
 use crate::source::{Kind, Source};
 use clearway_base::sync::sleep;
@@ -80,7 +80,7 @@ async fn interact(source: &Source, history: &History, may_cancel: bool) -> Resul
 
 async fn statements(source: &Source) -> Result<serde_json::Value, String> {
     let kind = source.seen().kind.unwrap_or(Kind::Clearway);
-    let Some(Asked::Query(sql)) = panels::statement("statements", kind, None, wall_us()) else {
+    let Some(PanelAnswer::Query(sql)) = panels::statement("statements", kind, None, wall_us()) else {
         return Err("this server has no such table".to_owned());
     };
     let mut link = source.login().connect().await.map_err(|error| error.text)?;

@@ -29,7 +29,7 @@ use super::error::Error;
 use super::table::Table;
 use crate::catalog::Oid;
 use crate::error::EngineError;
-use crate::line::{Lead, Spoilt};
+use crate::line::{Lead, TransactionSpoilt};
 use crate::session::{Isolation, Mark, Session, Statement, StatementMode};
 use crate::table::shape::TableShape;
 use crate::value::Value;
@@ -266,7 +266,7 @@ impl<'s> AsyncTxn<'s> {
         // With a unique index, each value that a closure leaves would have to be checked against the index.
         if let Some(lead) = lead.filter(|_| shape.indexes.is_empty()) {
             let fits = |value: &V| shape.check_fit(&table.with_value(&current.row, value)).is_ok();
-            lead.serve(&mut value, fits).map_err(|Spoilt| Error::Failed)?;
+            lead.serve(&mut value, fits).map_err(|TransactionSpoilt| Error::Failed)?;
         }
         let new = table.with_value(&current.row, &value);
         match self.session.update(shape, key, &current.row, &new, Basis::Locked).await? {

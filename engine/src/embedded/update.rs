@@ -12,7 +12,7 @@ use super::error::Error;
 use super::table::Table;
 use super::transaction::AsyncTxn;
 use super::{Database, TxnOptions};
-use crate::line::{Came, Lead, Place, Turn, Work};
+use crate::line::{Arrival, Lead, Place, Turn, Work};
 use crate::session::ReplyDue;
 
 /// A closure that stands in line, and what it returned.
@@ -78,17 +78,19 @@ impl Database {
         let place = Place::new::<V>(table.oid(), table.place_key(key));
         let (lead, mut work) = match self.inner.db.lines().come(place, Closure { f, result: None, value: PhantomData })
         {
-            Came::Leads(lead, work) => (Some(lead), work),
-            Came::Alone(work) => (None, work),
-            Came::InLine(mut ticket) => match in_wait(WaitEvent::RowGroupUpdate, Object::NONE, ticket.turn()).await {
-                Turn::Leads(lead, work) => (Some(lead), work),
-                Turn::Alone(work) => (None, work),
-                Turn::Panicked(panic) => resume_unwind(panic),
-                Turn::Served(work, lsn) => {
-                    let due = ReplyDue { dep_lsn: lsn, own: true };
-                    return self.durable(Done { result: work.result, due, lead: None }).await;
+            Arrival::Leads(lead, work) => (Some(lead), work),
+            Arrival::Alone(work) => (None, work),
+            Arrival::InLine(mut ticket) => {
+                match in_wait(WaitEvent::RowGroupUpdate, Object::NONE, ticket.turn()).await {
+                    Turn::Leads(lead, work) => (Some(lead), work),
+                    Turn::Alone(work) => (None, work),
+                    Turn::Panicked(panic) => resume_unwind(panic),
+                    Turn::Served(work, lsn) => {
+                        let due = ReplyDue { dep_lsn: lsn, own: true };
+                        return self.durable(Done { result: work.result, due, lead: None }).await;
+                    }
                 }
-            },
+            }
         };
         // On the heap, and gone before the wait for the disk: a task that waits shall not carry the room for a whole transaction.
         let done = Box::pin(self.update_row(table, key, move |value: &mut V| (work.f)(value), lead)).await?;

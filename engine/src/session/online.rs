@@ -65,7 +65,7 @@ impl Drop for Building {
 }
 
 /// Why a batch ends before it is full: a row that is locked, or a key that another transaction is changing.
-enum Hurdle {
+enum BatchEnd {
     None,
     Row,
     Key(Implicit),
@@ -150,10 +150,10 @@ impl Session {
             let (last, hurdle) = self.fill_batch(&shape, place, from.clone()).await?;
             self.next_transaction(Durability::Async).await?;
             match hurdle {
-                Hurdle::Row => self.wait_for_row(&shape, &last).await?,
-                Hurdle::Key(writer) => self.txn().wait_for(writer).await?,
-                Hurdle::None if last.is_empty() => return Ok(()),
-                Hurdle::None => {}
+                BatchEnd::Row => self.wait_for_row(&shape, &last).await?,
+                BatchEnd::Key(writer) => self.txn().wait_for(writer).await?,
+                BatchEnd::None if last.is_empty() => return Ok(()),
+                BatchEnd::None => {}
             }
             from = last;
         }
@@ -172,7 +172,7 @@ impl Session {
         shape: &Arc<TableShape>,
         place: usize,
         from: Vec<u8>,
-    ) -> Result<(Vec<u8>, Hurdle), EngineError> {
+    ) -> Result<(Vec<u8>, BatchEnd), EngineError> {
         let all = self.db.transactions().clone();
         // Rows that are inserted after this snapshot get their entries from their writers (ONL-1).
         let snapshot = self.reader.begin(|| all.visible_lsn());
@@ -191,22 +191,22 @@ impl Session {
         for found in batch {
             self.progress.add(1);
             match self.fill_row(shape, place, &found).await? {
-                Hurdle::None => {}
+                BatchEnd::None => {}
                 hurdle => return Ok((found.key, hurdle)),
             }
         }
-        Ok((next, Hurdle::None))
+        Ok((next, BatchEnd::None))
     }
 
     /// Makes the entry of one row (ONL-1, ONL-2).
-    async fn fill_row(&mut self, shape: &TableShape, place: usize, found: &KeyedRow) -> Result<Hurdle, EngineError> {
+    async fn fill_row(&mut self, shape: &TableShape, place: usize, found: &KeyedRow) -> Result<BatchEnd, EngineError> {
         match self.lock_row(shape, &found.key, LockMode::RowForShare, IfTaken::Fail).await {
             Ok(Some(locked)) if !locked.ghost => {
                 let busy = write::build_entry(self.txn(), &shape.indexes[place], &found.key, &locked.row).await?;
-                Ok(busy.map_or(Hurdle::None, Hurdle::Key))
+                Ok(busy.map_or(BatchEnd::None, BatchEnd::Key))
             }
-            Ok(_) => Ok(Hurdle::None),
-            Err(EngineError::Txn(TxnError::LockNotAvailable)) => Ok(Hurdle::Row),
+            Ok(_) => Ok(BatchEnd::None),
+            Err(EngineError::Txn(TxnError::LockNotAvailable)) => Ok(BatchEnd::Row),
             Err(error) => Err(error),
         }
     }

@@ -2,7 +2,7 @@
 //! `pg_hba.conf`.
 //!
 //! # Structure
-//! `parse` reads a file, `address` has its addresses. [`Rules`] decides about one connection ([`Asked`]).
+//! `parse` reads a file, `address` has its addresses. [`Rules`] decides about one connection ([`AccessRequest`]).
 //!
 //! # Invariants
 //! - ACC-1: the first rule that matches a connection decides alone; a connection that no rule matches is refused.
@@ -165,7 +165,7 @@ impl Rule {
 
 /// By which way a connection comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Transport {
     /// The Unix socket.
     Unix,
     /// TCP without encryption.
@@ -176,9 +176,9 @@ pub enum Way {
 
 /// A connection that wants in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct AccessRequest<'a> {
     /// How it comes.
-    pub way: Way,
+    pub way: Transport,
     /// To which database.
     pub database: &'a str,
     /// As which role.
@@ -211,15 +211,15 @@ impl Rules {
     }
 
     /// The rule that decides (ACC-1); none: no rule fits. `is_member` says whether the role is a member of another, or it.
-    pub fn decide(&self, asked: &Asked<'_>, is_member: &dyn Fn(&str) -> bool) -> Option<&Rule> {
+    pub fn decide(&self, asked: &AccessRequest<'_>, is_member: &dyn Fn(&str) -> bool) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.fits(asked, is_member))
     }
 
     /// Whether a client on this machine gets in as a superuser without any proof.
     pub fn trust_this_machine(&self) -> bool {
         let loopback = IpAddr::from([127, 0, 0, 1]);
-        [Way::Unix, Way::Plain(loopback)].into_iter().any(|way| {
-            let asked = Asked { way, database: "postgres", user: "postgres" };
+        [Transport::Unix, Transport::Plain(loopback)].into_iter().any(|way| {
+            let asked = AccessRequest { way, database: "postgres", user: "postgres" };
             self.decide(&asked, &|_| false).is_some_and(|rule| rule.method == Method::Trust)
         })
     }
@@ -232,22 +232,22 @@ impl Rules {
 }
 
 impl Rule {
-    fn fits(&self, asked: &Asked<'_>, is_member: &dyn Fn(&str) -> bool) -> bool {
+    fn fits(&self, asked: &AccessRequest<'_>, is_member: &dyn Fn(&str) -> bool) -> bool {
         self.may_fit(asked) && self.names(asked, is_member)
     }
 
     /// Whether way and address fit.
-    pub fn may_fit(&self, asked: &Asked<'_>) -> bool {
+    pub fn may_fit(&self, asked: &AccessRequest<'_>) -> bool {
         let (address, way_fits) = match asked.way {
-            Way::Unix => return self.kind == Kind::Local,
-            Way::Plain(address) => (address, matches!(self.kind, Kind::Host | Kind::HostNoSsl)),
-            Way::Tls(address) => (address, matches!(self.kind, Kind::Host | Kind::HostSsl)),
+            Transport::Unix => return self.kind == Kind::Local,
+            Transport::Plain(address) => (address, matches!(self.kind, Kind::Host | Kind::HostNoSsl)),
+            Transport::Tls(address) => (address, matches!(self.kind, Kind::Host | Kind::HostSsl)),
         };
         way_fits && self.network.is_none_or(|network| network.holds(address))
     }
 
     /// Whether database and role fit.
-    pub fn names(&self, asked: &Asked<'_>, is_member: &dyn Fn(&str) -> bool) -> bool {
+    pub fn names(&self, asked: &AccessRequest<'_>, is_member: &dyn Fn(&str) -> bool) -> bool {
         let database = |word: &Word| match word {
             Word::All => true,
             Word::SameUser => asked.database == asked.user,
@@ -265,7 +265,7 @@ impl Rule {
     }
 
     /// The roles of which it asks for members, where nothing else decides.
-    pub fn groups<'a>(&'a self, asked: &'a Asked<'_>) -> Vec<&'a str> {
+    pub fn groups<'a>(&'a self, asked: &'a AccessRequest<'_>) -> Vec<&'a str> {
         let of_users = self.users.iter().filter_map(|word| match word {
             Word::MemberOf(role) => Some(role.as_str()),
             _ => None,
@@ -283,9 +283,9 @@ mod tests {
         Rules(read(text).into_iter().map(|line| line.rule.expect("a rule")).collect())
     }
 
-    fn line(rules: &Rules, way: Way, database: &str, user: &str) -> u32 {
+    fn line(rules: &Rules, way: Transport, database: &str, user: &str) -> u32 {
         let member = |role: &str| user == "ann" && role == "staff";
-        rules.decide(&Asked { way, database, user }, &member).map_or(0, |rule| rule.line)
+        rules.decide(&AccessRequest { way, database, user }, &member).map_or(0, |rule| rule.line)
     }
 
     fn at(address: &str) -> IpAddr {
@@ -303,30 +303,39 @@ mod tests {
              host samerole all ::1/128 trust\n\
              host replication all all trust\n",
         );
-        assert_eq!(line(&rules, Way::Unix, "x", "postgres"), 1);
-        assert_eq!(line(&rules, Way::Unix, "x", "ann"), 0);
-        assert_eq!(line(&rules, Way::Plain(at("10.1.2.3")), "sales", "ann"), 2);
-        assert_eq!(line(&rules, Way::Plain(at("10.1.2.3")), "all", "ann"), 2, "a quoted word is a name");
-        assert_eq!(line(&rules, Way::Plain(at("10.1.2.3")), "sales", "bob"), 4);
-        assert_eq!(line(&rules, Way::Plain(at("10.2.2.3")), "sales", "ann"), 4);
-        assert_eq!(line(&rules, Way::Tls(at("10.2.2.3")), "sales", "ann"), 0);
-        assert_eq!(line(&rules, Way::Tls(at("192.168.0.1")), "ann", "ann"), 3);
-        assert_eq!(line(&rules, Way::Plain(at("192.168.0.1")), "ann", "ann"), 0);
-        assert_eq!(line(&rules, Way::Plain(at("::1")), "staff", "ann"), 5);
-        assert_eq!(line(&rules, Way::Plain(at("::2")), "staff", "ann"), 0);
-        assert_eq!(line(&rules, Way::Plain(at("::ffff:10.1.0.1")), "sales", "ann"), 2, "an IPv4 address in IPv6 form");
+        assert_eq!(line(&rules, Transport::Unix, "x", "postgres"), 1);
+        assert_eq!(line(&rules, Transport::Unix, "x", "ann"), 0);
+        assert_eq!(line(&rules, Transport::Plain(at("10.1.2.3")), "sales", "ann"), 2);
+        assert_eq!(line(&rules, Transport::Plain(at("10.1.2.3")), "all", "ann"), 2, "a quoted word is a name");
+        assert_eq!(line(&rules, Transport::Plain(at("10.1.2.3")), "sales", "bob"), 4);
+        assert_eq!(line(&rules, Transport::Plain(at("10.2.2.3")), "sales", "ann"), 4);
+        assert_eq!(line(&rules, Transport::Tls(at("10.2.2.3")), "sales", "ann"), 0);
+        assert_eq!(line(&rules, Transport::Tls(at("192.168.0.1")), "ann", "ann"), 3);
+        assert_eq!(line(&rules, Transport::Plain(at("192.168.0.1")), "ann", "ann"), 0);
+        assert_eq!(line(&rules, Transport::Plain(at("::1")), "staff", "ann"), 5);
+        assert_eq!(line(&rules, Transport::Plain(at("::2")), "staff", "ann"), 0);
+        assert_eq!(
+            line(&rules, Transport::Plain(at("::ffff:10.1.0.1")), "sales", "ann"),
+            2,
+            "an IPv4 address in IPv6 form"
+        );
     }
 
     #[test]
     fn without_a_file_this_machine_is_trusted_and_others_prove_a_password() {
         let method = |password, way| {
-            let asked = Asked { way, database: "d", user: "u" };
+            let asked = AccessRequest { way, database: "d", user: "u" };
             Rules::without_a_file(password).decide(&asked, &|_| false).map(|rule| rule.method)
         };
-        for near in [Way::Unix, Way::Plain(at("127.0.0.9")), Way::Tls(at("::1")), Way::Plain(at("::ffff:127.0.0.1"))] {
+        for near in [
+            Transport::Unix,
+            Transport::Plain(at("127.0.0.9")),
+            Transport::Tls(at("::1")),
+            Transport::Plain(at("::ffff:127.0.0.1")),
+        ] {
             assert_eq!((method(false, near), method(true, near)), (Some(Method::Trust), Some(Method::Scram)));
         }
-        for far in [Way::Plain(at("10.0.0.1")), Way::Tls(at("fe80::1"))] {
+        for far in [Transport::Plain(at("10.0.0.1")), Transport::Tls(at("fe80::1"))] {
             assert_eq!((method(false, far), method(true, far)), (Some(Method::Scram), Some(Method::Scram)));
         }
         assert!(Rules::without_a_file(false).trust_this_machine() && !Rules::without_a_file(true).trust_this_machine());

@@ -10,7 +10,7 @@ use clearway_sql::SqlError;
 use super::channel::Channel;
 use super::start::{Refusal, refuse};
 use super::{Peer, channel};
-use crate::access::{Asked, ClientCertificate, Method, Rule, Way};
+use crate::access::{AccessRequest, ClientCertificate, Method, Rule, Transport};
 use crate::auth::Exchange;
 use crate::door::Door;
 use crate::server::Server;
@@ -34,9 +34,9 @@ pub(super) async fn authenticate<D: Sessions>(
     let login = server.sessions.login(user);
     let encrypted = channel.is_encrypted();
     let way = match peer.address().map(|address| address.ip().to_canonical()) {
-        None => Way::Unix,
-        Some(address) if encrypted => Way::Tls(address),
-        Some(address) => Way::Plain(address),
+        None => Transport::Unix,
+        Some(address) if encrypted => Transport::Tls(address),
+        Some(address) => Transport::Plain(address),
     };
     let place = || {
         let encryption = if encrypted { "SSL encryption" } else { "no encryption" };
@@ -47,7 +47,7 @@ pub(super) async fn authenticate<D: Sessions>(
         return Err(refuse(channel, "28000", format!("no entry {}", place())));
     }
     let is_member = |role: &str| server.sessions.is_member(user, role);
-    let Some(rule) = door.rules.decide(&Asked { way, database, user }, &is_member) else {
+    let Some(rule) = door.rules.decide(&AccessRequest { way, database, user }, &is_member) else {
         return Err(refuse(channel, "28000", format!("no entry {}", place()))); // AUT-1
     };
     if let Some(refused) = wants_certificate(rule, &channel, user) {
@@ -87,7 +87,7 @@ fn denied(channel: Channel, rule: &Rule, code: &'static str, text: String) -> Re
         0 => format!("The connection matched the default rule \"{}\".", rule.text()),
         line => format!("The connection matched line {line} of the access file: \"{}\".", rule.text()),
     };
-    Refusal::Told { told: Box::new((channel, SqlError::new(code, text))), for_the_log: Some(detail) }
+    Refusal::Answered { told: Box::new((channel, SqlError::new(code, text))), for_the_log: Some(detail) }
 }
 
 /// Why the client's certificate is not what the rule asks for.

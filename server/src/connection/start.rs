@@ -41,7 +41,7 @@ pub struct Started<S> {
 /// Why no session begins.
 pub(super) enum Refusal {
     /// The client is told.
-    Told {
+    Answered {
         /// What.
         told: Box<(Channel, SqlError)>,
         /// What the log has beside it, and the client has not.
@@ -62,7 +62,7 @@ pub(super) fn refuse(channel: Channel, code: &'static str, message: impl Into<St
 }
 
 fn told(channel: Channel, error: SqlError) -> Refusal {
-    Refusal::Told { told: Box::new((channel, error)), for_the_log: None }
+    Refusal::Answered { told: Box::new((channel, error)), for_the_log: None }
 }
 
 /// Runs the start; None if no session came of it.
@@ -77,7 +77,7 @@ pub async fn start<D: Sessions>(
     let work = attempt(server, &door, stream, peer, waits);
     match timeout(limit, work).await {
         Ok(Ok(started)) => Some(started),
-        Ok(Err(Refusal::Told { told, for_the_log })) => {
+        Ok(Err(Refusal::Answered { told, for_the_log })) => {
             let (mut channel, error) = *told;
             server.log_fatal(&error, for_the_log, peer.address());
             backend::error(channel.output(), "FATAL", &error, None);

@@ -54,7 +54,7 @@ enum End {
 }
 
 /// What ends a wait for the client.
-enum Heard {
+enum IdleEnd {
     /// The client has sent something.
     Client,
     /// Another session has notified this one.
@@ -68,7 +68,7 @@ impl From<io::Error> for End {
 }
 
 /// What has come of a message without a wait.
-enum Now {
+enum Immediate {
     /// All that it wants.
     Done,
     /// All but that the answer must still leave.
@@ -183,10 +183,10 @@ impl<D: Sessions> Talk<'_, D> {
         loop {
             let step = match self.channel.buffered() {
                 Ok(Framing::Whole(frame)) => match self.handle_now(&frame) {
-                    Now::Done => continue,
-                    Now::Unsent => self.rest_of_ready().await,
-                    Now::Uncommitted => self.sync().await,
-                    Now::Nothing => self.handle(&frame).await,
+                    Immediate::Done => continue,
+                    Immediate::Unsent => self.rest_of_ready().await,
+                    Immediate::Uncommitted => self.sync().await,
+                    Immediate::Nothing => self.handle(&frame).await,
                 },
                 Ok(Framing::Needs(missing)) => match self.listen(missing).await {
                     Ok(()) => {
@@ -206,8 +206,8 @@ impl<D: Sessions> Talk<'_, D> {
     /// Waits for the client, and tells it of notifications meanwhile (NTF-2).
     async fn listen(&mut self, missing: usize) -> Result<(), End> {
         match self.hear(missing).await? {
-            Heard::Client => Ok(()),
-            Heard::Notified => {
+            IdleEnd::Client => Ok(()),
+            IdleEnd::Notified => {
                 self.notify_client();
                 self.flush().await
             }
@@ -215,7 +215,7 @@ impl<D: Sessions> Talk<'_, D> {
     }
 
     /// Waits for the client, for a notification, for a termination, and for the timeouts of idle sessions.
-    async fn hear(&mut self, missing: usize) -> Result<Heard, End> {
+    async fn hear(&mut self, missing: usize) -> Result<IdleEnd, End> {
         self.progress.set(false); // TALK-2
         self.channel.rest();
         let timeouts = self.session.timeouts();
@@ -245,8 +245,8 @@ impl<D: Sessions> Talk<'_, D> {
             .await;
             match woken {
                 Ok(Some(Ok(0) | Err(_))) => return Err(End::Quiet),
-                Ok(Some(Ok(_))) => return Ok(Heard::Client),
-                Ok(None) => return Ok(Heard::Notified),
+                Ok(Some(Ok(_))) => return Ok(IdleEnd::Client),
+                Ok(None) => return Ok(IdleEnd::Notified),
                 Err(reason) if reason.is_fatal() => return Err(End::Fatal(reason.error())),
                 Err(_) => interrupt.forget(), // nothing runs that it could cancel
             }
@@ -270,13 +270,13 @@ impl<D: Sessions> Talk<'_, D> {
 
     /// Does what a message wants as far as that needs no wait and meets no error. The states of `handle` and of all that it awaits are
     /// thousands of bytes, which most messages never touch so.
-    fn handle_now(&mut self, frame: &Frame) -> Now {
+    fn handle_now(&mut self, frame: &Frame) -> Immediate {
         use clearway_sql::session::Client as _;
         if self.skipping || self.channel.is_full() || !matches!(frame.tag, b'B' | b'D' | b'E' | b'S' | b'Q') {
-            return Now::Nothing;
+            return Immediate::Nothing;
         }
         self.progress.set(true);
-        let Ok(message) = frontend::decode(frame.tag, self.channel.body(frame)) else { return Now::Nothing };
+        let Ok(message) = frontend::decode(frame.tag, self.channel.body(frame)) else { return Immediate::Nothing };
         let done = match message {
             Message::Bind(bind) => {
                 let bound = self.session.try_bind(&bind);
@@ -298,32 +298,32 @@ impl<D: Sessions> Talk<'_, D> {
             }
             _ => false,
         };
-        if done { Now::Done } else { Now::Nothing }
+        if done { Immediate::Done } else { Immediate::Nothing }
     }
 
     /// The same for the text of a simple query, which is in `name`.
-    fn query_now(&mut self) -> Now {
+    fn query_now(&mut self) -> Immediate {
         self.backend.interrupt.forget();
         let ran = self.session.try_simple(&self.name, &mut self.channel);
         match ran {
-            AtOnce::Nothing => Now::Nothing,
-            AtOnce::Uncommitted => Now::Uncommitted,
+            AtOnce::Nothing => Immediate::Nothing,
+            AtOnce::Uncommitted => Immediate::Uncommitted,
             AtOnce::Done => self.ready_now(),
         }
     }
 
     /// Sends ReadyForQuery and everything before it to the client, if that needs no wait.
-    fn ready_now(&mut self) -> Now {
+    fn ready_now(&mut self) -> Immediate {
         let status = self.session.status();
         if status == TransactionStatus::Idle && self.backend.inbox.has_any() {
             self.notify_client();
         }
         ready(&mut self.channel, status);
         if !self.session.may_send() || !self.channel.send_now() {
-            return Now::Unsent; // TALK-1
+            return Immediate::Unsent; // TALK-1
         }
         self.rests(status);
-        Now::Done
+        Immediate::Done
     }
 
     fn rests(&mut self, status: TransactionStatus) {

@@ -82,7 +82,8 @@ impl Core {
             return Err(SqlError::new("55000", message).hint("Start it with archive = TARGET and archive_mode = sync."));
         }
         if let Some((from, to)) = archive.hole() {
-            let message = format!("synchronous_commit is archive, and the archive lacks the log from LSN {from} to {to}");
+            let message =
+                format!("synchronous_commit is archive, and the archive lacks the log from LSN {from} to {to}");
             let detail = "No commit can be restored that comes after it, until a backup is taken.";
             let hint = "Take a backup into the target of the archive: clearway backup TARGET.";
             return Err(SqlError::new("55000", message).detail(detail).hint(hint));

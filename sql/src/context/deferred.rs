@@ -61,7 +61,7 @@ impl Check {
 
 /// What SET CONSTRAINTS has said: of all, and of some by table and name.
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct ConstraintModes {
     all: Option<bool>,
     of: HashMap<(Oid, String), bool>,
 }
@@ -75,7 +75,7 @@ pub struct Deferred {
     is_made: Vec<bool>,
     /// The places of the checks that have been made, in the order in which they were.
     made: Vec<usize>,
-    said: Said,
+    said: ConstraintModes,
     held: Option<Held>,
 }
 
@@ -84,7 +84,7 @@ pub struct Deferred {
 pub struct DeferredMark {
     checks: usize,
     made: usize,
-    said: Said,
+    said: ConstraintModes,
 }
 
 impl Deferred {
@@ -135,7 +135,7 @@ impl Deferred {
     /// SET CONSTRAINTS; none: of all.
     pub fn set(&mut self, constraints: Option<&[(Oid, String)]>, deferred: bool) {
         match constraints {
-            None => self.said = Said { all: Some(deferred), of: HashMap::new() },
+            None => self.said = ConstraintModes { all: Some(deferred), of: HashMap::new() },
             Some(list) => self.said.of.extend(list.iter().cloned().map(|constraint| (constraint, deferred))),
         }
     }

@@ -10,7 +10,7 @@
 use super::convert::{storage_of, to_datum, to_value};
 use super::immutable::is_immutable;
 use super::routines::definition_path;
-use super::types::{Nowhere, bare_binder, refresh};
+use super::types::{NoSession, bare_binder, refresh};
 use crate::error::{Result, SqlError};
 use crate::expr::bind_routines::{with_called, without_inlining};
 use crate::expr::{Bound, BoundKind, Env, Params, Scope, ScopeColumn, eval};
@@ -81,7 +81,7 @@ impl IndexTerms {
         for c in &self.reads {
             datums[*c] = to_datum(&row[*c], self.columns[*c])?;
         }
-        let env = Env { row: &datums, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
+        let env = Env { row: &datums, outer: &[], params: &[], aggregates: &[], session: &NoSession };
         if let Some(condition) = &self.condition
             && eval(condition, &env)?.as_bool() != Some(true)
         {
@@ -308,7 +308,7 @@ pub fn bare_conversion() -> Conversion<'static> {
 /// # Errors
 /// Those of the expressions.
 pub fn shown_values(terms: &IndexTerms, row: &[Datum]) -> Result<Vec<(Datum, SqlType)>> {
-    let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
+    let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &NoSession };
     let value = |key: &Key| match key {
         Key::Column(c) => Ok((row[*c].clone(), terms.columns[*c])),
         Key::Expression(e) => Ok((eval(e, &env)?, e.ty)),

@@ -23,7 +23,7 @@ const UNDO: u8 = 4;
 const MEMORY: u8 = 8;
 
 #[derive(Debug, Default)]
-struct Mine {
+struct OwnLimits {
     /// The role's and the database's, if they have limits.
     groups: Vec<Arc<Group>>,
     /// The groups of which it has a turn.
@@ -33,7 +33,7 @@ struct Mine {
     undo_bytes: i64,
 }
 
-impl Mine {
+impl OwnLimits {
     fn tell_undo(&mut self, bytes: i64) {
         let change = bytes - std::mem::replace(&mut self.undo_bytes, bytes);
         self.undo_of.iter().for_each(|group| _ = group.undo_bytes.fetch_add(change, Relaxed));
@@ -53,12 +53,12 @@ pub struct OfSession {
     /// The number of the catalog by which `ways` is right.
     seen: AtomicU64,
     ways: AtomicU8,
-    mine: Mutex<Mine>,
+    mine: Mutex<OwnLimits>,
 }
 
 impl Default for OfSession {
     fn default() -> Self {
-        let mine = Mutex::new("sql/limits/session", Mine::default());
+        let mine = Mutex::new("sql/limits/session", OwnLimits::default());
         Self { seen: AtomicU64::new(u64::MAX), ways: AtomicU8::new(0), mine }
     }
 }

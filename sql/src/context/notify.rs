@@ -256,7 +256,8 @@ mod tests {
     fn many_listeners_share_one_copy_and_the_slowest_holds_the_queue() {
         let backends = Arc::new(Backends::default());
         let channels = &backends.channels;
-        let listed: Vec<_> = (1..=100).map(|pid| backends.list(SessionStats::new("client"), pid, Who::default())).collect();
+        let listed: Vec<_> =
+            (1..=100).map(|pid| backends.list(SessionStats::new("client"), pid, Who::default())).collect();
         for one in &listed {
             let mut listener = Notifying::default();
             listener.listen("a");

@@ -47,7 +47,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 
 /// Which messages the client does not want.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hides {
+pub enum HiddenMessages {
     /// It wants all that there are.
     #[default]
     Nothing,

@@ -8,7 +8,7 @@ use super::log_line::LogLevels;
 use super::made_up;
 use super::privileges::{Identities, Identity};
 pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
-pub use super::setting_text::{Hides, list_items, parse_bool};
+pub use super::setting_text::{HiddenMessages, list_items, parse_bool};
 use super::setting_text::{client_name, date_style_name, isolation_word};
 use super::setting_values::invalid;
 use super::units::{bytes, milliseconds};
@@ -73,7 +73,7 @@ pub struct Settings {
     /// What the log is told of the session's statements.
     pub log: Arc<LogLevels>,
     /// `client_min_messages`, as far as it hides what a statement can send.
-    pub hides: Hides,
+    pub hides: HiddenMessages,
     /// `default_transaction_isolation` and `default_transaction_read_only`.
     pub default_modes: (&'static str, bool),
     /// `transaction_isolation` and `transaction_read_only`, as the values have them.
@@ -119,7 +119,7 @@ impl Default for Settings {
             commits_later: false,
             commits_archived: false,
             log: Arc::default(),
-            hides: Hides::Nothing,
+            hides: HiddenMessages::Nothing,
             default_modes: ("read committed", false),
             modes: ("read committed", false),
             path_changes: 0,
@@ -354,9 +354,9 @@ impl Settings {
             "row_security" => (self.row_security, self.role_changes) = (value == "on", self.role_changes + 1),
             "client_min_messages" => {
                 self.hides = match value.as_str() {
-                    "error" => Hides::Warnings,
-                    "warning" => Hides::Notices,
-                    _ => Hides::Nothing,
+                    "error" => HiddenMessages::Warnings,
+                    "warning" => HiddenMessages::Notices,
+                    _ => HiddenMessages::Nothing,
                 }
             }
             "default_transaction_isolation" => self.default_modes.0 = isolation_word(&value),

@@ -482,7 +482,19 @@ mod tests {
         let (failed, work) = (ns % 10 == 0, Work::default());
         let (busy_ns, cpu_ns) = (ns + 5, ns / 2);
         let (ended_ns, warnings) = (waits::now_ns(), u64::from(failed));
-        let times = Execution { key, digest: &digest, application, ended_ns, ns, busy_ns, cpu_ns, rows: 1, warnings, failed, work };
+        let times = Execution {
+            key,
+            digest: &digest,
+            application,
+            ended_ns,
+            ns,
+            busy_ns,
+            cpu_ns,
+            rows: 1,
+            warnings,
+            failed,
+            work,
+        };
         if statements.ran(&times, |wait| wait(WaitEvent::WalSync, 2, ns / 2)) {
             statements.sample(&key, ns, ended_ns, sql);
         }

@@ -262,15 +262,15 @@ impl DomainCheck for Condition {
     fn holds(&self, value: &Datum) -> Result<bool> {
         let bound = self.bound()?;
         let row = std::slice::from_ref(value);
-        let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
+        let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &NoSession };
         Ok(eval(bound, &env)?.as_bool() != Some(false))
     }
 }
 
 /// The session in which conditions of domains and terms of indexes are computed: they depend on their values alone.
-pub struct Nowhere;
+pub struct NoSession;
 
-impl Session for Nowhere {
+impl Session for NoSession {
     fn format(&self) -> &Format {
         &FORMAT
     }

@@ -23,7 +23,7 @@ enum About<'c> {
 }
 
 /// One privilege of a list.
-struct Asked {
+struct AskedPrivilege {
     letter: char,
     grant_option: bool,
 }
@@ -42,7 +42,7 @@ fn known(function: &str) -> &'static str {
     }
 }
 
-fn asked(function: &str, list: &str) -> Result<Vec<Asked>> {
+fn asked(function: &str, list: &str) -> Result<Vec<AskedPrivilege>> {
     let one = |text: &str| {
         let text = text.trim();
         let lower = text.to_ascii_lowercase();
@@ -53,7 +53,7 @@ fn asked(function: &str, list: &str) -> Result<Vec<Asked>> {
         let letter = privileges::letter(name).ok().filter(|letter| known(function).contains(*letter));
         let unknown =
             || SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unrecognized privilege type: \"{text}\""));
-        letter.map(|letter| Asked { letter, grant_option }).ok_or_else(unknown)
+        letter.map(|letter| AskedPrivilege { letter, grant_option }).ok_or_else(unknown)
     };
     list.split(',').map(one).collect()
 }
@@ -92,7 +92,7 @@ impl<'a> Cx<'a> {
         Ok(Datum::Bool(asked.iter().any(|asked| self.holds_privilege(judge, &about, asked, some_column))))
     }
 
-    fn holds_privilege(self, judge: Judge<'_>, about: &About<'_>, asked: &Asked, some_column: bool) -> bool {
+    fn holds_privilege(self, judge: Judge<'_>, about: &About<'_>, asked: &AskedPrivilege, some_column: bool) -> bool {
         match about {
             About::System(hidden) => judge.is_superuser() || (asked.letter == 'r' && !hidden && !asked.grant_option),
             About::Public => judge.is_superuser() || !asked.grant_option,
@@ -115,7 +115,7 @@ impl<'a> Cx<'a> {
         about: &About<'_>,
         table: &Datum,
         column: &Datum,
-        asked: &[Asked],
+        asked: &[AskedPrivilege],
     ) -> Result<Datum> {
         let About::Object(Object::Relation(relation)) = about else {
             return Ok(Datum::Bool(asked.iter().any(|asked| self.holds_privilege(judge, about, asked, false))));

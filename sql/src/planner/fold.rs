@@ -9,7 +9,7 @@
 //!   evaluated during the execution, where it can be cancelled and other statements can run.
 
 use crate::context::immutable::is_fixed;
-use crate::context::types::Nowhere;
+use crate::context::types::NoSession;
 use crate::error::Pos;
 use crate::expr::{Bound, BoundKind, Env, eval};
 use crate::types::{Datum, facts, oid};
@@ -32,7 +32,7 @@ pub(super) fn fold(e: &mut Bound) {
         BoundKind::Or(list) if list.is_empty() => Some(Datum::Bool(false)),
         // FLD-2: an error leaves the expression as it is.
         _ if may_be_known(e) => {
-            eval(e, &Env { row: &[], outer: &[], params: &[], aggregates: &[], session: &Nowhere }).ok()
+            eval(e, &Env { row: &[], outer: &[], params: &[], aggregates: &[], session: &NoSession }).ok()
         }
         _ => None,
     };

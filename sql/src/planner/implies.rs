@@ -116,12 +116,12 @@ fn truth_of(e: &Bound) -> Option<(&Bound, bool)> {
 }
 
 /// A comparison of an expression with constants.
-struct Said<'b> {
+struct Comparison<'b> {
     of: &'b Bound,
-    what: What<'b>,
+    what: ComparedWith<'b>,
 }
 
-enum What<'b> {
+enum ComparedWith<'b> {
     Compared(Op, &'b Datum),
     Among(Vec<&'b Datum>),
 }
@@ -133,21 +133,23 @@ fn constant(e: &Bound) -> Option<&Datum> {
     }
 }
 
-fn said(e: &Bound) -> Option<Said<'_>> {
+fn said(e: &Bound) -> Option<Comparison<'_>> {
     match &e.kind {
         BoundKind::Binary { op, left, right } if op.is_comparison() => {
             // Values of two types may compare in a third one.
             let alike = left.ty.oid == right.ty.oid;
             match (constant(left), constant(right)) {
-                (None, Some(v)) if alike => Some(Said { of: left, what: What::Compared(*op, v) }),
-                (Some(v), None) if alike => Some(Said { of: right, what: What::Compared(op.commuted()?, v) }),
+                (None, Some(v)) if alike => Some(Comparison { of: left, what: ComparedWith::Compared(*op, v) }),
+                (Some(v), None) if alike => {
+                    Some(Comparison { of: right, what: ComparedWith::Compared(op.commuted()?, v) })
+                }
                 _ => None,
             }
         }
         BoundKind::InList { arg, list, negated: false } => {
             let alike = list.iter().all(|v| v.ty.oid == arg.ty.oid);
             let values = list.iter().map(constant).collect::<Option<Vec<_>>>().filter(|_| alike)?;
-            Some(Said { of: arg, what: What::Among(values) })
+            Some(Comparison { of: arg, what: ComparedWith::Among(values) })
         }
         _ => None,
     }
@@ -166,14 +168,16 @@ fn holds(op: Op, v: &Datum, w: &Datum) -> bool {
     }
 }
 
-impl Said<'_> {
-    fn implies(&self, wanted: &Said<'_>) -> bool {
+impl Comparison<'_> {
+    fn implies(&self, wanted: &Comparison<'_>) -> bool {
         match (&self.what, &wanted.what) {
-            (What::Compared(Op::Eq, v), What::Compared(op, w)) => holds(*op, v, w),
-            (What::Compared(Op::Eq, v), What::Among(list)) => list.iter().any(|w| holds(Op::Eq, v, w)),
-            (What::Among(values), What::Compared(op, w)) => values.iter().all(|v| holds(*op, v, w)),
-            (What::Among(values), What::Among(list)) => values.iter().all(|v| list.iter().any(|w| holds(Op::Eq, v, w))),
-            (What::Compared(op, v), What::Compared(wanted, w)) => match (op, wanted) {
+            (ComparedWith::Compared(Op::Eq, v), ComparedWith::Compared(op, w)) => holds(*op, v, w),
+            (ComparedWith::Compared(Op::Eq, v), ComparedWith::Among(list)) => list.iter().any(|w| holds(Op::Eq, v, w)),
+            (ComparedWith::Among(values), ComparedWith::Compared(op, w)) => values.iter().all(|v| holds(*op, v, w)),
+            (ComparedWith::Among(values), ComparedWith::Among(list)) => {
+                values.iter().all(|v| list.iter().any(|w| holds(Op::Eq, v, w)))
+            }
+            (ComparedWith::Compared(op, v), ComparedWith::Compared(wanted, w)) => match (op, wanted) {
                 (Op::Lt | Op::Le, Op::Lt) => holds(if *op == Op::Lt { Op::Le } else { Op::Lt }, v, w),
                 (Op::Lt | Op::Le, Op::Le) => holds(Op::Le, v, w),
                 (Op::Gt | Op::Ge, Op::Gt) => holds(if *op == Op::Gt { Op::Ge } else { Op::Gt }, v, w),

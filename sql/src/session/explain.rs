@@ -3,12 +3,12 @@
 use super::client::Client;
 use super::run;
 use super::session::{Prepared, Session, is_planned};
-use super::utility::{Nowhere, text_row};
+use super::utility::{DiscardRows, text_row};
 use crate::context::core::Core;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::planner::cost::Figures;
-use crate::planner::explain::render::{Asked, Format, Value, lines};
+use crate::planner::explain::render::{ExplainOptions, Format, Value, lines};
 use crate::planner::explain::{Actuals, Explainer};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::{GenericOption, Statement};
@@ -22,8 +22,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// 42601 for one that is not known, 22023 for one that has no sense.
-fn asked(options: &[GenericOption]) -> Result<Asked> {
-    let mut out = Asked {
+fn asked(options: &[GenericOption]) -> Result<ExplainOptions> {
+    let mut out = ExplainOptions {
         analyze: false,
         verbose: false,
         costs: true,
@@ -84,22 +84,22 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
 }
 
 /// For EXPLAIN (ANALYZE, WAITS): the session's clocks and waits when the statement began.
-struct Spent {
+struct StatementStart {
     time: SessionTime,
     waits: Vec<(WaitEvent, SessionTotals)>,
 }
 
-impl Spent {
-    fn begin(core: &Core) -> Spent {
+impl StatementStart {
+    fn begin(core: &Core) -> StatementStart {
         let waits = &core.backend.waits;
         let now = now_ns();
         settle(waits, now, Measure::RunDelay);
-        Spent { time: waits.time(now), waits: waits.totals() }
+        StatementStart { time: waits.time(now), waits: waits.totals() }
     }
 
     /// What has come since: processor, run queue and waits, what is unaccounted, and each event with its time and number.
     fn ended(self, core: &Core) -> Vec<(&'static str, Value)> {
-        let now = Spent::begin(core);
+        let now = StatementStart::begin(core);
         let since = now.time.since(&self.time);
         let ms = |ns: u64| Value::Float(ns as f64 / 1e6, 3);
         let mut events = Vec::new();
@@ -169,10 +169,10 @@ pub async fn explain(
     let (mut told, mut actuals): (Arc<run::Cached>, Option<Actuals>) = (Arc::new(cached), None);
     if asked.analyze {
         let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
-        let spent = asked.waits.then(|| Spent::begin(&core));
+        let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();
         let mut execution = session.start_measured(&inner, statement).await?;
-        execution.give_to(&core, &mut Nowhere).await?;
+        execution.give_to(&core, &mut DiscardRows).await?;
         if asked.summary {
             behind.push(("Execution Time", Value::Float((now_ns() - began) as f64 / 1e6, 3)));
         }

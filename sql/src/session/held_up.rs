@@ -11,7 +11,7 @@ use super::client::Client;
 use crate::context::core::Core;
 use crate::context::log_line::{Line, Severity};
 use crate::context::obstacle;
-use crate::context::settings::Hides;
+use crate::context::settings::HiddenMessages;
 use crate::error::SqlError;
 
 const EVERY: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ fn tell(core: &Core, client: &mut dyn Client) {
     line.statement = query.to_string();
     line.lock_wait = true;
     core.backends.log_line(line);
-    let hidden = core.settings.lock().hides != Hides::Nothing;
+    let hidden = core.settings.lock().hides != HiddenMessages::Nothing;
     if !hidden {
         let message = format!("still waiting for {mode} on {name} after {} s", waited_ms / 1_000);
         let notice = SqlError::new("00000", message).detail(obstacle::detail(core, &obstacle, true));

@@ -31,7 +31,7 @@ use crate::context::limits::{LimitKind, Scope};
 use crate::context::notify::NotifyMark;
 use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity, Judge};
-use crate::context::settings::{Hides, Settings, SettingsMark};
+use crate::context::settings::{HiddenMessages, Settings, SettingsMark};
 use crate::context::statements::Digest;
 use crate::context::witness;
 use crate::error::{Result, SqlError};
@@ -490,9 +490,9 @@ impl Session {
         };
         for (severity, message) in self.core.take_notices() {
             let hidden = match hides {
-                Hides::Warnings => true,
-                Hides::Notices => severity != "WARNING",
-                Hides::Nothing => false,
+                HiddenMessages::Warnings => true,
+                HiddenMessages::Notices => severity != "WARNING",
+                HiddenMessages::Nothing => false,
             };
             if !hidden {
                 client.notice(severity, &message);

@@ -110,7 +110,7 @@ fn run_of(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
 }
 
 /// What is known of a key.
-enum Known {
+enum KeyState {
     /// One text with it was seen.
     Once,
     /// Such texts share no plan.
@@ -128,7 +128,7 @@ struct Template {
 /// A session's templates.
 #[derive(Default)]
 pub(super) struct Templates {
-    known: HashMap<Box<[u8]>, Known, RandomState>,
+    known: HashMap<Box<[u8]>, KeyState, RandomState>,
     skeleton: Skeleton,
     /// `skeleton` is that of the text that was looked for last.
     has_key: bool,
@@ -148,7 +148,7 @@ impl Templates {
             return None;
         }
         match self.known.get(&*self.skeleton.key) {
-            Some(Known::Shared(template)) if run::is_fresh(core, &template.cached) => {
+            Some(KeyState::Shared(template)) if run::is_fresh(core, &template.cached) => {
                 Some(template.with(text, &self.skeleton.integers))
             }
             _ => None, // TPL-4
@@ -166,7 +166,7 @@ impl Templates {
         if sql.len() > CACHED_TEXT_MAX || !may_begin(text) || !self.skeleton.read(text) {
             return None;
         }
-        let Some(Known::Shared(template)) = self.known.get(&*self.skeleton.key) else { return None };
+        let Some(KeyState::Shared(template)) = self.known.get(&*self.skeleton.key) else { return None };
         constants.clear();
         constants.extend(self.skeleton.integers.iter().map(|(_, value)| Datum::Int4(*value)));
         run::is_fresh(core, &template.cached).then(|| (template.cached.clone(), template.digest.clone()))
@@ -186,15 +186,15 @@ impl Templates {
             if self.known.len() >= TEMPLATES_MAX {
                 self.known.clear();
             }
-            self.known.insert(self.skeleton.key.as_slice().into(), Known::Once);
+            self.known.insert(self.skeleton.key.as_slice().into(), KeyState::Once);
             return;
         };
         match known {
-            Known::Apart => {}
-            Known::Shared(_) => *known = Known::Once,
-            Known::Once => {
+            KeyState::Apart => {}
+            KeyState::Shared(_) => *known = KeyState::Once,
+            KeyState::Once => {
                 let template = Template::of(core, trimmed(sql), &self.skeleton.integers);
-                *known = template.map_or(Known::Apart, |template| Known::Shared(Box::new(template)));
+                *known = template.map_or(KeyState::Apart, |template| KeyState::Shared(Box::new(template)));
             }
         }
     }

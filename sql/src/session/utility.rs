@@ -20,7 +20,7 @@ use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid};
 use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
-use clearway_engine::progress::{Now, Work};
+use clearway_engine::progress::{Work, WorkView};
 use clearway_engine::table::sample::{TARGET, Targets};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -353,7 +353,7 @@ async fn analyze(core: &Core, tables: Vec<Kept>) -> Result<()> {
     let catalog = core.catalog();
     let default = core.settings.lock().get("default_statistics_target").parse().unwrap_or(TARGET);
     let progress = core.engine.take().progress().clone();
-    let now = Now { work: Work::Analyze, command: "ANALYZE", phase: "acquiring sample rows", table: 0, index: 0 };
+    let now = WorkView { work: Work::Analyze, command: "ANALYZE", phase: "acquiring sample rows", table: 0, index: 0 };
     let _working = progress.begin(now);
     for (table, only) in tables {
         let (all, statistics) = (core.db.transactions(), core.db.statistics());
@@ -432,9 +432,9 @@ pub fn find_object(core: &Core, catalog: &Arc<Catalog>, name: &QualName) -> Opti
 }
 
 /// Rows that are dropped: EXPLAIN ANALYZE counts them.
-pub(super) struct Nowhere;
+pub(super) struct DiscardRows;
 
-impl run::Sink for Nowhere {
+impl run::Sink for DiscardRows {
     fn row(&mut self, _: &crate::exec::Run<'_>, _: crate::exec::Row) -> Result<()> {
         Ok(())
     }

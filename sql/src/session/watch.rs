@@ -49,7 +49,7 @@ fn how(portal: Option<&str>) -> String {
 }
 
 /// What is told of a statement beside its duration.
-struct Told {
+struct SlowFigures {
     rows: u64,
     work: Work,
     lock_ns: u64,
@@ -59,7 +59,7 @@ struct Told {
 
 impl Session {
     /// A statement that is recorded.
-    fn ran(&self, digest: &Arc<Digest>, ns: u64, told: &Told, query: &str) -> Ran {
+    fn ran(&self, digest: &Arc<Digest>, ns: u64, told: &SlowFigures, query: &str) -> Ran {
         let backend = &self.core.backend;
         let activity = backend.activity.lock();
         let end = (0..=query.len().min(TEXT_MAX)).rev().find(|end| query.is_char_boundary(*end)).unwrap_or(0);
@@ -191,7 +191,7 @@ impl Session {
         }
         let recorded = core.backends.recorded.wants(ns);
         if recorded || ns >= backend.log.min_ns.load(Relaxed) {
-            self.tell_slow(digest, ns, &Told { rows, work, lock_ns, failed, recorded }, portal);
+            self.tell_slow(digest, ns, &SlowFigures { rows, work, lock_ns, failed, recorded }, portal);
         }
     }
 
@@ -208,7 +208,7 @@ impl Session {
         watch.ended = backend.waits.elapsed_and_cpu();
         let recorded = self.core.backends.recorded.wants(ns);
         if recorded || ns >= backend.log.min_ns.load(Relaxed) {
-            self.tell_slow(digest, ns, &Told { rows: self.watch.rows, work, lock_ns, failed, recorded }, portal);
+            self.tell_slow(digest, ns, &SlowFigures { rows: self.watch.rows, work, lock_ns, failed, recorded }, portal);
         }
     }
 
@@ -230,7 +230,7 @@ impl Session {
     }
 
     #[cold]
-    fn tell_slow(&self, digest: &Arc<Digest>, ns: u64, told: &Told, portal: Option<&str>) {
+    fn tell_slow(&self, digest: &Arc<Digest>, ns: u64, told: &SlowFigures, portal: Option<&str>) {
         let backend = &self.core.backend;
         let (query, params) = {
             let activity = backend.activity.lock();

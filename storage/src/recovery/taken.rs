@@ -12,7 +12,7 @@ const KEPT: usize = 64;
 
 /// One checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct CheckpointTaken {
     /// Its number since the directory was opened, from 1.
     pub number: u64,
     /// It came by its time or by the size of the log; no session asked for it.
@@ -49,7 +49,7 @@ pub struct Totals {
 }
 
 /// The checkpoints since the directory was opened.
-pub(crate) struct History(Mutex<(Totals, VecDeque<Taken>)>);
+pub(crate) struct History(Mutex<(Totals, VecDeque<CheckpointTaken>)>);
 
 impl Default for History {
     fn default() -> Self {
@@ -59,7 +59,7 @@ impl Default for History {
 
 impl History {
     /// Notes one that has ended.
-    pub(crate) fn note(&self, mut taken: Taken) {
+    pub(crate) fn note(&self, mut taken: CheckpointTaken) {
         let mut history = self.0.lock();
         let (totals, latest) = &mut *history;
         let count = if taken.timed { &mut totals.timed } else { &mut totals.requested };
@@ -80,7 +80,7 @@ impl History {
     }
 
     /// Those with a higher number than `number`, oldest first.
-    pub(crate) fn after(&self, number: u64) -> Vec<Taken> {
+    pub(crate) fn after(&self, number: u64) -> Vec<CheckpointTaken> {
         self.0.lock().1.iter().filter(|taken| taken.number > number).copied().collect()
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     fn the_latest_are_kept_and_all_are_counted() {
         let history = History::default();
         for n in 0..3 * KEPT {
-            history.note(Taken { timed: n % 3 == 0, pages: 2, ..Taken::default() });
+            history.note(CheckpointTaken { timed: n % 3 == 0, pages: 2, ..CheckpointTaken::default() });
         }
         let totals = history.totals();
         assert_eq!((totals.timed, totals.requested, totals.pages), (KEPT as u64, 2 * KEPT as u64, 6 * KEPT as u64));

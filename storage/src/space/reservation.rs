@@ -40,7 +40,7 @@ impl PageReservation for Reservation<'_> {
         let (pins, ops) = self.space.plan(&changed, pages::SET);
         self.pins = pins;
         let latched = latch_all(&self.pins);
-        Box::new(Bitmaps { space: self.space, latched, ops, then: Then::Committed(&mut self.committed, count) })
+        Box::new(Bitmaps { space: self.space, latched, ops, then: AfterRecord::Committed(&mut self.committed, count) })
     }
 }
 
@@ -61,7 +61,7 @@ impl FreeReservation for Freeing<'_> {
         let (pins, ops) = self.space.plan(freed, pages::CLEAR);
         self.pins = pins;
         let latched = latch_all(&self.pins);
-        Box::new(Bitmaps { space: self.space, latched, ops, then: Then::Withhold(freed.to_vec()) })
+        Box::new(Bitmaps { space: self.space, latched, ops, then: AfterRecord::Withhold(freed.to_vec()) })
     }
 }
 
@@ -72,7 +72,7 @@ fn latch_all(pins: &[Arc<OwnedPin>]) -> Vec<Latched<'_>> {
 }
 
 /// What is done in memory once the record is there.
-enum Then<'a> {
+enum AfterRecord<'a> {
     Committed(&'a mut usize, usize),
     Withhold(Vec<PageId>),
 }
@@ -82,7 +82,7 @@ struct Bitmaps<'a> {
     space: &'a Space,
     latched: Vec<Latched<'a>>,
     ops: Vec<SpaceOp>,
-    then: Then<'a>,
+    then: AfterRecord<'a>,
 }
 
 impl SpaceLatch for Bitmaps<'_> {
@@ -103,8 +103,8 @@ impl SpaceLatch for Bitmaps<'_> {
         }
         drop(latched);
         match then {
-            Then::Committed(committed, count) => *committed = count,
-            Then::Withhold(freed) => space.withhold(lsn, freed),
+            AfterRecord::Committed(committed, count) => *committed = count,
+            AfterRecord::Withhold(freed) => space.withhold(lsn, freed),
         }
     }
 }

@@ -13,26 +13,26 @@ use std::collections::BTreeMap;
 
 /// How kind a crash is.
 #[derive(Clone, Copy)]
-enum Mood {
+enum Survival {
     LoseAll,
     KeepAll,
     Toss,
 }
 
-impl Mood {
-    fn draw(rng: &mut Rng) -> Mood {
+impl Survival {
+    fn draw(rng: &mut Rng) -> Survival {
         match rng.below(8) {
-            0 => Mood::LoseAll,
-            1 => Mood::KeepAll,
-            _ => Mood::Toss,
+            0 => Survival::LoseAll,
+            1 => Survival::KeepAll,
+            _ => Survival::Toss,
         }
     }
 
     fn keeps(self, rng: &mut Rng) -> bool {
         match self {
-            Mood::LoseAll => false,
-            Mood::KeepAll => true,
-            Mood::Toss => rng.chance(1, 2),
+            Survival::LoseAll => false,
+            Survival::KeepAll => true,
+            Survival::Toss => rng.chance(1, 2),
         }
     }
 }
@@ -42,14 +42,14 @@ impl Disk {
     pub(super) fn survivor(&mut self) -> Disk {
         let mut rng = self.rng.fork();
         let mut names = self.durable.clone();
-        let mood = Mood::draw(&mut rng);
+        let mood = Survival::draw(&mut rng);
         for op in &self.pending_names {
             if mood.keeps(&mut rng) {
                 op.apply(&mut names);
             }
         }
         names.drop_unreachable();
-        let mood = Mood::draw(&mut rng);
+        let mood = Survival::draw(&mut rng);
         let mut inodes = BTreeMap::new();
         for ino in names.files() {
             let Some(inode) = self.inodes.get(ino) else {
@@ -67,20 +67,20 @@ impl Disk {
     }
 }
 
-fn survivor_of(inode: &Inode, mood: Mood, rng: &mut Rng) -> Vec<u8> {
+fn survivor_of(inode: &Inode, mood: Survival, rng: &mut Rng) -> Vec<u8> {
     let mut content = inode.durable.clone();
     let mut changes: Vec<&DataOp> = inode.pending.iter().chain(inode.in_flight.values()).collect();
-    if !matches!(mood, Mood::KeepAll) {
+    if !matches!(mood, Survival::KeepAll) {
         for run in changes.chunk_by_mut(|a, b| !is_set_len(a) && !is_set_len(b)) {
             rng.shuffle(run);
         }
     }
     for op in changes {
         match mood {
-            Mood::LoseAll => {}
-            Mood::KeepAll => op.apply(&mut content),
-            Mood::Toss if rng.chance(1, 2) => apply_torn(op, &mut content, rng),
-            Mood::Toss => {}
+            Survival::LoseAll => {}
+            Survival::KeepAll => op.apply(&mut content),
+            Survival::Toss if rng.chance(1, 2) => apply_torn(op, &mut content, rng),
+            Survival::Toss => {}
         }
     }
     content

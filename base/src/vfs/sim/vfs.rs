@@ -30,7 +30,7 @@ struct SimOp<T> {
 }
 
 /// An operation in flight.
-struct Flying<T> {
+struct OpInFlight<T> {
     disk: SimDisk,
     op: OpKind,
     path: Arc<PathBuf>,
@@ -40,7 +40,7 @@ struct Flying<T> {
 }
 
 impl<T> SimOp<T> {
-    fn begin_now(self) -> Result<Flying<T>, VfsError> {
+    fn begin_now(self) -> Result<OpInFlight<T>, VfsError> {
         let SimOp { disk, op, path, offset, start } = self;
         let (alive, fault, finish) = {
             let mut state = disk.disk();
@@ -54,16 +54,16 @@ impl<T> SimOp<T> {
             }
         };
         match finish {
-            Some(finish) if alive => Ok(Flying { disk, op, path, offset, fault, finish }),
+            Some(finish) if alive => Ok(OpInFlight { disk, op, path, offset, fault, finish }),
             _ => Err(power_went(op, &path)),
         }
     }
 }
 
-impl<T> Flying<T> {
+impl<T> OpInFlight<T> {
     /// Ends it. The effect comes before the point: at a crash there, it may have happened untold.
     fn end_now(self) -> Result<T, VfsError> {
-        let Flying { disk, op, path, offset, fault, finish } = self;
+        let OpInFlight { disk, op, path, offset, fault, finish } = self;
         let mut state = disk.disk();
         if state.stopped() {
             drop(state);

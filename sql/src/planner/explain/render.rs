@@ -39,7 +39,7 @@ pub struct Shown {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct ExplainOptions {
     /// The statement is carried out.
     pub analyze: bool,
     /// All there is to say.
@@ -79,7 +79,7 @@ enum Property {
 }
 
 /// The plan and the properties behind it, as lines.
-pub fn lines(plan: &Shown, behind: &[(&'static str, Value)], asked: &Asked) -> Vec<String> {
+pub fn lines(plan: &Shown, behind: &[(&'static str, Value)], asked: &ExplainOptions) -> Vec<String> {
     if asked.format == Format::Text {
         let mut out = Vec::new();
         text(plan, 0, true, asked, &mut out);
@@ -126,7 +126,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn text(node: &Shown, indent: usize, first: bool, asked: &Asked, out: &mut Vec<String>) {
+fn text(node: &Shown, indent: usize, first: bool, asked: &ExplainOptions, out: &mut Vec<String>) {
     let mut line = format!("{}{}{}", " ".repeat(indent), if first { "" } else { "->  " }, node.head);
     let (startup, total, rows, width) = node.estimate;
     if asked.costs {
@@ -160,7 +160,7 @@ fn text(node: &Shown, indent: usize, first: bool, asked: &Asked, out: &mut Vec<S
     }
 }
 
-fn structured(node: &Shown, part: Option<&str>, name: Option<&str>, asked: &Asked) -> Vec<(String, Property)> {
+fn structured(node: &Shown, part: Option<&str>, name: Option<&str>, asked: &ExplainOptions) -> Vec<(String, Property)> {
     let mut out: Vec<(String, Property)> = Vec::new();
     let mut put = |name: &str, value: Value| out.push((name.to_owned(), Property::Value(value)));
     put("Node Type", Value::Text(node.kind.clone()));

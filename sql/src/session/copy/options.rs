@@ -64,7 +64,7 @@ pub struct Form {
 
 /// The options as they are given.
 #[derive(Default)]
-struct Given {
+struct GivenOptions {
     format: Option<Format>,
     delimiter: Option<String>,
     null: Option<String>,
@@ -126,7 +126,7 @@ fn forced(o: &GenericOption) -> Result<Forced> {
     }
 }
 
-impl Given {
+impl GivenOptions {
     fn take(&mut self, o: &GenericOption, from: bool) -> Result<()> {
         match o.name.as_str() {
             "format" => {
@@ -179,7 +179,7 @@ fn encoding(name: &str) -> Result<()> {
 /// # Errors
 /// PostgreSQL's: 42601, 22023, 0A000.
 pub fn form(c: &Copy) -> Result<Form> {
-    let mut given = Given::default();
+    let mut given = GivenOptions::default();
     for o in &c.options {
         given.take(o, c.from)?;
     }
@@ -238,7 +238,7 @@ pub fn form(c: &Copy) -> Result<Form> {
     })
 }
 
-fn force_allowed(given: &Given, csv: bool, from: bool) -> Result<()> {
+fn force_allowed(given: &GivenOptions, csv: bool, from: bool) -> Result<()> {
     let options = [
         (given.force_quote.is_some(), "force quote", !from, "TO"),
         (given.force_not_null.is_some(), "force not null", from, "FROM"),

@@ -4,7 +4,7 @@ use super::Ddl;
 use super::alter::own_column;
 use super::alter_constraint::free_check_name;
 use super::cascade::{needed, needed_by};
-use super::referrers::Going;
+use super::referrers::DroppedPart;
 use super::table::Foreign;
 use crate::context::errors::{about, from_engine};
 use crate::context::names::quote;
@@ -229,7 +229,7 @@ impl Ddl<'_> {
         };
         let catalog = self.catalog();
         let indexes: Vec<Index> = catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
-        let mut r = self.drop_referrers(r, Going::Column(at), cascade).await?;
+        let mut r = self.drop_referrers(r, DroppedPart::Column(at), cascade).await?;
         if self.drop_dependents(&r, (at, name), if_exists, cascade).await? {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! ALTER TABLE: adds, validates and drops constraints.
 
-use super::referrers::Going;
+use super::referrers::DroppedPart;
 use super::table::{Foreign, key_type};
 use super::{Ddl, exists, free_name};
 use crate::context::errors::{about, from_engine};
@@ -272,7 +272,7 @@ impl Ddl<'_> {
             }
             return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
         };
-        let mut r = self.drop_referrers(r, Going::Index(&index), cascade).await?;
+        let mut r = self.drop_referrers(r, DroppedPart::Index(&index), cascade).await?;
         let catalog = self.catalog();
         if !index.primary {
             let mut engine = self.engine();

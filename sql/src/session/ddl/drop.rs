@@ -1,7 +1,7 @@
 //! DROP and TRUNCATE.
 
 use super::cascade::{needed, needed_by};
-use super::referrers::Going;
+use super::referrers::DroppedPart;
 use super::{Ddl, missing};
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
@@ -166,7 +166,7 @@ impl Ddl<'_> {
                 self.lock(i.table, LockMode::AccessExclusive).await?;
                 self.lock(oid, LockMode::AccessExclusive).await?;
                 if let Some(table) = self.catalog().relation(i.table).cloned() {
-                    self.drop_referrers(table, Going::Index(i), cascade).await?;
+                    self.drop_referrers(table, DroppedPart::Index(i), cascade).await?;
                 }
                 self.take_away(oid, Some(i.tree)).await
             }

@@ -13,7 +13,7 @@ use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Catalog, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
 use clearway_engine::error::EngineError;
-use clearway_engine::progress::{Now, Work, Working};
+use clearway_engine::progress::{Work, WorkView, Working};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -105,7 +105,7 @@ impl Ddl<'_> {
 
     /// The building of an index shows in pg_stat_progress_create_index.
     pub(super) fn shows_index(&self, table: u32, index: u32, command: &'static str) -> Working {
-        let now = Now { work: Work::Index, command, phase: "initializing", table, index };
+        let now = WorkView { work: Work::Index, command, phase: "initializing", table, index };
         self.engine().progress().begin(now)
     }
 

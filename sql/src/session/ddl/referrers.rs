@@ -10,7 +10,7 @@ use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 /// What is about to go.
 #[derive(Clone, Copy)]
-pub(super) enum Going<'a> {
+pub(super) enum DroppedPart<'a> {
     /// The column at this place.
     Column(usize),
     /// An index, alone or with its constraint.
@@ -33,25 +33,25 @@ fn index_of(catalog: &Catalog, key: &ForeignKey) -> Option<u32> {
     Some(all.find(|i| i.primary).map_or(first.oid, |i| i.oid))
 }
 
-impl Going<'_> {
+impl DroppedPart<'_> {
     fn concerns(self, catalog: &Catalog, key: &ForeignKey) -> bool {
         match self {
-            Going::Column(at) => key.referenced.contains(&at),
-            Going::Index(index) => index_of(catalog, key) == Some(index.oid),
+            DroppedPart::Column(at) => key.referenced.contains(&at),
+            DroppedPart::Index(index) => index_of(catalog, key) == Some(index.oid),
         }
     }
 
     /// What a foreign key depends on, and what is dropped.
     fn named(self, r: &Relation) -> (String, String) {
         match self {
-            Going::Column(at) => {
+            DroppedPart::Column(at) => {
                 let column = format!("column {} of table {}", r.columns[at].name, r.name);
                 (column.clone(), column)
             }
-            Going::Index(index) if index.constraint => {
+            DroppedPart::Index(index) if index.constraint => {
                 (format!("index {}", index.name), format!("constraint {} on table {}", index.name, r.name))
             }
-            Going::Index(index) => (format!("index {0}", index.name), format!("index {0}", index.name)),
+            DroppedPart::Index(index) => (format!("index {0}", index.name), format!("index {0}", index.name)),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// 2BP01 without `cascade`, if there is one.
-    pub(super) async fn drop_referrers(&self, r: Relation, going: Going<'_>, cascade: bool) -> Result<Relation> {
+    pub(super) async fn drop_referrers(&self, r: Relation, going: DroppedPart<'_>, cascade: bool) -> Result<Relation> {
         let catalog = self.catalog();
         let leads = |k: &ForeignKey| k.references == r.oid && going.concerns(&catalog, k);
         let children: Vec<&Relation> = catalog.referring(r.oid).filter(|c| c.foreign_keys.iter().any(&leads)).collect();

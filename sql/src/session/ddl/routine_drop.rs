@@ -20,12 +20,12 @@ use clearway_values::builtin;
 pub(super) struct Dependent {
     /// As DROP shows it.
     pub shown: String,
-    what: What,
+    what: DependentObject,
     /// Its text says which functions it calls (USR-4).
     pub settled: bool,
 }
 
-enum What {
+enum DependentObject {
     View(u32),
     Default(u32, usize),
     Check(u32, String),
@@ -40,19 +40,19 @@ impl Dependent {
     /// The object whose text it is; 0: it is none that goes with others.
     fn of(&self) -> u32 {
         match self.what {
-            What::View(oid)
-            | What::Index(oid)
-            | What::Routine(oid)
-            | What::Default(oid, _)
-            | What::Check(oid, _)
-            | What::Policy(oid, _) => oid,
-            What::Kept(_) => 0,
+            DependentObject::View(oid)
+            | DependentObject::Index(oid)
+            | DependentObject::Routine(oid)
+            | DependentObject::Default(oid, _)
+            | DependentObject::Check(oid, _)
+            | DependentObject::Policy(oid, _) => oid,
+            DependentObject::Kept(_) => 0,
         }
     }
 
     /// Whether values are stored that the function has computed.
     pub fn is_computed(&self) -> bool {
-        matches!(self.what, What::Index(_) | What::Kept(_))
+        matches!(self.what, DependentObject::Index(_) | DependentObject::Kept(_))
     }
 }
 
@@ -75,7 +75,7 @@ fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
     if r.kind != RelationKind::Table {
         if r.query.as_ref().is_some_and(|query| calls(query, name)) {
             let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
-            add(format!("{} {}", r.kind.name(), r.name), What::View(r.oid), path);
+            add(format!("{} {}", r.kind.name(), r.name), DependentObject::View(r.oid), path);
         }
         return;
     }
@@ -86,23 +86,27 @@ fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
         match c.generated {
             true => add(
                 format!("column {} of table {}", c.name, r.name),
-                What::Kept("DROP FUNCTION ... CASCADE while a generated column calls the function"),
+                DependentObject::Kept("DROP FUNCTION ... CASCADE while a generated column calls the function"),
                 c.path.as_ref(),
             ),
             false => {
                 let shown = format!("default value for column {} of table {}", c.name, r.name);
-                add(shown, What::Default(r.oid, at), c.path.as_ref());
+                add(shown, DependentObject::Default(r.oid, at), c.path.as_ref());
             }
         }
     }
     for c in r.checks.iter().filter(|c| calls(&c.condition, name)) {
-        add(format!("constraint {} on table {}", c.name, r.name), What::Check(r.oid, c.name.clone()), c.path.as_ref());
+        add(
+            format!("constraint {} on table {}", c.name, r.name),
+            DependentObject::Check(r.oid, c.name.clone()),
+            c.path.as_ref(),
+        );
     }
     for p in &r.security.policies {
         let mut conditions = p.using.iter().chain(&p.check);
         if conditions.any(|c| calls(&c.text, name)) {
             let path = p.using.iter().chain(&p.check).find_map(|c| c.meaning.path.as_ref());
-            add(format!("policy {} on table {}", p.name, r.name), What::Policy(r.oid, p.oid), path);
+            add(format!("policy {} on table {}", p.name, r.name), DependentObject::Policy(r.oid, p.oid), path);
         }
     }
 }
@@ -118,14 +122,18 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
                 let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
                 if expressions.chain(&i.condition).any(|text| calls(text, name)) {
                     let settled = is_settled(i.path.as_deref());
-                    out.push(Dependent { shown: format!("index {}", i.name), what: What::Index(i.oid), settled });
+                    out.push(Dependent {
+                        shown: format!("index {}", i.name),
+                        what: DependentObject::Index(i.oid),
+                        settled,
+                    });
                 }
             }
             Object::Type(t) if t.database == r.database => {
                 if let TypeBody::Domain(d) = &t.body
                     && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| calls(text, name))
                 {
-                    let what = What::Kept("DROP FUNCTION ... CASCADE while a domain calls the function");
+                    let what = DependentObject::Kept("DROP FUNCTION ... CASCADE while a domain calls the function");
                     let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
                     let settled = paths.all(|path| is_settled(path.as_deref()));
                     out.push(Dependent { shown: format!("type {}", t.name), what, settled });
@@ -136,7 +144,7 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
                 if (o.atomic && calls(&o.body, name)) || by_default {
                     let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
                     let settled = is_settled(o.path.as_deref());
-                    out.push(Dependent { shown, what: What::Routine(o.oid), settled });
+                    out.push(Dependent { shown, what: DependentObject::Routine(o.oid), settled });
                 }
             }
             _ => {}
@@ -227,18 +235,22 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    async fn drop_user(&self, what: What) -> Result<()> {
+    async fn drop_user(&self, what: DependentObject) -> Result<()> {
         match what {
-            What::Kept(why) => Err(SqlError::unsupported(why)),
-            What::View(oid) | What::Index(oid) => Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await,
-            What::Routine(oid) => Box::pin(stack::deeper_polls(self.drop_routine(oid, true, &[]))).await,
-            What::Default(table, _) | What::Check(table, _) | What::Policy(table, _) => {
+            DependentObject::Kept(why) => Err(SqlError::unsupported(why)),
+            DependentObject::View(oid) | DependentObject::Index(oid) => {
+                Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await
+            }
+            DependentObject::Routine(oid) => Box::pin(stack::deeper_polls(self.drop_routine(oid, true, &[]))).await,
+            DependentObject::Default(table, _)
+            | DependentObject::Check(table, _)
+            | DependentObject::Policy(table, _) => {
                 self.lock(table, LockMode::AccessExclusive).await?;
                 let Some(mut fresh) = self.catalog().relation(table).cloned() else { return Ok(()) };
                 match what {
-                    What::Default(_, column) => fresh.columns[column].default = None,
-                    What::Check(_, name) => fresh.checks.retain(|c| c.name != name),
-                    What::Policy(_, policy) => fresh.security.policies.retain(|p| p.oid != policy),
+                    DependentObject::Default(_, column) => fresh.columns[column].default = None,
+                    DependentObject::Check(_, name) => fresh.checks.retain(|c| c.name != name),
+                    DependentObject::Policy(_, policy) => fresh.security.policies.retain(|p| p.oid != policy),
                     _ => {}
                 }
                 self.put(Object::Relation(fresh)).await
