@@ -71,7 +71,7 @@ struct ThreadAccount {
     outside: Cell<isize>,
 }
 
-impl Here {
+impl ThreadAccount {
     /// The server's account gets bytes (MEM-2).
     fn hand_over(&self, bytes: isize) {
         let outside = self.outside.get() + bytes;

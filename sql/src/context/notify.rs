@@ -302,7 +302,7 @@ mod tests {
         assert!(fill(&mut open) > 0);
         drop(open);
         assert!(fill(&mut other) > 0, "a session that has gone gives its part back");
-        // Nobody listens: a commit leaves nothing.
+        // No session listens: a commit leaves nothing.
         other.committed(channels, 1, one.backend(), Lsn(100));
         assert!(fill(&mut Notifying::default()) > 0 && channels.usage() == 0.0);
     }

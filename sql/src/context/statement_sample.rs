@@ -1,8 +1,8 @@
 //! One execution of a statement that stands for its digest: the text with the constants that the digest replaces.
 //!
 //! # Invariants
-//! - SMP-1: the sample is the slowest execution, or a later one where the slowest was more than a minute earlier.
-//! - SMP-2: the text of a statement that may hold a password is not kept.
+//! - STX-1: the sample is the slowest execution, or a later one where the slowest was more than a minute earlier.
+//! - STX-2: the text of a statement that may hold a password is not kept.
 
 use clearway_base::waits::wall_us;
 
@@ -11,7 +11,7 @@ const TEXT_MAX: usize = 1_024;
 /// A sample is replaced after this by the next execution, however long that took, in nanoseconds.
 const AGE_NS: u64 = 60_000_000_000;
 
-/// An execution of a statement with its constants (SMP-1).
+/// An execution of a statement with its constants (STX-1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleText {
     /// Its text, cut at 1,024 bytes; empty: none was taken.
@@ -28,7 +28,7 @@ impl SampleText {
     /// That of an execution, with the text as the client sent it.
     pub(super) fn of(text: &str, ns: u64, ended_ns: u64) -> SampleText {
         let end = (0..=text.len().min(TEXT_MAX)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        let is_secret = text.as_bytes().windows(8).any(|word| word.eq_ignore_ascii_case(b"password")); // SMP-2
+        let is_secret = text.as_bytes().windows(8).any(|word| word.eq_ignore_ascii_case(b"password")); // STX-2
         let text = if is_secret { "" } else { &text[..end] };
         SampleText { text: text.into(), ns, ended_ns, ended_us: wall_us() }
     }
@@ -55,8 +55,8 @@ mod tests {
     #[test]
     fn a_slower_execution_takes_its_place_and_after_a_minute_any() {
         let sample = SampleText::of("select 1", 5, 100);
-        assert!(sample.yields_to(6, 100) && !sample.yields_to(5, 101), "SMP-1");
-        assert!(!sample.yields_to(1, 100 + AGE_NS) && sample.yields_to(1, 101 + AGE_NS), "SMP-1");
+        assert!(sample.yields_to(6, 100) && !sample.yields_to(5, 101), "STX-1");
+        assert!(!sample.yields_to(1, 100 + AGE_NS) && sample.yields_to(1, 101 + AGE_NS), "STX-1");
         let mut older = SampleText { text: "slow".into(), ns: 9, ended_ns: 0, ended_us: 0 };
         older.add(&SampleText { text: "faster".into(), ns: 5, ended_ns: 0, ended_us: 1 });
         assert_eq!(&*older.text, "slow");
@@ -67,6 +67,6 @@ mod tests {
     #[test]
     fn texts_are_cut_between_characters_and_passwords_are_not_kept() {
         assert_eq!(SampleText::of(&format!("select {}", "é".repeat(TEXT_MAX)), 1, 0).text.len(), TEXT_MAX - 1);
-        assert_eq!(&*SampleText::of("ALTER ROLE a PassWord 'secret'", 1, 0).text, "", "SMP-2");
+        assert_eq!(&*SampleText::of("ALTER ROLE a PassWord 'secret'", 1, 0).text, "", "STX-2");
     }
 }

@@ -386,7 +386,7 @@ impl Statements {
         wants_sample
     }
 
-    /// Keeps a sample of an execution (SMP-1), with the text as the client sent it.
+    /// Keeps a sample of an execution (STX-1), with the text as the client sent it.
     #[cold]
     pub fn sample(&self, key: &Key, ns: u64, ended_ns: u64, text: &str) {
         let sample = SampleText::of(text, ns, ended_ns);
@@ -568,7 +568,7 @@ mod tests {
             run(&statements, sql, ns, 10);
         }
         let cost = one();
-        assert_eq!((&*cost.sample.text, cost.sample.ns, cost.warnings), ("select 22", 9_000, 3), "SMP-1");
+        assert_eq!((&*cost.sample.text, cost.sample.ns, cost.warnings), ("select 22", 9_000, 3), "STX-1");
         assert!(cost.first_us <= cost.last_us && cost.last_us <= waits::wall_us());
     }
 }
