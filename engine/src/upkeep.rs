@@ -49,6 +49,8 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
         if store.pending_chains() > 0 || !store.pending_drops().is_empty() || store.drop_is_stuck() {
             store.drops_changed();
         }
+        // A statement that takes pages has a snapshot, which may be older than what freed them.
+        store.space().release_withheld();
         store.tick();
         // Undo keeps a chunk that is not full; where nothing is freed any more, nothing can be.
         let now = (store.wal().end_lsn(), db.transactions().book().undo().bytes());

@@ -40,7 +40,13 @@ impl Store {
     /// # Errors
     /// A failed file operation or sync, which poisons; poisoned.
     pub async fn checkpoint(&self) -> Result<(), StorageError> {
-        self.take_checkpoint(false, false).await
+        self.take_checkpoint(false, false).await?;
+        if self.wal().was_full() {
+            // REC-8: the log from the begin of the one before goes with the second.
+            self.take_checkpoint(false, false).await?;
+            self.wal().note_full(false);
+        }
+        Ok(())
     }
 
     /// `clean` says that nothing is active and nothing will be appended, `paced` that there is time: pages are written evenly while the
@@ -69,6 +75,8 @@ impl Store {
     async fn checkpoint_steps(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
         let checkpoints = self.checkpoints();
         let old = checkpoints.control();
+        // SPC-12: before `begin`, so that what is noted is on disk when the control file is written.
+        let reach = self.space().reach();
         let begin = self.wal().end_lsn();
         let (began_us, began_ns) = (waits::wall_us(), waits::now_ns());
         let mut pages = 0;
@@ -104,6 +112,7 @@ impl Store {
             checkpoint_len,
             checkpoint_crc,
             clean,
+            reach,
             ..old
         };
         assert_order(&control);

@@ -2,7 +2,7 @@
 
 use crate::btree::{Tree, TreeRedo, root_init};
 use crate::buffer::page::{PageBytes, checksum};
-use crate::buffer::{DoubleWrite, Pool, PoolOptions};
+use crate::buffer::{DoubleWrite, Pool, PoolOptions, Twins};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, Tag, TreeId};
 use crate::record::Before;
@@ -376,7 +376,8 @@ impl Rig {
         let how = OpenHow::create(FileKind::Data);
         let twins = vfs.open(Path::new("/twins"), how).await.unwrap();
         let space = MemSpace::new(vfs.open(Path::new("/pages"), how).await.unwrap());
-        DoubleWrite::new(twins).restore(&space, Lsn::ZERO, Lsn(u64::MAX)).await.unwrap();
+        let found = Twins::read(&twins, Lsn::ZERO, Lsn(u64::MAX)).await.unwrap();
+        DoubleWrite::new(twins).restore(&space, found).await.unwrap();
     }
 
     /// How many pages of the space are on disk with a wrong checksum.

@@ -178,10 +178,21 @@ async fn read(db: &Arc<Db>, oid: Oid) -> Result<Vec<Rows>, String> {
 }
 
 /// What a damaged directory says: nothing, because all is there, or why not.
-fn look(files: &Files, subject: &Subject) -> Option<String> {
-    let db = match open(disk_of(files)) {
+fn look(files: &Files, subject: &Subject, whole_file: bool) -> Option<String> {
+    let disk = disk_of(files);
+    let db = match open(disk.clone()) {
         Ok(db) => db,
-        Err(why) => return Some(why),
+        Err(why) => {
+            // REC-13: what happens to a whole file is found before anything is changed.
+            let same =
+                |(path, content): (&PathBuf, &Vec<u8>)| files.get(path) == Some(content) || path.ends_with("LOCK");
+            let left = photograph(&disk);
+            assert!(
+                !whole_file || left.iter().all(same) && left.len() >= files.len(),
+                "changed before it was refused: {why}"
+            );
+            return Some(why);
+        }
     };
     let mut told = None;
     for (oid, rows) in &subject.tables {
@@ -214,7 +225,8 @@ struct Count {
 
 impl Count {
     fn look(&mut self, files: &Files, subject: &Subject, what: &str) {
-        let looked = catch_unwind(AssertUnwindSafe(|| look(files, subject)));
+        let whole_file = [": removed", ": cut ", ": swapped "].iter().any(|harm| what.contains(harm));
+        let looked = catch_unwind(AssertUnwindSafe(|| look(files, subject, whole_file)));
         let Ok(answer) = looked else { panic!("{}, {what}: see above", subject.name) };
         match answer {
             None => self.whole += 1,

@@ -18,7 +18,7 @@
 //! - After the area's sync, while pages are written in place: each page is whole or has a whole twin (BUF-9).
 //!
 //! # Not here
-//! The time of a restore (before redo): recovery decides it.
+//! The time of a restore (before redo): recovery decides it, and reads the twins ([`Twins::read`]) before it changes anything.
 
 use super::page::{self, PAGE_BYTES, PageBytes};
 use crate::error::{Corruption, StorageError};
@@ -36,14 +36,59 @@ pub struct DoubleWrite {
 /// The counts of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Whole twins found.
+    /// Whole twins in the area.
     pub twins: usize,
     /// Pages that were torn in place, or whose batch may not have been synced (BUF-15); written again.
     pub pages: Vec<PageId>,
 }
 
+/// The twins that a restore may use: the newest one of each page, and where it stands in the area.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Twins {
+    newest: BTreeMap<PageId, (Lsn, u64)>,
+    found: usize,
+}
+
+impl Twins {
+    /// Reads the area in `file`. Redo starts at `redo`, and the log ends at `end`.
+    ///
+    /// # Errors
+    /// A twin of a change behind `end` (BUF-16); a failed read.
+    pub async fn read(file: &Arc<dyn VfsFile>, redo: Lsn, end: Lsn) -> Result<Twins, StorageError> {
+        let mut twins = Twins::default();
+        let pages = file.len().await? / PAGE_BYTES as u64;
+        for index in 0..pages {
+            let offset = index * PAGE_BYTES as u64;
+            let buf = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
+            let Some((id, lsn)) = whole(&buf) else {
+                continue;
+            };
+            twins.found += 1;
+            if lsn > end {
+                let expected = format!("a change at or before LSN {end}, where the log ends");
+                let found = format!("one of LSN {lsn}: the end of the log is lost");
+                let twin = Corruption { offset: Some(offset), ..Corruption::in_page(id, lsn, expected, found) };
+                return Err(twin.in_file("double-write").into());
+            }
+            if lsn <= redo {
+                continue;
+            }
+            let best = twins.newest.entry(id).or_insert((lsn, offset));
+            if lsn >= best.0 {
+                *best = (lsn, offset);
+            }
+        }
+        Ok(twins)
+    }
+
+    /// Whether there is one of this page.
+    pub fn has(&self, id: PageId) -> bool {
+        self.newest.contains_key(&id)
+    }
+}
+
 /// The bytes of a page with a good checksum, its number and LSN.
-fn whole(bytes: &[u8]) -> Option<(PageId, Lsn)> {
+pub(crate) fn whole(bytes: &[u8]) -> Option<(PageId, Lsn)> {
     let bytes: &PageBytes = bytes.try_into().ok()?;
     let stored = u32::from_le_bytes(bytes[..4].try_into().ok()?);
     if stored != page::checksum(bytes) {
@@ -75,40 +120,17 @@ impl DoubleWrite {
     }
 
     /// Writes twins over torn pages and over pages with the same content (BUF-15), and syncs. Idempotent. Called before redo,
-    /// which starts at `redo`, while no other task uses the pages.
+    /// while no other task uses the pages.
     ///
     /// # Errors
-    /// A failed file operation; a twin of a change behind `end`, where the log ends (BUF-16).
-    pub async fn restore(&self, space: &dyn PageSpace, redo: Lsn, end: Lsn) -> Result<Restored, StorageError> {
-        let mut restored = Restored::default();
+    /// A failed file operation.
+    pub async fn restore(&self, space: &dyn PageSpace, twins: Twins) -> Result<Restored, StorageError> {
+        let mut restored = Restored { twins: twins.found, ..Restored::default() };
         let Some(file) = &self.file else {
             return Ok(restored);
         };
-        let pages = file.len().await? / PAGE_BYTES as u64;
-        let mut newest: BTreeMap<PageId, (Lsn, u64)> = BTreeMap::new();
-        for index in 0..pages {
-            let offset = index * PAGE_BYTES as u64;
-            let buf = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
-            let Some((id, lsn)) = whole(&buf) else {
-                continue;
-            };
-            restored.twins += 1;
-            if lsn > end {
-                let expected = format!("a change at or before LSN {end}, where the log ends");
-                let found = format!("one of LSN {lsn}: the end of the log is lost");
-                let twin = Corruption { offset: Some(offset), ..Corruption::in_page(id, lsn, expected, found) };
-                return Err(twin.in_file("double-write").into());
-            }
-            if lsn <= redo {
-                continue;
-            }
-            let best = newest.entry(id).or_insert((lsn, offset));
-            if lsn >= best.0 {
-                *best = (lsn, offset);
-            }
-        }
         let mut files: Vec<Arc<dyn VfsFile>> = Vec::new();
-        for (id, (lsn, offset)) in newest {
+        for (id, (lsn, offset)) in twins.newest {
             // A twin beyond the space is of a page that was given back since.
             let Ok((place, at)) = space.locate(id) else {
                 continue;

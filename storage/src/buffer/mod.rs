@@ -55,7 +55,8 @@ mod table;
 mod tree_reads;
 
 pub use counters::{Counters, CountersView};
-pub use double_write::{DoubleWrite, Restored};
+pub(crate) use double_write::whole;
+pub use double_write::{DoubleWrite, Restored, Twins};
 pub use guard::{Latched, Optimistic, Pin, Seen};
 pub use load::{Miss, Why};
 pub(crate) use load::{not_ahead, verify};

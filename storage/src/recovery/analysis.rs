@@ -9,7 +9,7 @@
 
 use super::saved::{PendingChain, PendingDrop, Saved};
 use crate::error::{Corruption, StorageError};
-use crate::ids::{Lsn, Tag, TreeId, TxnId};
+use crate::ids::{Lsn, PageId, Tag, TreeId, TxnId};
 use crate::record::{Before, BeforeImage, RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::wal::format::{Bytes, Decoded};
 use std::collections::BTreeMap;
@@ -94,6 +94,7 @@ pub struct Analysis {
     chains: Vec<PendingChain>,
     tag_high_water: Tag,
     txn_high_water: TxnId,
+    last_page: PageId,
     /// Records read.
     pub records: u64,
 }
@@ -110,6 +111,8 @@ pub struct Findings {
     pub tag_high_water: Tag,
     /// No greater transaction id was ever written.
     pub txn_high_water: TxnId,
+    /// The page with the highest number that a record changes.
+    pub last_page: PageId,
 }
 
 impl Analysis {
@@ -127,6 +130,7 @@ impl Analysis {
             chains: saved.chains,
             tag_high_water: saved.active.tag_high_water,
             txn_high_water: saved.active.txn_high_water,
+            last_page: PageId(0),
             records: 0,
         }
     }
@@ -138,6 +142,7 @@ impl Analysis {
     pub fn take(&mut self, record: &Decoded<'_>, place: impl Fn() -> (String, u64)) -> Result<(), StorageError> {
         self.records += 1;
         self.txn_high_water = self.txn_high_water.max(record.txn);
+        self.last_page = record.ops.iter().map(|op| op.page).fold(self.last_page, PageId::max);
         match record.kind {
             RecordKind::Row => {
                 let Some(undo) = &record.undo else {
@@ -211,8 +216,8 @@ impl Analysis {
         pending.dedup();
         chains.sort_unstable();
         chains.dedup();
-        let (tag_high_water, txn_high_water) = (self.tag_high_water, self.txn_high_water);
-        Ok(Findings { losers, pending, chains, tag_high_water, txn_high_water })
+        let (tag_high_water, txn_high_water, last_page) = (self.tag_high_water, self.txn_high_water, self.last_page);
+        Ok(Findings { losers, pending, chains, tag_high_water, txn_high_water, last_page })
     }
 }
 

@@ -6,7 +6,7 @@
 //!   0 magic u64   8 version u32   12 crc u32 (of bytes 16..4096)   16 generation u64   24 database u64
 //!  32 segment_bytes u64   40 pages_per_file u32   44 epoch u32   48 epoch_start u64   56 durable u64
 //!  64 redo u64   72 scan u64   80 begin u64   88 checkpoint u64   96 checkpoint_len u32   100 checkpoint_crc u32
-//! 104 clean u8   105 zeros
+//! 104 clean u8   105 zeros   108 files u32   112 pages in use of the last of them u32   116 zeros
 //! ```
 //!
 //! # Invariants
@@ -22,6 +22,7 @@
 use super::create::FIRST_LSN;
 use crate::error::{Corruption, StorageError};
 use crate::ids::Lsn;
+use crate::space::Reach;
 use crate::wal::format::{BLOCK_BYTES, Bytes, FORMAT_VERSION};
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
 use std::io::ErrorKind;
@@ -61,6 +62,8 @@ pub struct Control {
     pub checkpoint_crc: u32,
     /// The database was closed properly: the log ends at `durable`, and every page is on disk.
     pub clean: bool,
+    /// The data files when the last checkpoint began; nothing where an older program took it.
+    pub reach: Reach,
 }
 
 /// Whether bytes are those of a block that the control file of a new database begins with, or what an unfinished write leaves of one: each
@@ -92,6 +95,7 @@ impl Control {
             checkpoint_len: 0,
             checkpoint_crc: 0,
             clean: false,
+            reach: Reach::default(),
         }
     }
 
@@ -113,7 +117,9 @@ impl Control {
         put(&self.checkpoint.to_le_bytes());
         put(&self.checkpoint_len.to_le_bytes());
         put(&self.checkpoint_crc.to_le_bytes());
-        put(&[u8::from(self.clean)]);
+        put(&[u8::from(self.clean), 0, 0, 0]);
+        put(&self.reach.files.to_le_bytes());
+        put(&self.reach.last_pages.to_le_bytes());
         block[0..8].copy_from_slice(&MAGIC.to_le_bytes());
         block[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         let crc = crc32c::crc32c(&block[16..]);
@@ -156,12 +162,17 @@ impl Control {
                 checkpoint_len: at.u32()?,
                 checkpoint_crc: at.u32()?,
                 clean: at.u8()? == 1,
+                reach: {
+                    at.take(3)?;
+                    Reach { files: at.u32()?, last_pages: at.u32()? }
+                },
             })
         })();
         let control = fields.ok_or_else(short)?;
         let sane = control.segment_bytes >= 8192
             && control.segment_bytes % BLOCK_BYTES as u64 == 0
             && (8..=crate::space::pages::BITS_MAX).contains(&control.pages_per_file)
+            && control.reach.last_pages <= control.pages_per_file
             && control.scan <= control.redo;
         if sane { Ok(control) } else { Err(no("sizes and positions that fit".into(), format!("{control:?}"))) }
     }

@@ -11,7 +11,8 @@
 //!
 //! # Life of an opening
 //! 1. The control file says where reading starts and what was durable.
-//! 2. Analysis reads to the end; damage below what was durable, or a missing data file, refuses the opening. Nothing was changed so far.
+//! 2. Analysis reads to the end. Every file that will be changed is looked at: the log's segments, the double-write area, the data files'
+//!    lengths and first pages. What is damaged or lost refuses the opening; nothing was changed so far (REC-13).
 //! 3. The tail is written and synced again (WAL-18), the control file gets a new epoch.
 //! 4. Torn pages come back from the double-write area; redo.
 //! 5. Bitmaps and directory are read.
@@ -22,6 +23,8 @@
 //! NEW-1..4 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
 //! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
 //! - REC-12: redo applies every record up to the end that analysis has found. If redo can't read the log up to that end, the opening fails.
+//! - REC-13: before the first write of an opening, every file that it will write to was looked at. An opening that is refused because a file is
+//!   missing, too short, or another one's changes nothing. Pages behind the first of a file are read later: damage there is told when they are.
 //!
 //! # Crash safety
 //! After a crash at any step the next recovery starts from the same state, or from one that is further on: the tail is

@@ -9,9 +9,9 @@ use super::saved::Saved;
 use super::saved::{PendingChain, PendingDrop};
 use super::{Checkpoints, RecoveryReport};
 use crate::btree;
-use crate::buffer::{DoubleWrite, PAGE_BYTES, Pool};
+use crate::buffer::{DoubleWrite, PAGE_BYTES, Pool, Twins};
 use crate::error::{Corruption, StorageError};
-use crate::ids::{Lsn, Tag, TxnId};
+use crate::ids::{Lsn, PageId, Tag, TxnId};
 use crate::mutation::{self, Mutation};
 use crate::options::StoreOptions;
 use crate::record::{BeforeImage, UndoEntry};
@@ -21,10 +21,11 @@ use crate::temp_files;
 use crate::wal::mark::{self, DurableMark};
 use crate::wal::reader::{End, LogReader};
 use crate::wal::repair::{Known, check_end, settle_tail};
-use crate::wal::segments::{Layout, Segments, check_lengths};
+use crate::wal::segments::{Layout, Segments, check_segments};
 use crate::wal::{StartAt, Wal, WalOptions, format};
 use clearway_base::vfs::{FileKind, OpenHow, Vfs, VfsFile};
 use clearway_base::waits::now_ns;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,6 +125,7 @@ async fn recover(
     let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
     let began_ns = now_ns();
     let (mut findings, end) = analyse(&known, &control, saved, &mut report, &options.progress).await?;
+    let twins = look_at_files(&known, &paths, &control, findings.last_page, end.lsn).await?;
     report.analysis_ns = now_ns() - began_ns;
     if control.clean && end.lsn != control.durable {
         let found = format!("records up to {}", end.lsn);
@@ -157,7 +159,7 @@ async fn recover(
     space.open_files().await?;
     let double_write = open_double_write(vfs, &paths, options.pool.batch_pages).await?;
     let restorer = DoubleWrite::new(double_write.clone());
-    report.pages_restored = restorer.restore(&*space, control.redo, end.lsn).await?.pages.len();
+    report.pages_restored = restorer.restore(&*space, twins).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
     let began_ns = now_ns();
@@ -172,11 +174,33 @@ async fn recover(
         findings.losers.clear();
     }
     reserve_for_undo(&wal, &mut findings.losers).await?;
-    let Findings { losers, pending, chains, tag_high_water, txn_high_water } = findings;
+    let Findings { losers, pending, chains, tag_high_water, txn_high_water, .. } = findings;
     let (visible_lsn, epoch) = (end.lsn, control.epoch);
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
     let checkpoints = Checkpoints::new(file, control, paths.checkpoint);
     Ok(Opened { wal, space, pool, checkpoints, drops: pending, chains, recovered })
+}
+
+/// Looks at every file that the opening will change, before it changes one (REC-13). Returns the pages that may have to be restored.
+async fn look_at_files(
+    known: &Known<'_>,
+    paths: &Paths,
+    control: &Control,
+    last_page: PageId,
+    end: Lsn,
+) -> Result<Twins, StorageError> {
+    check_segments(known.vfs, known.dir, known.layout, known.database, control.scan, end).await?;
+    let twins = match known.vfs.open(&paths.double_write, OpenHow::read_only(FileKind::DoubleWrite).direct()).await {
+        Ok(file) => Twins::read(&file, control.redo, end).await?,
+        // A restored directory has none yet.
+        Err(err) if err.kind() == ErrorKind::NotFound => Twins::default(),
+        Err(err) => return Err(err.into()),
+    };
+    let (begun, closed) = (end > FIRST_LSN, control.clean);
+    let (pages_per_file, reach) = (control.pages_per_file, control.reach);
+    let expected = Expected { begun, closed, pages_per_file, reach, last_page, end, twins: &twins };
+    survey(known.vfs, &paths.data, expected).await?; // SPC-9
+    Ok(twins)
 }
 
 /// A file whose name a crash takes with it holds no twins: the name is synced before the first batch. It is long enough
@@ -242,10 +266,6 @@ async fn analyse(
         analysis.take(&record, place)?;
     };
     check_end(known, &end).await?;
-    check_lengths(known.vfs, known.dir, known.layout, control.scan, end.lsn).await?;
-    let expected =
-        Expected { begun: end.lsn > FIRST_LSN, closed: control.clean, pages_per_file: control.pages_per_file };
-    survey(known.vfs, &known.dir.with_file_name("data"), expected).await?; // SPC-9
     report.records = analysis.records;
     report.log_bytes = end.lsn.0 - control.scan.0;
     Ok((analysis.finish(&known.dir.display().to_string())?, end))

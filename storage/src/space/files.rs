@@ -144,15 +144,33 @@ impl Space {
             let mut state = self.state.lock();
             let file = &mut state.files[number];
             let set = |index: u32| words[index as usize / 64] >> (index % 64) & 1 == 1;
-            // An allocated page behind the end gets its bytes when it is written; the file grows then.
-            let used = (0..self.options.pages_per_file).rev().find(|index| set(*index)).map_or(0, |last| last + 1);
+            let used = pages::used(pin.latch().page());
             file.pages = file.pages.max(used);
             file.freed_lsn = self.wal.end_lsn();
             let pages = file.pages;
             (0..pages).filter(|index| !set(*index)).for_each(|index| file.release(index));
             state.bitmaps.push(Arc::new(pin));
         }
+        self.lengthen().await?;
         self.load_directory(&pool).await
+    }
+
+    /// Makes the files as long as SPC-12 says. Redo of a copy allocates pages behind a file's end, which get their bytes when they are written.
+    async fn lengthen(&self) -> Result<(), StorageError> {
+        let wanted: Vec<(Arc<dyn VfsFile>, u32)> = {
+            let state = self.state.lock();
+            let last = state.files.len().saturating_sub(1);
+            let pages = |number, file: &SpaceFile| if number < last { self.options.pages_per_file } else { file.pages };
+            state.files.iter().enumerate().map(|(number, file)| (file.file(), pages(number, file))).collect()
+        };
+        for (file, pages) in wanted {
+            let bytes = u64::from(pages) * PAGE_BYTES as u64;
+            if file.len().await? < bytes {
+                file.set_len(bytes).await?;
+                file.sync_data().await?;
+            }
+        }
+        Ok(())
     }
 
     /// The bitmap page of a file; none if no page of the file was ever written.
@@ -211,7 +229,6 @@ impl Space {
             file.sync_data().await
         };
         grown.await.map_err(|err| self.refused(err))?;
-        self.wal.note_full(false);
         Ok(())
     }
 

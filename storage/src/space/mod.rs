@@ -21,6 +21,8 @@
 //! - SPC-5: a file is long enough, on disk, for every page that is handed out.
 //! - SPC-6: a file is cut only behind its last allocated page, and only at pages that recovery does not touch: they were freed before the
 //!   point where redo would start.
+//! - SPC-12: while the control file is the one that a checkpoint wrote, the files are on disk as long as its [`Reach`] says: all of them have
+//!   every page except the last one, which has those that were allocated when the checkpoint began. So a shorter file has lost pages.
 //! - SPC-7: ordinary work leaves free pages for undo: a fixed number ([`SpaceOptions::undo_pages`]), and as many as undoing the changes of
 //!   active transactions may take (WAL-20). It is refused if they are missing and files can't grow. So a rollback that has to split a node
 //!   finds pages. The fixed number also covers what several threads change at the same moment, each without the others in its sum.
@@ -54,7 +56,7 @@ pub use directory::DIRECTORY_TREE;
 pub use files::SpaceFile;
 pub use pages::{Entry, SpaceRedo, TreeKind, TreeState};
 pub use spare::giving_back;
-pub use survey::{Expected, survey};
+pub use survey::{Expected, Reach, survey};
 
 /// Sizes of the space.
 #[derive(Clone, Debug)]
@@ -189,6 +191,16 @@ impl Space {
     /// Pages that each file is long enough for, by number of the file.
     pub fn file_pages(&self) -> Vec<u32> {
         self.state.lock().files.iter().map(files::SpaceFile::pages).collect()
+    }
+
+    /// How far the data files reach for certain: frees that are logged from now on cut nothing off before the next checkpoint (SPC-12).
+    pub fn reach(&self) -> Reach {
+        let (files, last) = {
+            let state = self.state.lock();
+            (state.bitmaps.len(), state.bitmaps.last().cloned())
+        };
+        let last_pages = last.map_or(0, |pin| pages::used(pin.latch().page()));
+        Reach { files: u32::try_from(files).expect("SPC-2: files have numbers of four bytes"), last_pages }
     }
 
     /// The greatest number of pages in one file.

@@ -152,6 +152,13 @@ pub fn bits(page: &PageMut<'_>) -> Vec<u64> {
     (0..BITS_MAX as usize / 64).map(|word| page.u64_at(AT_BITS + word * 8)).collect()
 }
 
+/// Up to which page a bitmap page says that pages are allocated.
+pub fn used(page: &PageMut<'_>) -> u32 {
+    let words = bits(page);
+    let last = words.iter().rposition(|word| *word != 0);
+    last.map_or(0, |word| word as u32 * 64 + 64 - words[word].leading_zeros())
+}
+
 /// Whether a bitmap page says that the page with this index is allocated.
 pub fn is_allocated(page: &PageMut<'_>, index: u32) -> bool {
     assert!(index < BITS_MAX, "SPC-1: a bitmap page has {BITS_MAX} bits, and {index} is asked for");

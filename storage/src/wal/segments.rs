@@ -98,22 +98,31 @@ fn is_spare(name: &str, before: &str, after: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Checks that the segments in which the log stands between two positions are as long as segments are. [`Segments::adopt`] would take
-/// another one for a spare, and all behind it, and have them written over.
+/// Checks that the segments in which the log stands between two positions are as long as segments are: [`Segments::adopt`] would take
+/// another one for a spare, and all behind it, and have them written over. And that those in which the log goes on are not another database's.
 ///
 /// # Errors
-/// `Corruption` with the file's name; a directory that can't be listed.
-pub async fn check_lengths(
+/// `Corruption` with the file's name; a newer format; a failed read.
+pub async fn check_segments(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
     layout: Layout,
+    database: u64,
     from: Lsn,
     end: Lsn,
 ) -> Result<(), StorageError> {
     let used = layout.number(from)..=layout.number(end);
     for entry in vfs.list(dir).await? {
-        let is_used = Layout::parse_name(&entry.name).is_some_and(|number| used.contains(&number));
-        if is_used && entry.size != layout.segment_bytes {
+        let Some(number) = Layout::parse_name(&entry.name) else { continue };
+        let is_whole = entry.size == layout.segment_bytes;
+        if number >= *used.end() && is_whole {
+            let path = dir.join(&entry.name);
+            let file = vfs.open(&path, OpenHow::read_only(FileKind::Wal).direct()).await?;
+            let block = file.read_exact_at(0, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
+            super::reader::refuse_newer(&path, &block)?;
+            refuse_foreign(&path, SegmentHeader::decode(&block).ok(), database)?;
+        }
+        if used.contains(&number) && !is_whole {
             return Err(Corruption {
                 file: dir.join(&entry.name).display().to_string(),
                 offset: None,
@@ -126,6 +135,22 @@ pub async fn check_lengths(
         }
     }
     Ok(())
+}
+
+/// Refuses to overwrite a segment of another database.
+fn refuse_foreign(path: &Path, header: Option<SegmentHeader>, database: u64) -> Result<(), StorageError> {
+    match header.filter(|header| header.database != database) {
+        None => Ok(()),
+        Some(foreign) => Err(Corruption {
+            file: path.display().to_string(),
+            offset: Some(16),
+            page: None,
+            lsn: None,
+            expected: format!("a log segment of database {database:#018x}"),
+            found: format!("one of database {:#018x}", foreign.database),
+        }
+        .into()),
+    }
 }
 
 /// How log segments are opened.
@@ -154,7 +179,7 @@ impl Segments {
 
     /// Adopts the files that an earlier process left: the segments from `first` on without a hole stay live, all others become
     /// spares. Unfinished files, and those that are not as long as a segment, are removed: a spare is written over without being prepared
-    /// again. [`check_lengths`] has seen before that none of them holds log. Returns the number behind the last live segment.
+    /// again. [`check_segments`] has seen before that none of them holds log. Returns the number behind the last live segment.
     ///
     /// # Errors
     /// A failed file operation.
@@ -170,7 +195,7 @@ impl Segments {
                     let block = file.read_exact_at(0, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
                     super::reader::refuse_newer(&path, &block)?;
                     let header = SegmentHeader::decode(&block).ok();
-                    self.refuse_foreign(&path, header)?;
+                    refuse_foreign(&path, header, self.database)?;
                     if header != Some(self.header(number)) {
                         self.write_header(&file, number).await?;
                     }
@@ -212,22 +237,6 @@ impl Segments {
         self.vfs.sync_dir(&self.dir).await?;
         *self.files.lock() = files;
         Ok(next)
-    }
-
-    /// Refuses to overwrite a segment of another database.
-    fn refuse_foreign(&self, path: &Path, header: Option<SegmentHeader>) -> Result<(), StorageError> {
-        match header.filter(|header| header.database != self.database) {
-            None => Ok(()),
-            Some(foreign) => Err(Corruption {
-                file: path.display().to_string(),
-                offset: Some(16),
-                page: None,
-                lsn: None,
-                expected: format!("a log segment of database {:#018x}", self.database),
-                found: format!("one of database {:#018x}", foreign.database),
-            }
-            .into()),
-        }
     }
 
     /// The lowest segment from which there is no hole up to `first`: log that an earlier process kept beyond what recovery needs.

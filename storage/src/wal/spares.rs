@@ -5,17 +5,22 @@ use crate::error::StorageError;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Wal {
-    /// Whether the disk had no room when a file of the database was last to grow.
+    /// Notes whether the disk had no room for a file of the database since the last checkpoint that a statement asked for.
     pub(crate) fn note_full(&self, full: bool) {
         self.full.store(full, Relaxed);
     }
 
-    /// Gives the segments that are kept for reuse back to the disk, if that is full. A later segment is made anew then.
+    /// What was noted.
+    pub(crate) fn was_full(&self) -> bool {
+        self.full.load(Relaxed)
+    }
+
+    /// Gives the segments that are kept for reuse back to the disk, if that was full. A later segment is made anew then.
     ///
     /// # Errors
     /// A failed removal, which poisons.
     pub(crate) async fn give_back_spares(&self) -> Result<(), StorageError> {
-        if !self.full.load(Relaxed) {
+        if !self.was_full() {
             return Ok(());
         }
         let removed = self.segments.remove_spares().await;
