@@ -7,13 +7,15 @@ import itertools
 import os
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drive import Stuck, alike, seen, settle
 from schedule import Schedule, Step
 from wire import Gone
 
 TRIES = 3
+# Keys of rows are below that.
+ROWS = 10
 # Modes in which a table is changed, or kept from being changed.
 CHANGES = ("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock")
 
@@ -157,6 +159,42 @@ def in_order(case, order):
         for n in stopped:
             os.kill(server.sessions[n].pid, signal.SIGCONT)
     return outcome_of(server, blockers, {*order, step.session - 1}, last)
+
+
+def between_rows(case):
+    """PostgreSQL breaks a deadlock of the same sessions, if with another victim, where the others go on while one of them is between two of its
+    rows: it asks for an advisory lock of each row before it changes it, and the control session has that of one row."""
+    victims = {n for n, outcome in case.at.outcomes[1].items() if outcome == "40P01"}
+    if not victims or len(case.at.waited) < 2:
+        return False
+    for s in case.at.waited:
+        at = max(n for n, step in enumerate(case.steps[:-1]) if step.session - 1 == s and step.sql != "cancel")
+        sql, found = re.subn(r"^((?:update|delete from) \w+ .*?where )", r"\1pg_advisory_xact_lock_shared(77, id) is not null and ", case.steps[at].sql)
+        steps = [*case.steps[:at], Step(s + 1, sql), *case.steps[at + 1:]]
+        if found and any(victims <= stopped_at(replace(case, steps=steps), row) for row in range(1, ROWS)):
+            return True
+    return False
+
+
+def stopped_at(case, row):
+    """The sessions of the deadlock that PostgreSQL breaks once the control session lets go of a row."""
+    server = case.pair.postgres
+    server.control.ask(f"select pg_advisory_lock(77, {row})")
+    try:
+        since, last = lead(case, server, len(case.steps) - 1)
+        send(server, case.steps[-1])
+        settle(server, since, cancelled=cancelled(case.steps[-1]))
+        server.control.ask("select pg_advisory_unlock_all()")
+        settle(server, since)
+    except Elsewhere:
+        return set()
+    except (Stuck, Gone):
+        case.pair.recover()
+        return set()
+    finally:
+        server.control.ask("select pg_advisory_unlock_all()")
+    errors = [x.last.error for x in server.sessions if not x.busy and x.last and x.last.error and x.last.error[0] == "40P01"]
+    return set().union(*(cycle(error, server.sessions) for error in errors))
 
 
 # A deadlock.
@@ -445,6 +483,7 @@ def released_savepoint(case):
 
 CAUSES = {
     "other order": other_order,
+    "between rows": between_rows,
     "same deadlock": same_deadlock,
     "one holder after the other": one_holder_after_the_other,
     "several holders": several_holders,
