@@ -111,3 +111,7 @@ select -32768::smallint
 select (-32768)::smallint, (-9223372036854775808), -2147483648
 select abs((-2147483648)::int)
 select -(-2147483648)::int
+select overlay('abc' placing 'x' from 2147483647)
+select overlay('abc' placing 'x' from 2147483647 for 0), overlay('abc' placing 'x' from 1 for -2147483648)
+select overlay('abc'::bytea placing 'x' from 2147483647)
+select overlay(B'101' placing B'1' from 2147483647)

@@ -263,3 +263,5 @@ select * from t as
 select * from t where current of c
 update only t * set a = 1
 insert into a.b.c.d values (1)
+copy t from stdin with
+copy t from stdin with x

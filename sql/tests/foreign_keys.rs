@@ -156,3 +156,24 @@ fn a_constraint_with_a_check_to_be_made_is_not_renamed() {
     ask(&mut one, "ALTER TABLE c RENAME CONSTRAINT k TO other").expect("renamed");
     assert_eq!(ask(&mut one, "SELECT count(*) FROM c").expect("counted"), ["0"]);
 }
+
+/// DFR-1: what PostgreSQL's `CheckTableNotInUse` refuses.
+#[test]
+fn a_table_with_checks_to_be_made_is_not_emptied_or_dropped() {
+    let (db, backends) = (open(), Arc::new(Backends::default()));
+    let mut one = session(&db, &backends, "postgres", &[]);
+    let code = |one: &mut Session, sql: &str| ask(one, sql).err().map(|error| error.code().to_owned());
+    ask(&mut one, "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p DEFERRABLE)")
+        .expect("tables");
+    ask(&mut one, "INSERT INTO p VALUES (1)").expect("a parent");
+    for statement in ["TRUNCATE c", "TRUNCATE p CASCADE", "DROP TABLE c", "DROP TABLE p, c", "CREATE INDEX ON c (id)"] {
+        ask(&mut one, "BEGIN; SET CONSTRAINTS ALL DEFERRED; INSERT INTO c VALUES (1)").expect("deferred");
+        assert_eq!(code(&mut one, statement).as_deref(), Some("55006"), "{statement}");
+        ask(&mut one, "ROLLBACK").expect("rolled back");
+        // A check that has been made is in nobody's way.
+        ask(&mut one, "BEGIN; SET CONSTRAINTS ALL DEFERRED; INSERT INTO c VALUES (1); SET CONSTRAINTS ALL IMMEDIATE")
+            .expect("made");
+        ask(&mut one, statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        ask(&mut one, "ROLLBACK").expect("rolled back");
+    }
+}

@@ -315,3 +315,21 @@ refresh materialized view mine.m;
 select * from v;
 select * from w;
 refresh materialized view m;
+
+== MERGE: the functions of the indexes that get entries
+create user a_user; create schema mine authorization a_user;
+create function public.shut(int) returns int language sql immutable as 'select $1 + 1';
+@user a_user
+set search_path = mine, public;
+create table t (a int primary key, b int, c int); insert into t values (1, 1, 1), (2, 2, 2), (3, 3, 3);
+create index i_shut on t (shut(b));
+@postgres
+revoke execute on function public.shut(int) from public;
+@user
+merge into t using (values (1)) s(x) on t.a = s.x when matched then update set c = 9;
+merge into t using (values (1)) s(x) on t.a = s.x when matched then update set b = 9;
+merge into t using (values (2)) s(x) on t.a = s.x when matched then delete;
+merge into t using (values (3)) s(x) on t.a = s.x when matched and t.b = 3 then delete when matched then update set c = 7;
+merge into t using (values (1)) s(x) on t.a = s.x when matched then do nothing;
+merge into t using (values (4)) s(x) on t.a = s.x when not matched then insert values (4, 4, 4);
+select * from t order by a;

@@ -111,6 +111,14 @@ struct Bounded {
     written: Vec<usize>,
 }
 
+impl Bounded {
+    /// Whether a clause inserts rows, and whether one updates rows.
+    fn writes(&self) -> (bool, bool) {
+        let any = |f: fn(&Change) -> bool| self.matched.iter().chain(&self.unmatched).any(|c| f(&c.change));
+        (any(|c| matches!(c, Change::Insert(_))), any(|c| matches!(c, Change::Update(_))))
+    }
+}
+
 /// The rights that the clauses need. A table that none changes has to be readable.
 fn privileges(clauses: &[MergeClause]) -> &'static str {
     let any = |f: fn(&MergeAction) -> bool| clauses.iter().any(|c| f(&c.action));
@@ -220,7 +228,10 @@ impl Planner<'_> {
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(base);
         target.table.name = alias.to_owned();
-        self.writes(&mut target, clauses.written.into_iter(), true)?;
+        let (inserts, updates) = clauses.writes();
+        if inserts || updates {
+            self.writes(&mut target, clauses.written.into_iter(), inserts)?;
+        }
         let Arranged { source, filter, width, .. } = arranged;
         let Bounded { matched, unmatched, .. } = clauses;
         let merge = Merge { target, source, width, filter, on: recheck, matched, unmatched, guard };

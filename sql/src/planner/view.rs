@@ -145,7 +145,7 @@ impl Meaning {
     }
 }
 
-/// Whether a view may read a column: its query says the name, or a star.
+/// Whether a view may read a column: its query says the name, or a star that stood for it.
 pub(crate) fn may_read_column(view: &Relation, r: &Relation, at: usize) -> bool {
     let Some(query) = &view.query else { return false };
     let then = match &view.meaning {
@@ -154,7 +154,12 @@ pub(crate) fn may_read_column(view: &Relation, r: &Relation, at: usize) -> bool 
     };
     let Some(name) = then else { return false };
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    query.contains('*') || query.split(|c| !word(c)).any(|w| w.eq_ignore_ascii_case(name))
+    let star = match &view.meaning {
+        Some(meaning) => meaning.stars.iter().flatten().any(|(_, column)| column == name),
+        None => query.contains('*'),
+    };
+    // A natural join names its columns nowhere.
+    star || query.split(|c| !word(c)).any(|w| w.eq_ignore_ascii_case(name) || w.eq_ignore_ascii_case("natural"))
 }
 
 /// Whether a boolean option of a view is on.

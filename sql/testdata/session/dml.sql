@@ -90,3 +90,15 @@ select pg_try_advisory_lock(1), pg_advisory_unlock(1)
 drop table t
 drop materialized view mv
 drop table t
+create table dc (a int, b int, c int)
+create view dc_count as select count(*) from dc
+create view dc_twice as select a * 2 as x from dc
+create view dc_star as select * from dc
+alter table dc add column younger int
+alter table dc drop column younger
+alter table dc drop column c
+drop view dc_star
+alter table dc drop column c
+create view dc_natural as select a from dc natural join (select 1 as b) x
+alter table dc drop column b
+select * from dc_count

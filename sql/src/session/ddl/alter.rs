@@ -26,6 +26,14 @@ fn lock_of(a: &AlterAction) -> LockMode {
 }
 
 impl Ddl<'_> {
+    /// An error where the transaction has deferred checks of rows of a table, as PostgreSQL's `CheckTableNotInUse`.
+    pub(super) fn no_check_waits(&self, command: &str, table: u32, name: &str) -> Result<()> {
+        match self.core.deferred.lock().any(|check| check.table() == table) {
+            true => Err(pending_checks(command, name)),
+            false => Ok(()),
+        }
+    }
+
     /// ALTER TABLE.
     pub(super) async fn alter_table(&self, s: &AlterTable) -> Result<&'static str> {
         let tag = match s.object {
@@ -54,9 +62,7 @@ impl Ddl<'_> {
             let all = s.actions.iter().all(|a| matches!(a, AlterAction::SetStorage(_) | AlterAction::ResetStorage(_)));
             return if all { Ok(tag) } else { Err(SqlError::unsupported("this change of an index")) };
         }
-        if self.core.deferred.lock().any(|check| check.table() == oid) {
-            return Err(pending_checks(s.name.name()));
-        }
+        self.no_check_waits("ALTER TABLE", oid, s.name.name())?;
         for action in &s.actions {
             let catalog = self.catalog();
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;
@@ -245,7 +251,7 @@ impl Ddl<'_> {
             }
             (Object::Relation(r), Some(RenamePart::Constraint(from))) => {
                 if self.core.deferred.lock().any(|check| check.constraint() == (r.oid, from)) {
-                    return Err(pending_checks(&r.name)); // DFR-1
+                    return Err(pending_checks("ALTER TABLE", &r.name)); // DFR-1
                 }
                 let index = catalog.indexes(r.oid).find(|i| i.name == *from).cloned();
                 if let Some(mut index) = index {
@@ -266,7 +272,7 @@ impl Ddl<'_> {
             (Object::Relation(r), None) => r.name.clone_from(&s.to),
             (Object::Index(i), None) => {
                 if self.core.deferred.lock().any(|check| check.constraint() == (i.table, i.name.as_str())) {
-                    return Err(pending_checks(&i.name)); // DFR-1
+                    return Err(pending_checks("ALTER TABLE", &i.name)); // DFR-1
                 }
                 i.name.clone_from(&s.to);
             }
@@ -284,8 +290,8 @@ impl Ddl<'_> {
     }
 }
 
-fn pending_checks(name: &str) -> SqlError {
-    SqlError::new("55006", format!("cannot ALTER TABLE \"{name}\" because it has pending trigger events"))
+fn pending_checks(command: &str, name: &str) -> SqlError {
+    SqlError::new("55006", format!("cannot {command} \"{name}\" because it has pending trigger events"))
 }
 
 /// The texts of a table's expressions follow the new name of a column.

@@ -289,6 +289,7 @@ impl Ddl<'_> {
             child.foreign_keys.retain(|k| k.references != r.oid);
             self.put(Object::Relation(child)).await?;
         }
+        self.no_check_waits("DROP TABLE", r.oid, &r.name)?;
         self.lock_parents(r, r.foreign_keys.iter()).await?;
         let catalog = self.catalog();
         let indexes: Vec<(u32, u64)> = catalog.indexes(r.oid).map(|i| (i.oid, i.tree)).collect();
@@ -411,7 +412,10 @@ impl Ddl<'_> {
         let users = self.core.backends.all().iter().filter(|b| b.database == name).count();
         if users > 0 {
             let message = format!("database \"{name}\" is being accessed by other users");
-            let detail = format!("There are {users} other sessions using the database.");
+            let detail = match users {
+                1 => "There is 1 other session using the database.".to_owned(),
+                _ => format!("There are {users} other sessions using the database."),
+            };
             return Err(SqlError::new("55006", message).detail(detail));
         }
         Ok(())
@@ -484,6 +488,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
             privileges::relation(self.core, &catalog, relation, "D")?;
+            self.no_check_waits("TRUNCATE", oid, &relation.name)?;
             crate::session::utility::lock_for_rebuild(self.core, &catalog, oid).await?;
             self.fresh_trees(relation).await?;
             if s.restart_identity {

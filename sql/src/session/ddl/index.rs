@@ -51,6 +51,7 @@ impl Ddl<'_> {
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
         self.own(relation)?;
         can_be_indexed(relation)?;
+        self.no_check_waits("CREATE INDEX", table, &relation.name)?;
         self.may_make_index(relation)?;
         let path = paths::of_index(self.core, &catalog, relation, s)?;
         let (columns, reads) = index_columns(s, &catalog, relation, path.as_deref())?;

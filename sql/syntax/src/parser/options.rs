@@ -75,7 +75,8 @@ impl Parser<'_> {
 
     /// COPY's options: `WITH (...)`, or the words of PostgreSQL before 9.0.
     pub(super) fn copy_options(&mut self) -> Result<Vec<GenericOption>> {
-        let with = self.eat("with");
+        // As in PostgreSQL, nothing need follow.
+        self.eat("with");
         if self.is_punct(b'(') {
             return self.generic_options();
         }
@@ -123,8 +124,6 @@ impl Parser<'_> {
                     }
                 };
                 out.push(GenericOption { name: name.to_owned(), value: Some(value), pos });
-            } else if with && out.is_empty() {
-                return Err(self.error_here());
             } else {
                 return Ok(out);
             }

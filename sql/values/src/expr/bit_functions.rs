@@ -1,6 +1,7 @@
 //! Functions and operators on bit strings.
 
 use super::functions::{Function, i, table};
+use super::text_functions::overlaid_to;
 use crate::error::{Result, SqlError, code};
 use crate::types::bits::Bits;
 use crate::types::{Datum, oid};
@@ -98,7 +99,7 @@ fn overlay(a: &[Datum], _: &super::eval::Env<'_>) -> Result<Datum> {
     if start <= 0 {
         return Err(SqlError::new("22011", "negative substring length not allowed"));
     }
-    let (before, behind) = (cut(x, 1, Some(start - 1))?, cut(x, start.saturating_add(length), None)?);
+    let (before, behind) = (cut(x, 1, Some(start - 1))?, cut(x, overlaid_to(start, length)?, None)?);
     Ok(datum(before.joined(new)?.joined(&behind)?))
 }
 

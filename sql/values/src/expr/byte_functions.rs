@@ -2,7 +2,7 @@
 
 use super::eval::Env;
 use super::functions::{Function, i, s, table};
-use super::text_functions::too_large;
+use super::text_functions::{overlaid_to, too_large};
 use crate::error::{Result, SqlError, code};
 use crate::types::hex::hex;
 use crate::types::{Datum, oid};
@@ -295,7 +295,7 @@ fn overlay(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         return Err(too_large());
     }
     let before = piece(data, 1, Some(start - 1))?;
-    let behind = piece(data, start.saturating_add(length), None)?;
+    let behind = piece(data, overlaid_to(start, length)?, None)?;
     bytea([before, new, behind].concat())
 }
 

@@ -86,6 +86,12 @@ pub fn substring_regex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(re.substring(s(a, 0))?.map_or(Datum::Null, Datum::text))
 }
 
+/// Where the part of an overlaid value ends that stays: PostgreSQL adds in four bytes.
+pub(super) fn overlaid_to(start: i64, length: i64) -> Result<i64> {
+    let end = i32::try_from(start.saturating_add(length));
+    end.map(i64::from).map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))
+}
+
 /// `overlay(text placing new from start for length)`; without a length that of the new text.
 pub fn overlay(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let start = i(a, 2);
@@ -97,7 +103,7 @@ pub fn overlay(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
         None => long_text::count(s(a, 1))? as i64,
     };
     let before = &s(a, 0)[..long_text::offset(s(a, 0), start as usize - 1)?];
-    let behind = substring(&[a[0].clone(), Datum::Int8(start.saturating_add(length))], e)?;
+    let behind = substring(&[a[0].clone(), Datum::Int8(overlaid_to(start, length)?)], e)?;
     claim(2 * (before.len() + s(a, 1).len() + behind.heap_bytes()))?;
     text([before, s(a, 1), behind.as_str().unwrap_or("")].concat())
 }
