@@ -75,9 +75,8 @@ impl Store {
     async fn checkpoint_steps(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
         let checkpoints = self.checkpoints();
         let old = checkpoints.control();
-        // SPC-12: before `begin`, so that what is noted is on disk when the control file is written.
-        let reach = self.space().reach();
-        let begin = self.wal().end_lsn();
+        // SPC-12: first, so that what is noted is on disk when the control file is written.
+        let (reach, begin) = (self.space().reach(), self.wal().end_lsn());
         let (began_us, began_ns) = (waits::wall_us(), waits::now_ns());
         let mut pages = 0;
         if !mutation::active(Mutation::RedoFromBegin) {

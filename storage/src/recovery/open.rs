@@ -158,8 +158,7 @@ async fn recover(
     let space = Space::new(vfs.clone(), &paths.data, space_options, wal.clone(), versions.clone());
     space.open_files().await?;
     let double_write = open_double_write(vfs, &paths, options.pool.batch_pages).await?;
-    let restorer = DoubleWrite::new(double_write.clone());
-    report.pages_restored = restorer.restore(&*space, twins).await?.pages.len();
+    report.pages_restored = DoubleWrite::new(double_write.clone()).restore(&*space, twins).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
     let began_ns = now_ns();
