@@ -55,7 +55,7 @@ fn asked(function: &str, list: &str) -> Result<Vec<AskedPrivilege>> {
             || SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unrecognized privilege type: \"{text}\""));
         letter.map(|letter| AskedPrivilege { letter, grant_option }).ok_or_else(unknown)
     };
-    // A privilege that no table has any more: PostgreSQL still reads its name, and says that nobody has it.
+    // A privilege that no table has any more: PostgreSQL still reads its name, and says that no role has it.
     let gone = |text: &&str| {
         let lower = text.trim().to_ascii_lowercase();
         function == "has_table_privilege" && lower.strip_suffix(" with grant option").unwrap_or(&lower) == "rule"
