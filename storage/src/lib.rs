@@ -19,6 +19,7 @@ pub mod record;
 pub mod recovery;
 pub mod rest;
 pub mod seams;
+pub mod server_file;
 pub mod space;
 pub mod store;
 pub mod sync;

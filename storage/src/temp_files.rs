@@ -96,6 +96,11 @@ impl TempFiles {
         }
     }
 
+    /// The directory of the database.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.dir
+    }
+
     /// A new, empty file of a database.
     ///
     /// # Errors

@@ -160,11 +160,8 @@ insert into child values (3, 2);
 insert into child values (4, 3);
 alter table child drop constraint child_p_fkey;
 insert into child values (5, 77);
--- No row is named.
--- here: 23503
 alter table child add foreign key (p) references parent;
 alter table child add foreign key (p) references parent not valid;
--- here: 23503
 alter table child validate constraint child_p_fkey;
 delete from child where p = 77;
 alter table child validate constraint child_p_fkey;
@@ -179,10 +176,8 @@ alter table child enable row level security; alter table child force row level s
 @postgres
 insert into child values (9, 999);
 @user
--- here: 23503
 alter table child add foreign key (p) references parent;
 alter table child no force row level security;
--- here: 23503
 alter table child add foreign key (p) references parent;
 
 == rules, constraints, clustering, statistics of others' tables

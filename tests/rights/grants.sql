@@ -236,21 +236,11 @@ select passwd from pg_user where usename = 'a_user';
 select rolpassword from pg_roles where rolname = 'a_user';
 select count(*) from pg_user_mapping;
 select umoptions from pg_user_mappings;
--- COPY with files of the server is there for nobody.
--- here: 0A000
 copy pg_class to '/tmp/x';
--- COPY with files of the server is there for nobody.
--- here: 0A000
 copy (select 1) to program 'id';
--- COPY with files of the server is there for nobody.
--- here: 0A000
 copy (select 1) to '/tmp/a_scenario_copied';
 create temporary table z (a text);
--- COPY with files of the server is there for nobody.
--- here: 0A000
 copy z from '/etc/passwd';
--- COPY with files of the server is there for nobody.
--- here: 0A000
 copy z from program 'id';
 select pg_create_restore_point('x');
 select pg_stat_reset();

@@ -232,6 +232,9 @@ pub struct ForeignKey {
     /// INITIALLY DEFERRED: it is checked then if nothing else is said.
     #[serde(default)]
     pub deferred: bool,
+    /// MATCH FULL: all referring columns are null, or none.
+    #[serde(default)]
+    pub full: bool,
 }
 
 /// A table, view or materialized view.

@@ -18,6 +18,12 @@ pub const SIGNAL_BACKEND: Oid = 4200;
 pub const CHECKPOINT: Oid = 4544;
 /// May look at what servers are watched by.
 pub const MONITOR: Oid = 3373;
+/// May have statements read files of the server's machine.
+pub const READ_SERVER_FILES: Oid = 4569;
+/// May have statements write files of the server's machine.
+pub const WRITE_SERVER_FILES: Oid = 4570;
+/// May have statements run programs on the server's machine.
+pub const EXECUTE_SERVER_PROGRAM: Oid = 4571;
 const STAT_SCAN_TABLES: Oid = 3377;
 
 const ROLES: [(Oid, &str); 12] = [
@@ -28,9 +34,9 @@ const ROLES: [(Oid, &str); 12] = [
     (READ_ALL_SETTINGS, "pg_read_all_settings"),
     (READ_ALL_STATS, "pg_read_all_stats"),
     (STAT_SCAN_TABLES, "pg_stat_scan_tables"),
-    (4569, "pg_read_server_files"),
-    (4570, "pg_write_server_files"),
-    (4571, "pg_execute_server_program"),
+    (READ_SERVER_FILES, "pg_read_server_files"),
+    (WRITE_SERVER_FILES, "pg_write_server_files"),
+    (EXECUTE_SERVER_PROGRAM, "pg_execute_server_program"),
     (SIGNAL_BACKEND, "pg_signal_backend"),
     (CHECKPOINT, "pg_checkpoint"),
 ];

@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
 use crate::types::inet::Inet;
-use crate::types::{Numeric, Oid, SqlType, binary, json, oid, user};
+use crate::types::{Numeric, Oid, SqlType, binary, json, oid, user, word};
 use clearway_engine::decimal::{Decimal, Sign, StoredDecimal};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT4 | oid::DATE => Storage::Int(4),
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::PG_LSN => Storage::Int(8),
+        other if word::is_word(other) => Storage::Int(8),
         oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
@@ -61,7 +62,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(s.trim_end_matches(' ').as_bytes())),
         Datum::Bpchar(s) | Datum::Json(s) => Value::Bytes(Arc::from(s.clone())),
         Datum::Uuid(u) => Value::Bytes(Arc::from(u.as_slice())),
-        Datum::Lsn(v) => Value::Int(signed(*v)),
+        Datum::Lsn(v) | Datum::Word(v, _) => Value::Int(signed(*v)),
         Datum::Time(t) => Value::Int(*t),
         Datum::TimeTz(t, west) => Value::Bytes(timetz_bytes(*t, *west).into()),
         Datum::Jsonb(j) => Value::Bytes(json::stored::encode(j).into()),
@@ -123,6 +124,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Int(i), oid::TIMESTAMPTZ) => Datum::TimestampTz(*i),
         (Value::Int(i), oid::TIME) => Datum::Time(*i),
         (Value::Int(i), oid::PG_LSN) => Datum::Lsn(unsigned(*i)),
+        (Value::Int(i), ty) if word::is_word(ty) => Datum::Word(unsigned(*i), ty),
         (Value::Int(i), ty) if ty >= user::FIRST_OID => user::label_at(ty, *i).ok_or_else(narrow)?,
         (Value::Int(i), _) => Datum::Oid(u32::try_from(*i).map_err(|_| narrow())?),
         (Value::Bool(b), _) => Datum::Bool(*b),

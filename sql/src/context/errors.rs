@@ -1,12 +1,14 @@
 //! Translates the engine's errors to SQL errors: SQLSTATE and PostgreSQL's message, in one table.
 
 use crate::error::{SqlError, code};
+use clearway_base::vfs::VfsError;
 use clearway_engine::catalog::{Catalog, Oid};
 use clearway_engine::error::EngineError;
 use clearway_storage::error::StorageError;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::LockTag;
 use clearway_txn::lockmgr::report::{DeadlockReport, Participant};
+use std::io::ErrorKind;
 
 /// An engine's error as the client sees it, where nothing more is known of it.
 pub fn from_engine(e: EngineError) -> SqlError {
@@ -73,6 +75,20 @@ fn storage_code(e: &StorageError) -> &'static str {
         StorageError::Held { .. } => "55006",
         StorageError::NoSuchTree(_) | StorageError::Invalid(_) => code::INTERNAL_ERROR,
     }
+}
+
+/// A failed operation on a file of the server's machine: `what: the system's text`.
+pub fn of_file(what: &str, e: &VfsError) -> SqlError {
+    let state = match e.kind() {
+        ErrorKind::NotFound => "58P01",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => "42501",
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => "42809",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "53100",
+        _ => "58030",
+    };
+    let system = e.source.to_string();
+    let system = system.split(" (os error").next().unwrap_or_default();
+    SqlError::new(state, format!("{what}: {system}"))
 }
 
 /// `Process N waits for ShareLock on transaction M; blocked by process K.`

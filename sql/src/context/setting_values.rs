@@ -62,10 +62,7 @@ impl Setting {
                     _ => lower,
                 };
                 if !words.contains(&lower.as_str()) {
-                    if self.name == "standard_conforming_strings"
-                        || self.name == "client_encoding"
-                        || self.name == "bytea_output"
-                    {
+                    if self.name == "standard_conforming_strings" || self.name == "client_encoding" {
                         return Err(SqlError::unsupported(format!("{} = {value}", self.name)));
                     }
                     return Err(bad());

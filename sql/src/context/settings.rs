@@ -376,10 +376,16 @@ impl Settings {
                     }
                 }
             }
+            "bytea_output" => {
+                self.format_changes += 1;
+                self.format.bytea_escape = value == "escape";
+            }
             "IntervalStyle" => {
                 self.format_changes += 1;
                 self.format.interval_style = match value.as_str() {
                     "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                    "sql_standard" => IntervalStyle::SqlStandard,
+                    "iso_8601" => IntervalStyle::Iso8601,
                     _ => IntervalStyle::Postgres,
                 }
             }

@@ -33,7 +33,7 @@ impl SetRows {
                 let function = FUNCTIONS.get(at).ok_or_else(|| SqlError::internal("an unknown function"))?;
                 SetRows::List(cx.run.views.function_rows(function, &args, cx.run)?.into_iter())
             }
-            function => SetRows::List(function.rows(args)?.into_iter()),
+            function => SetRows::List(function.rows(args, &super::host::CxHost { cx })?.into_iter()),
         })
     }
 

@@ -76,6 +76,14 @@ fn has_null(columns: &[usize], row: &[Datum]) -> bool {
     columns.iter().any(|c| row[*c].is_null())
 }
 
+/// Whether some of the values are null and some are not, which MATCH FULL forbids.
+fn is_mixed(columns: &[usize], row: &[Datum]) -> bool {
+    has_null(columns, row) && columns.iter().any(|c| !row[*c].is_null())
+}
+
+/// Why MATCH FULL refuses a row.
+pub const MIXED: &str = "MATCH FULL does not allow mixing of null and nonnull key values.";
+
 impl Pending {
     /// Whether no foreign key asks for anything.
     pub fn is_empty(&self) -> bool {
@@ -120,7 +128,8 @@ impl Pending {
             }
         }
         for (i, key) in target.references.iter().enumerate() {
-            if !has_null(&key.columns, new) && (own || differ(&key.columns, old, new)) {
+            let whole = !has_null(&key.columns, new) && (own || differ(&key.columns, old, new));
+            if whole || key.full && is_mixed(&key.columns, new) {
                 let at = self.place_of(target);
                 self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
             }
@@ -270,7 +279,15 @@ impl<'a> Cx<'a> {
     /// Checks that the row referred to is there, and keeps its key there.
     pub(super) async fn refer(self, pending: &mut Pending, (at, place): (usize, usize), row: &Row) -> Result<()> {
         let parent = pending.targets[at].references[place].parent.shape.oid;
-        if has_null(&pending.targets[at].references[place].columns, row) {
+        let key = &pending.targets[at].references[place];
+        if key.full && is_mixed(&key.columns, row) {
+            let (table, name) = (pending.targets[at].table.shape.clone(), key.name.clone());
+            let message =
+                format!("insert or update on table \"{}\" violates foreign key constraint \"{name}\"", table.name);
+            let error = SqlError::new("23503", message).detail(MIXED);
+            return Err(self.about(error, table.oid).constraint(name.as_str()));
+        }
+        if has_null(&key.columns, row) {
             return self.pass_table(parent, LockMode::RowShare).await;
         }
         self.lock_for_key(pending, parent, LockMode::RowShare).await?;

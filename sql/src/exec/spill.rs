@@ -94,6 +94,22 @@ impl SpillReader {
     }
 }
 
+/// A value of 64 bits: its kind, the bits, and the type where several have the kind.
+fn put_word(value: &Datum, out: &mut Vec<u8>) {
+    match value {
+        Datum::Lsn(v) => {
+            out.push(30);
+            out.extend(v.to_le_bytes());
+        }
+        Datum::Word(v, ty) => {
+            out.push(31);
+            out.extend(v.to_le_bytes());
+            out.extend(ty.to_le_bytes());
+        }
+        _ => {}
+    }
+}
+
 impl Shapes {
     fn place(&mut self, shape: &Arc<RowShape>) -> u32 {
         let same = |s: &Arc<RowShape>| Arc::ptr_eq(s, shape) || **s == **shape;
@@ -146,7 +162,7 @@ impl Shapes {
             }
             D::Bpchar(s) => bytes(18, s.as_bytes(), out),
             D::Uuid(u) => fixed(19, u, out),
-            D::Lsn(v) => fixed(30, &v.to_le_bytes(), out),
+            D::Lsn(_) | D::Word(..) => put_word(value, out),
             D::Time(v) => fixed(20, &v.to_le_bytes(), out),
             D::TimeTz(v, west) => {
                 fixed(21, &v.to_le_bytes(), out);
@@ -272,6 +288,10 @@ fn value(rest: &mut &[u8], shapes: &[Arc<RowShape>]) -> Option<Datum> {
         18 => D::Bpchar(take_text(rest)?.into()),
         19 => D::Uuid(take(rest)?),
         30 => D::Lsn(u64::from_le_bytes(take(rest)?)),
+        31 => {
+            let word = u64::from_le_bytes(take(rest)?);
+            D::Word(word, u32::from_le_bytes(take(rest)?))
+        }
         20 => D::Time(i64::from_le_bytes(take(rest)?)),
         21 => {
             let time = i64::from_le_bytes(take(rest)?);
@@ -330,6 +350,7 @@ mod tests {
             Datum::Bpchar("a  ".into()),
             Datum::Uuid([9; 16]),
             Datum::Lsn(u64::MAX - 1),
+            crate::types::word::money(-12_345),
             Datum::Time(5),
             Datum::TimeTz(5, -3600),
             Datum::Json("{\"a\": 1}".into()),

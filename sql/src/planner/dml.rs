@@ -106,6 +106,7 @@ impl Planner<'_> {
                 index,
                 key_order,
                 timing: Timing { deferrable: key.deferrable, deferred: key.deferred },
+                full: key.full,
             });
         }
         let mut referrers = Vec::new();
@@ -182,7 +183,7 @@ impl Planner<'_> {
         super::generated::check_source(relation, written, s)?;
         let mut values = Vec::new();
         for (i, c) in relation.columns.iter().enumerate() {
-            let at = given.iter().take(count).position(|g| *g == i);
+            let at = given.iter().take(count).position(|g| *g == i && !super::generated::is_overridden(c, s));
             values.push(match at {
                 Some(at) => InsertValue::Source(at),
                 None if c.is_dropped() => InsertValue::Null,
@@ -255,7 +256,9 @@ impl Planner<'_> {
                 let mut out = Vec::new();
                 for (e, (column, ty)) in row.iter().zip(given.iter().zip(&types)) {
                     self.check_identity(relation, *column, e, s)?;
-                    out.push(self.assigned(relation, *column, *ty, e, &Scope::default(), params, "VALUES")?);
+                    let value = self.assigned(relation, *column, *ty, e, &Scope::default(), params, "VALUES")?;
+                    let overridden = super::generated::is_overridden(&relation.columns[*column], s);
+                    out.push(if overridden { Bound::constant(Datum::Null, *ty, 0) } else { value });
                 }
                 bound.push(out);
             }
@@ -311,9 +314,6 @@ impl Planner<'_> {
             return Err(SqlError::new("428C9", message)
                 .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", c.name))
                 .hint("Use OVERRIDING SYSTEM VALUE to override."));
-        }
-        if s.overriding_system == Some(false) {
-            return Err(SqlError::unsupported("OVERRIDING USER VALUE"));
         }
         Ok(())
     }

@@ -353,8 +353,9 @@ impl Planner<'_> {
                 let scope = Scope::over(left.to_vec(), ground.parent);
                 self.functions(out, calls, *ordinality, alias.as_ref(), &scope, params)
             }
-            FromItem::Join { kind, left: l, right: r, on, pos } => {
-                self.join(out, (*kind, l, r, on, *pos), left, ground, params)
+            FromItem::Join { kind, left: l, right: r, on, alias, pos } => {
+                let (item, columns) = self.join(out, (*kind, l, r, on, *pos), left, ground, params)?;
+                Ok((item, if let Some(alias) = alias { of_join(columns, alias)? } else { columns }))
             }
         }
     }
@@ -449,7 +450,14 @@ impl Planner<'_> {
                 let bound = self.join_condition(e, &scope, params)?;
                 (split(bound), scope.columns)
             }
-            JoinOn::Using(list) => self.using(kind, list, l_columns, r_columns, params, pos)?,
+            JoinOn::Using(list, alias) => {
+                let (on, mut columns) = self.using(kind, list, l_columns, r_columns, params, pos)?;
+                let shared: Vec<ScopeColumn> = columns[..list.len()].to_vec();
+                for (column, alias) in shared.into_iter().flat_map(|c| alias.clone().map(|alias| (c, alias))) {
+                    columns.push(ScopeColumn { relation: Some(alias), hidden: true, ..column });
+                }
+                (on, columns)
+            }
             JoinOn::Natural => {
                 let shared =
                     l_columns.iter().filter(|c| !c.hidden && r_columns.iter().any(|r| !r.hidden && r.name == c.name));
@@ -513,6 +521,21 @@ impl Planner<'_> {
         }
         Ok((conditions, merged.into_iter().chain(l).chain(r).collect()))
     }
+}
+
+/// The columns of a join in parentheses under its alias; the names inside are seen no more.
+fn of_join(columns: Vec<ScopeColumn>, alias: &Alias) -> Result<Vec<ScopeColumn>> {
+    let mut columns: Vec<ScopeColumn> = columns.into_iter().filter(|c| !c.hidden).collect();
+    if alias.columns.len() > columns.len() {
+        let (name, has, given) = (&alias.name, columns.len(), alias.columns.len());
+        let message = format!("join expression \"{name}\" has {has} columns available but {given} columns specified");
+        return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
+    }
+    for (at, column) in columns.iter_mut().enumerate() {
+        column.relation = Some(alias.name.clone());
+        column.name = alias.columns.get(at).unwrap_or(&column.name).clone();
+    }
+    Ok(columns)
 }
 
 fn one(at: usize) -> Item {

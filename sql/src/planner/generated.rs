@@ -154,3 +154,8 @@ pub(crate) fn check_copied(c: &Column) -> Result<()> {
     let message = format!("column \"{}\" is a generated column", c.name);
     Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).detail("Generated columns cannot be used in COPY."))
 }
+
+/// Whether OVERRIDING USER VALUE puts the sequence's value in the place of what is given for a column.
+pub fn is_overridden(c: &Column, s: &Insert) -> bool {
+    s.overriding_system == Some(false) && c.identity.is_some()
+}

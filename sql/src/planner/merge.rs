@@ -298,7 +298,9 @@ impl Planner<'_> {
             let c = &relation.columns[*column];
             self.check_identity(relation, *column, e, insert)?;
             let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
-            values[*column] = Some(self.assigned(relation, *column, ty, e, scope, params, "VALUES")?);
+            let value = self.assigned(relation, *column, ty, e, scope, params, "VALUES")?;
+            // OVERRIDING USER VALUE: the sequence's value, whatever is given.
+            values[*column] = (!super::generated::is_overridden(c, insert)).then_some(value);
             face.used.inserts.note(*column);
             written.push(*column);
         }

@@ -485,6 +485,8 @@ pub struct Reference {
     pub key_order: Vec<usize>,
     /// When it is checked.
     pub timing: Timing,
+    /// MATCH FULL: all referring columns are null, or none.
+    pub full: bool,
 }
 
 /// A foreign key, from the side referred to.

@@ -167,7 +167,8 @@ impl Planner<'_> {
                 Target::QualifiedStar(name) => {
                     let relation = name.name();
                     let of_it = scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation));
-                    let of_it = self.meaning.star(of_it.collect());
+                    let own = of_it.filter(|c| !c.hidden || !crate::expr::is_system_column(&c.name));
+                    let of_it = self.meaning.star(own.collect());
                     for c in &of_it {
                         push(&mut out, column_ref(c, name.pos), c.name.clone());
                     }

@@ -225,7 +225,7 @@ fn constraint_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>
                 Datum::Oid(key.map_or(0, |k| k.references)),
                 text(key.map_or(" ", |k| action(k.on_update))),
                 text(key.map_or(" ", |k| action(k.on_delete))),
-                text(if key.is_some() { "s" } else { " " }),
+                text(key.map_or(" ", |k| if k.full { "f" } else { "s" })),
                 Datum::Bool(true),
                 Datum::Int4(0),
                 Datum::Bool(l.kind != "c"),
@@ -298,6 +298,9 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
                 run.names.relation_name(parent.oid).unwrap_or_else(|| quote(&parent.name)),
                 list(parent, &k.referenced)
             );
+            if k.full {
+                out.push_str(" MATCH FULL");
+            }
             for (when, a) in [("UPDATE", k.on_update), ("DELETE", k.on_delete)] {
                 let what = match a {
                     ReferentialAction::NoAction => continue,

@@ -443,6 +443,8 @@ pub enum FromItem {
         left: Box<FromItem>,
         right: Box<FromItem>,
         on: JoinOn,
+        /// Of a join in parentheses; it hides the names inside.
+        alias: Option<Alias>,
         pos: Pos,
     },
 }
@@ -474,7 +476,8 @@ pub enum JoinKind {
 pub enum JoinOn {
     Nothing,
     On(Expr),
-    Using(Vec<String>),
+    /// The columns, and a name by which they alone are read.
+    Using(Vec<String>, Option<String>),
     Natural,
 }
 

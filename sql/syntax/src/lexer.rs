@@ -4,6 +4,7 @@
 //! unescaping was needed. Every error is 42601 with the place where PostgreSQL puts it.
 
 use crate::error::{Pos, Result, SqlError, code};
+use crate::unicode;
 use clearway_base::memory;
 use std::borrow::Cow;
 
@@ -137,9 +138,7 @@ impl<'a> Lexer<'a> {
             b'e' | b'E' if quote_next => self.escape_string(start)?,
             b'b' | b'B' | b'x' | b'X' if quote_next => self.bit_string(start)?,
             b'n' | b'N' if quote_next => self.string(start, start + 1)?,
-            b'u' | b'U' if self.peek(1) == b'&' && matches!(self.peek(2), b'\'' | b'"') => {
-                return Err(SqlError::unsupported("a string or name with Unicode escapes (U&)").at(start as Pos));
-            }
+            b'u' | b'U' if self.peek(1) == b'&' && matches!(self.peek(2), b'\'' | b'"') => self.unicode(start)?,
             b'"' => self.quoted_name(start)?,
             b'`' => self.backquoted_name(start)?,
             b'$' if self.peek(1).is_ascii_digit() => self.param(start)?,
@@ -270,6 +269,53 @@ impl<'a> Lexer<'a> {
         Ok(Tok::Str(text))
     }
 
+    /// `U&'...'` or `U&"..."`, with the character of a UESCAPE behind it.
+    fn unicode(&mut self, start: usize) -> Result<Tok<'a>> {
+        let token = if self.peek(2) == b'"' {
+            self.at = start + 3;
+            let text = self.until_quote(b'"', start, "unterminated quoted identifier")?;
+            if text.is_empty() {
+                return Err(self.error_near("zero-length delimited identifier", start, self.at));
+            }
+            Tok::Quoted(text)
+        } else {
+            self.string(start, start + 2)?
+        };
+        let escape = self.uescape()?.unwrap_or('\\');
+        let plain = |text: Cow<'_, str>| {
+            unicode::unescape(&text, escape).map_err(|(e, offset)| e.at((start + 3 + offset) as Pos))
+        };
+        Ok(match token {
+            Tok::Quoted(text) => Tok::Quoted(truncate_name(Cow::Owned(plain(text)?))),
+            Tok::Str(text) => Tok::Str(Cow::Owned(plain(text)?)),
+            other => other,
+        })
+    }
+
+    /// `UESCAPE '!'`
+    fn uescape(&mut self) -> Result<Option<char>> {
+        let mark = self.at;
+        self.skip_space()?;
+        let at = self.at;
+        let word = self.sql.get(at..at + 7).is_some_and(|w| w.eq_ignore_ascii_case("uescape"));
+        if !word || is_ident_part(self.peek(7)) {
+            self.at = mark;
+            return Ok(None);
+        }
+        self.at += 7;
+        self.skip_space()?;
+        let start = self.at;
+        if self.peek(0) != b'\'' {
+            return Err(self.error_near("UESCAPE must be followed by a simple string literal", start, start + 1));
+        }
+        let Tok::Str(text) = self.string(start, start)? else { return Ok(None) };
+        let mut characters = text.chars();
+        match (characters.next(), characters.next()) {
+            (Some(c), None) if unicode::is_escape(c) => Ok(Some(c)),
+            _ => Err(self.error_near("invalid Unicode escape character", start, self.at)),
+        }
+    }
+
     /// Whether the string goes on: white space with a line break, then a quote. Moves to that quote.
     fn continues(&mut self) -> Result<bool> {
         let mark = self.at;
@@ -293,11 +339,16 @@ impl<'a> Lexer<'a> {
     fn escape_string(&mut self, start: usize) -> Result<Tok<'a>> {
         self.at = start + 2;
         let mut out: Vec<u8> = Vec::new();
+        let mut pair = unicode::Pair::default();
         loop {
             let Some(&b) = self.bytes.get(self.at) else {
                 return Err(self.error("unterminated quoted string", start));
             };
             self.at += 1;
+            if b != b'\\' || !matches!(self.peek(0), b'u' | b'U') {
+                let near = self.sql[self.at - 1..].chars().next().map_or(1, char::len_utf8);
+                pair.end().map_err(|e| self.error_near(e.message(), self.at - 1, self.at - 1 + near))?;
+            }
             match b {
                 b'\'' if self.peek(0) == b'\'' => {
                     out.push(b'\'');
@@ -309,7 +360,7 @@ impl<'a> Lexer<'a> {
                     }
                     self.at += 1;
                 }
-                b'\\' => self.escape(start, &mut out)?,
+                b'\\' => self.escape(start, &mut out, &mut pair)?,
                 _ => out.push(b),
             }
         }
@@ -320,7 +371,7 @@ impl<'a> Lexer<'a> {
         Ok(Tok::Str(Cow::Owned(text)))
     }
 
-    fn escape(&mut self, start: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn escape(&mut self, start: usize, out: &mut Vec<u8>, pair: &mut unicode::Pair) -> Result<()> {
         let Some(&b) = self.bytes.get(self.at) else {
             return Err(self.error("unterminated quoted string", start));
         };
@@ -347,14 +398,13 @@ impl<'a> Lexer<'a> {
                 let want = if b == b'u' { 4 } else { 8 };
                 let from = self.at;
                 let v = self.hex(want);
-                match char::from_u32(v) {
-                    Some(c) if self.at - from == want => out.extend(c.encode_utf8(&mut [0; 4]).bytes()),
-                    _ => {
-                        return Err(SqlError::new(code::INVALID_ESCAPE_SEQUENCE, "invalid Unicode escape")
-                            .hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
-                            .at(from as Pos - 2));
-                    }
+                if self.at - from != want {
+                    return Err(SqlError::new(code::INVALID_ESCAPE_SEQUENCE, "invalid Unicode escape")
+                        .hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
+                        .at(from as Pos - 2));
                 }
+                let c = pair.next(v).map_err(|e| self.error_near(e.message(), from - 2, self.at))?;
+                out.extend(c.into_iter().flat_map(|c| c.to_string().into_bytes()));
             }
             _ => out.push(b),
         }

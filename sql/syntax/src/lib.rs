@@ -22,6 +22,7 @@ pub mod ddl;
 pub mod digest;
 pub mod error;
 pub mod extension;
+pub mod interval_fields;
 pub mod keywords;
 pub mod lexer;
 pub mod merge;
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod rename;
 pub mod routine;
 pub mod stmt;
+mod unicode;
 pub mod user_type;
 pub mod window;
 

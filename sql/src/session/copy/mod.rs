@@ -1,10 +1,11 @@
-//! COPY between a table or a query and the client: text, csv and binary form, row by row in both directions.
+//! COPY between a table or a query and the client or a file of the server: text, csv and binary form, row by row in both directions.
 //!
 //! # Structure
 //! ```text
 //!   options   the options of the form                from    bytes -> rows -> one statement that inserts them
 //!   lines     text and csv, in                       to      one statement's rows -> bytes
 //!   binary    the binary form, in                    write   text, csv and the binary form, out
+//!   file      a file of the server instead of the client
 //! ```
 //!
 //! # Life of a COPY FROM
@@ -16,9 +17,10 @@
 //! - CPY-5: the memory that a COPY takes depends on the longest row, not on the number of rows.
 //!
 //! # Not here
-//! COPY from and to files and programs of the server: 0A000.
+//! COPY from and to programs of the server: 0A000.
 
 mod binary;
+mod file;
 mod from;
 mod lines;
 mod options;
@@ -40,9 +42,23 @@ pub async fn copy(
     c: &Copy,
     client: &mut dyn Client,
 ) -> Result<String> {
-    if !matches!(c.end, CopyEnd::Client) {
-        return Err(SqlError::unsupported("COPY with a file or program of the server"));
+    match &c.end {
+        CopyEnd::Client => one(session, prepared, c, client).await,
+        CopyEnd::File(path) => {
+            file::check_rights(&session.core, c.from, false)?;
+            let mut end = file::FileEnd::new(&session.core, path, c.from)?;
+            let copied = one(session, prepared, c, &mut end).await;
+            end.end(copied).await
+        }
+        CopyEnd::Program(_) => {
+            file::check_rights(&session.core, c.from, true)?;
+            Err(SqlError::unsupported("COPY with a program of the server"))
+        }
     }
+}
+
+/// A copy between its source and the client, or what stands in the client's place.
+async fn one(session: &mut Session, prepared: &Arc<Prepared>, c: &Copy, client: &mut dyn Client) -> Result<String> {
     let form = options::form(c)?;
     if let CopySource::Table(name, columns) = &c.source {
         check_columns(session, name, columns, &form)?;

@@ -4,6 +4,7 @@ use super::{Ddl, free_name};
 use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
+use crate::types::Datum;
 use clearway_engine::catalog::{ForeignKey, Index, Object, Relation};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
@@ -39,9 +40,6 @@ impl Ddl<'_> {
 
     /// Adds a foreign key to a table; `check` looks at the rows that are there.
     pub(super) async fn add_foreign(&self, table: u32, f: Foreign, check: bool) -> Result<()> {
-        if f.references.full {
-            return Err(SqlError::unsupported("MATCH FULL"));
-        }
         let parent = self.referred(table, &f).await?;
         let catalog = self.catalog();
         let (Some(child), Some(parent)) = (catalog.relation(table), catalog.relation(parent)) else {
@@ -99,6 +97,7 @@ impl Ddl<'_> {
             validated: !f.timing.not_valid,
             deferrable: f.timing.deferrable || f.timing.initially_deferred,
             deferred: f.timing.initially_deferred,
+            full: f.references.full,
         });
         let key = changed.foreign_keys.last().cloned();
         let parent = parent.clone();
@@ -123,23 +122,45 @@ impl Ddl<'_> {
             .collect();
         let some: Vec<String> =
             key.columns.iter().map(|c| format!("c.{} IS NOT NULL", quote(&child.columns[*c].name))).collect();
+        let values: Vec<String> = key.columns.iter().map(|c| format!("c.{}", quote(&child.columns[*c].name))).collect();
         let missing = quote(&parent.columns[key.referenced[0]].name);
         let sql = format!(
-            "SELECT 1 FROM {} c LEFT JOIN {} p ON {} WHERE {} AND p.{missing} IS NULL LIMIT 1",
+            "SELECT {}, concat_ws(', ', {}) FROM {} c LEFT JOIN {} p ON {} WHERE ({}) AND p.{missing} IS NULL LIMIT 1",
+            some.join(" AND "),
+            values.join(", "),
             self.full_name(child),
             self.full_name(parent),
             on.join(" AND "),
-            some.join(" AND ")
+            some.join(if key.full { " OR " } else { " AND " })
         );
-        if !self.query_rows(&sql).await?.is_empty() {
+        if let Some(row) = self.query_rows(&sql).await?.first() {
             let message = format!(
                 "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
                 child.name, key.name
             );
-            let error = crate::context::errors::about(SqlError::new("23503", message), &self.catalog(), child.oid);
+            let error = SqlError::new("23503", message);
+            let whole = row.first().and_then(Datum::as_bool) == Some(true);
+            let error = error.detail(match whole {
+                true => self.not_present(child, parent, key, row.get(1)),
+                false => crate::exec::foreign::MIXED.to_owned(),
+            });
+            let error = crate::context::errors::about(error, &self.catalog(), child.oid);
             return Err(error.constraint(key.name.as_str()));
         }
         Ok(())
+    }
+
+    /// Why a row refers to nothing; its key is told as far as the role may read it.
+    fn not_present(&self, child: &Relation, parent: &Relation, key: &ForeignKey, values: Option<&Datum>) -> String {
+        let catalog = self.catalog();
+        let judge = self.judge(&catalog);
+        let may = key.columns.iter().all(|c| judge.may_with_column(child, *c, 'r'));
+        if !may || judge.is_held_by_policies(child) {
+            return format!("Key is not present in table \"{}\".", parent.name);
+        }
+        let names: Vec<&str> = key.columns.iter().map(|c| child.columns[*c].name.as_str()).collect();
+        let values = values.and_then(Datum::as_str).unwrap_or("");
+        format!("Key ({})=({values}) is not present in table \"{}\".", names.join(", "), parent.name)
     }
 
     /// A relation's name with its schema, quoted.

@@ -118,7 +118,9 @@ impl Parser<'_> {
                 "is" => (Infix::Is, level::IS),
                 "isnull" => (Infix::Postfix(false), level::IS),
                 "notnull" => (Infix::Postfix(true), level::IS),
-                "between" | "in" | "like" | "ilike" | "similar" => (Infix::Match(false), level::MATCH),
+                "between" | "in" | "like" | "ilike" => (Infix::Match(false), level::MATCH),
+                // SUBSTRING(a SIMILAR b ESCAPE c) has the word behind an operand, too.
+                "similar" if self.word_at(1) == Some("to") => (Infix::Match(false), level::MATCH),
                 "overlaps" => (Infix::Overlaps, level::MATCH),
                 "not" if matches!(self.word_at(1), Some("between" | "in" | "like" | "ilike" | "similar")) => {
                     (Infix::Match(true), level::MATCH)
@@ -275,8 +277,8 @@ impl Parser<'_> {
         if self.eat("in") {
             return self.in_test(arg, negated, pos);
         }
-        if self.is("similar") {
-            return Err(self.unsupported("SIMILAR TO"));
+        if self.eat("similar") {
+            return self.similar_test(arg, negated, pos);
         }
         let kind = if self.eat("ilike") { LikeKind::ILike } else { LikeKind::Like };
         if kind == LikeKind::Like {
@@ -294,6 +296,18 @@ impl Parser<'_> {
         let pattern = self.operand(level::OTHER)?;
         let escape = if self.eat("escape") { Some(self.operand(level::OTHER)?) } else { None };
         self.node(ExprKind::Like { arg, pattern, escape, kind, negated }, pos)
+    }
+
+    /// `a SIMILAR TO b ESCAPE c`, behind its first word: a match with the regular expression that the pattern stands for.
+    fn similar_test(&mut self, arg: Expr, negated: bool, pos: Pos) -> Result<Expr> {
+        self.expect("to")?;
+        let mut pattern = vec![self.operand(level::OTHER)?];
+        if self.eat("escape") {
+            pattern.push(self.operand(level::OTHER)?);
+        }
+        let right = self.call("similar_to_escape", pattern, pos)?;
+        let op = if negated { "!~" } else { "~" }.to_owned();
+        self.node(ExprKind::Binary { op, left: arg, right }, pos)
     }
 
     fn in_test(&mut self, arg: Expr, negated: bool, pos: Pos) -> Result<Expr> {

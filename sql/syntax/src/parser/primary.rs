@@ -158,11 +158,11 @@ impl Parser<'_> {
 
     /// `timestamp '2020-01-01'`, or a function or column that bears the keyword's name.
     fn typed_literal(&mut self) -> Result<Expr> {
-        let to = self.type_name()?;
+        let mut to = self.type_name()?;
         let at = self.pos();
         let text = self.string()?;
-        if to.name.name() == "interval" && self.is_any(&["year", "month", "day", "hour", "minute", "second"]) {
-            return Err(self.unsupported("an interval restricted to fields"));
+        if to.name.name() == "interval" && to.modifiers.is_empty() {
+            to.modifiers = self.interval_fields()?;
         }
         self.cast_text(to, text, at)
     }
@@ -398,7 +398,11 @@ impl Parser<'_> {
                 args.push(start);
                 args.extend(length);
             }
-            _ if self.is("similar") => return Err(self.unsupported("SUBSTRING ... SIMILAR")),
+            "substring" if self.eat("similar") => {
+                args.push(self.expr()?);
+                self.expect("escape")?;
+                args.push(self.expr()?);
+            }
             _ => {
                 while self.eat_punct(b',') {
                     args.push(self.expr()?);

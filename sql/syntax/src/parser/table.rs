@@ -97,12 +97,10 @@ impl Parser<'_> {
         } else {
             self.expect("using")?;
             let columns = self.name_list()?;
-            if self.is("as") {
-                return Err(self.unsupported("an alias of JOIN USING"));
-            }
-            JoinOn::Using(columns)
+            let alias = if self.eat("as") { Some(self.col_id()?) } else { None };
+            JoinOn::Using(columns, alias)
         };
-        Ok(FromItem::Join { kind, left: Box::new(left), right: Box::new(right), on, pos })
+        Ok(FromItem::Join { kind, left: Box::new(left), right: Box::new(right), on, alias: None, pos })
     }
 
     fn table_primary(&mut self) -> Result<FromItem> {
@@ -182,12 +180,10 @@ impl Parser<'_> {
                 let alias = self.opt_alias()?;
                 Ok(FromItem::Subquery { query, lateral, alias, pos })
             }
-            FromItem::Join { .. } if !lateral => {
+            FromItem::Join { kind, left, right, on, alias, pos } if !lateral => {
                 self.expect_punct(b')')?;
-                if self.opt_alias()?.is_some() {
-                    return Err(self.unsupported("an alias of a parenthesised join"));
-                }
-                Ok(inner)
+                let alias = self.opt_alias()?.or(alias);
+                Ok(FromItem::Join { kind, left, right, on, alias, pos })
             }
             FromItem::Table(_)
             | FromItem::Sample(_)

@@ -5,6 +5,7 @@ use super::super::keywords::Category;
 use super::super::lexer::Tok;
 use super::Parser;
 use crate::error::{Result, SqlError, code};
+use crate::interval_fields::{DAY, FULL_RANGE, HOUR, MINUTE, MONTH, SECOND, YEAR};
 
 impl Parser<'_> {
     /// A type with modifiers and array bounds.
@@ -114,14 +115,48 @@ impl Parser<'_> {
             }
             "interval" => {
                 self.advance();
-                let modifiers = self.type_modifiers()?;
-                if self.is_any(&["year", "month", "day", "hour", "minute", "second"]) {
-                    return Err(self.unsupported("an interval restricted to fields"));
-                }
+                let modifiers = self.interval_modifiers()?;
                 Ok(named("interval", modifiers))
             }
             _ => self.generic_type(),
         }
+    }
+
+    /// The fields or the precision of an interval.
+    fn interval_modifiers(&mut self) -> Result<Vec<i32>> {
+        if !self.is_punct(b'(') {
+            return self.interval_fields();
+        }
+        self.advance();
+        if !matches!(self.peek(), Tok::Int(_)) {
+            return Err(self.error_here());
+        }
+        self.at -= 1;
+        let mut modifiers = self.type_modifiers()?;
+        modifiers.insert(0, FULL_RANGE);
+        Ok(modifiers)
+    }
+
+    /// `DAY TO SECOND(3)`, as modifiers; none where nothing is said.
+    pub(super) fn interval_fields(&mut self) -> Result<Vec<i32>> {
+        const ORDER: [(&str, i32); 6] =
+            [("year", YEAR), ("month", MONTH), ("day", DAY), ("hour", HOUR), ("minute", MINUTE), ("second", SECOND)];
+        let place = |p: &Self| ORDER.iter().position(|(word, _)| p.is(word));
+        let Some(first) = place(self) else { return Ok(Vec::new()) };
+        self.advance();
+        let mut last = first;
+        // YEAR goes on to MONTH alone; what begins with DAY, HOUR or MINUTE to any finer field of a day.
+        let finer = |at: usize| if first == 0 { at == 1 } else { first >= 2 && at > first };
+        if self.is("to") && !matches!(first, 1 | 5) {
+            self.advance();
+            last = place(self).filter(|at| finer(*at)).ok_or_else(|| self.error_here())?;
+            self.advance();
+        }
+        let mut modifiers = vec![ORDER[first..=last].iter().map(|(_, bit)| bit).sum()];
+        if last == 5 {
+            modifiers.extend(self.type_modifiers()?);
+        }
+        Ok(modifiers)
     }
 
     /// BIT is of one bit, BIT VARYING of any number.

@@ -151,7 +151,7 @@ static AGGREGATES: &[(&str, Kind, &[Oid], Oid)] = {
         ("count", Kind::Count, &[ANY], INT8),
         ("sum", Kind::Sum, &[INT8], NUMERIC), ("sum", Kind::Sum, &[INT4], INT8), ("sum", Kind::Sum, &[INT2], INT8),
         ("sum", Kind::Sum, &[FLOAT4], FLOAT4), ("sum", Kind::Sum, &[FLOAT8], FLOAT8),
-        ("sum", Kind::Sum, &[NUMERIC], NUMERIC), ("sum", Kind::Sum, &[INTERVAL], INTERVAL),
+        ("sum", Kind::Sum, &[NUMERIC], NUMERIC), ("sum", Kind::Sum, &[INTERVAL], INTERVAL), ("sum", Kind::Sum, &[MONEY], MONEY),
         ("avg", Kind::Avg, &[INT8], NUMERIC), ("avg", Kind::Avg, &[INT4], NUMERIC), ("avg", Kind::Avg, &[INT2], NUMERIC),
         ("avg", Kind::Avg, &[FLOAT4], FLOAT8), ("avg", Kind::Avg, &[FLOAT8], FLOAT8),
         ("avg", Kind::Avg, &[NUMERIC], NUMERIC), ("avg", Kind::Avg, &[INTERVAL], INTERVAL),
@@ -237,6 +237,8 @@ const ORDERED: &[&[Oid]] = &[
     &[oid::TIMETZ],
     &[oid::INET],
     &[oid::PG_LSN],
+    &[oid::MONEY],
+    &[oid::XID8],
 ];
 
 /// Whether a name is that of an aggregate.

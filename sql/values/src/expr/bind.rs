@@ -187,7 +187,8 @@ impl Binder<'_> {
         if from == oid::UNKNOWN {
             match &bound.kind {
                 BoundKind::Const(Datum::Text(s)) => {
-                    let plain = SqlType::new(to.oid);
+                    // Of intervals alone the modifier says how a constant is read.
+                    let plain = if to.oid == oid::INTERVAL { to } else { SqlType::new(to.oid) };
                     // A domain's conditions are not a matter of the literal alone.
                     let placed = |e: SqlError| if e.code().starts_with("23") { e } else { e.at(bound.pos) };
                     let value = text::input(plain, s, &self.conversion).map_err(placed)?;

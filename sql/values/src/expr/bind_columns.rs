@@ -8,7 +8,7 @@ use crate::types::datum::RowShape;
 use crate::types::oid;
 
 /// The columns that every table has beside its own.
-fn is_system_column(name: &str) -> bool {
+pub fn is_system_column(name: &str) -> bool {
     matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
 }
 

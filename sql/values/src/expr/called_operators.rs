@@ -11,4 +11,5 @@ pub static TABLES: &[&[Function]] = &[
     super::range_functions::OPERATORS,
     super::bit_functions::OPERATORS,
     super::lsn_functions::OPERATORS,
+    super::word_functions::OPERATORS,
 ];

@@ -440,6 +440,7 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Bpchar(_) => oid::BPCHAR,
         Datum::Uuid(_) => oid::UUID,
         Datum::Lsn(_) => oid::PG_LSN,
+        Datum::Word(_, ty) => *ty,
         Datum::Time(_) => oid::TIME,
         Datum::TimeTz(..) => oid::TIMETZ,
         Datum::Json(_) => oid::JSON,

@@ -4,6 +4,7 @@ use super::eval::Env;
 use super::functions::s;
 use super::to_char::{DAYS, MONTHS, Piece, ROMAN, cased, pieces};
 use crate::error::{Result, SqlError, code};
+use crate::types::json::Moment;
 use crate::types::{Datum, datetime};
 use clearway_base::breath;
 
@@ -41,11 +42,25 @@ struct Parts {
     zone_hour: Option<i64>,
     zone_minute: i64,
     zone_negative: bool,
+    /// The digits of FFn.
+    precision: Option<i32>,
+}
+
+impl Parts {
+    /// The zone, in seconds east of Greenwich.
+    fn east(&self) -> Option<i64> {
+        let sign = if self.zone_negative { -60 } else { 60 };
+        self.zone_hour.map(|hours| (hours * 60 + self.zone_minute) * sign)
+    }
 }
 
 struct Reader<'a> {
+    /// What stands before the rest.
+    before: &'a str,
     rest: &'a str,
     fixed: bool,
+    /// Blanks and separators that were passed over beyond those of the format.
+    extra: i64,
 }
 
 impl Reader<'_> {
@@ -111,32 +126,44 @@ impl Reader<'_> {
     }
 }
 
-fn read(text: &str, format: &str) -> Result<Parts> {
+/// Takes a text apart; `exactly`: as the standard has it, separators have to be the format's, and nothing may be left over.
+fn read(text: &str, format: &str, exactly: bool) -> Result<Parts> {
     let (list, fixed) = pieces(format)?;
+    let fixed = fixed || exactly;
     let mut parts = Parts::default();
-    let mut r = Reader { rest: text, fixed };
-    let mut extra = 0i64;
+    let mut r = Reader { before: "", rest: text, fixed, extra: 0 };
     for (n, piece) in list.iter().enumerate() {
         breath::step(32)?;
         if r.rest.is_empty() {
+            if exactly {
+                return Err(invalid("input string is too short for datetime format"));
+            }
             break;
         }
         if !fixed && (matches!(piece, Piece::Field { .. }) || n == 0) {
-            extra += r.blanks();
+            r.extra += r.blanks();
         }
         match piece {
             Piece::Char(c, quoted) => {
                 let separator = |c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace();
                 let first = r.rest.chars().next();
+                if exactly && !quoted {
+                    if !"-./,':; ".contains(*c) {
+                        return Err(invalid(format!("invalid datetime format separator: \"{c}\"")));
+                    }
+                    if first != Some(*c) {
+                        return Err(invalid(format!("unmatched format separator \"{c}\"")));
+                    }
+                }
                 let skip = if fixed {
                     true
                 } else if separator(*c) && !quoted {
-                    extra -= 1;
+                    r.extra -= 1;
                     let found = first.is_some_and(separator);
-                    extra += i64::from(found);
+                    r.extra += i64::from(found);
                     found
-                } else if extra > 0 {
-                    extra -= 1;
+                } else if r.extra > 0 {
+                    r.extra -= 1;
                     false
                 } else {
                     true
@@ -147,6 +174,7 @@ fn read(text: &str, format: &str) -> Result<Parts> {
             }
             Piece::Field { key, case, fill, ordinal } => {
                 let shown = cased(key, *case);
+                r.before = &text[..text.len() - r.rest.len()];
                 let next_is_digits = list.get(n + 1).is_some_and(Piece::is_digits);
                 let free = *fill || ordinal.is_some() || !next_is_digits;
                 field(&mut r, &mut parts, (key, &shown), free)?;
@@ -154,10 +182,13 @@ fn read(text: &str, format: &str) -> Result<Parts> {
                     r.rest = r.rest.get(2..).unwrap_or("");
                 }
                 if !r.fixed {
-                    extra = r.blanks();
+                    r.extra = r.blanks();
                 }
             }
         }
+    }
+    if exactly && !r.rest.trim_start().is_empty() {
+        return Err(invalid("trailing characters remain in input string after datetime format"));
     }
     Ok(parts)
 }
@@ -237,6 +268,9 @@ fn clock_field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), fr
                 "US" => 6,
                 key => usize::from(key.as_bytes()[2] - b'0'),
             };
+            if field.starts_with("FF") {
+                p.precision = Some(most as i32);
+            }
             let before = {
                 r.blanks();
                 r.rest.len()
@@ -254,7 +288,9 @@ fn clock_field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), fr
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
         "TZH" => {
-            p.zone_negative = r.rest.starts_with('-');
+            // A minus may have been passed over as a separator.
+            p.zone_negative =
+                r.rest.starts_with('-') || r.extra > 0 && r.before.ends_with('-') && !r.rest.starts_with(['+', ' ']);
             r.rest = r.rest.strip_prefix(['+', '-', ' ']).unwrap_or(r.rest);
             p.zone_hour = Some(r.int(key, 2, free)?);
         }
@@ -345,7 +381,7 @@ fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
 }
 
 pub fn to_date(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let (days, _) = resolved(&read(s(a, 0), s(a, 1))?, s(a, 0))?;
+    let (days, _) = resolved(&read(s(a, 0), s(a, 1), false)?, s(a, 0))?;
     if !(-2_451_545..2_145_031_949).contains(&days) {
         return Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{}\"", s(a, 0))));
     }
@@ -353,15 +389,49 @@ pub fn to_date(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 }
 
 pub fn to_timestamp(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    let parts = read(s(a, 0), s(a, 1))?;
+    let parts = read(s(a, 0), s(a, 1), false)?;
     let (days, time) = resolved(&parts, s(a, 0))?;
     let range = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
+    let time = parts.precision.map_or(time, |precision| datetime::fit(time, precision));
     let local = days.checked_mul(86_400_000_000).and_then(|t| t.checked_add(time)).ok_or_else(range)?;
-    Ok(Datum::TimestampTz(match parts.zone_hour {
-        Some(hours) => {
-            let east = (hours * 60 + parts.zone_minute) * if parts.zone_negative { -60 } else { 60 };
-            local.checked_sub(east * 1_000_000).ok_or_else(range)?
-        }
+    Ok(Datum::TimestampTz(match parts.east() {
+        Some(east) => local.checked_sub(east * 1_000_000).ok_or_else(range)?,
         None => datetime::local_to_utc(local, &e.session.format().zone)?,
     }))
+}
+
+/// The fields of a time of day.
+const TIME_FIELDS: &[&str] = &[
+    "A.M.", "P.M.", "AM", "PM", "HH", "HH12", "HH24", "MI", "SS", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
+    "SSSS", "SSSSS",
+];
+
+/// A text read by the standard's rules; which type it has the fields of the format say.
+///
+/// # Errors
+/// 22007, 22008.
+pub fn moment(text: &str, format: &str) -> Result<Moment> {
+    let (list, _) = pieces(format)?;
+    let (mut dated, mut timed, mut zoned) = (false, false, false);
+    for piece in &list {
+        match piece {
+            Piece::Field { key, .. } if TIME_FIELDS.contains(key) => timed = true,
+            Piece::Field { key: "TZ" | "TZH" | "TZM" | "OF", .. } => zoned = true,
+            Piece::Field { key: "FX", .. } | Piece::Char(..) => {}
+            Piece::Field { .. } => dated = true,
+        }
+    }
+    let parts = read(text, format, true)?;
+    let (days, time) = resolved(&parts, text)?;
+    let west = -parts.east().unwrap_or(0) as i32;
+    let local = || datetime::check_range(days.saturating_mul(86_400_000_000).saturating_add(time));
+    Ok(match (dated, timed, zoned) {
+        (true, true, false) => Moment::Timestamp(local()?),
+        (true, true, true) => Moment::TimestampTz(local()? + i64::from(west) * 1_000_000, west),
+        (true, false, false) => Moment::Date(days as i32),
+        (true, false, true) => return Err(invalid("datetime format is zoned but not timed")),
+        (false, true, false) => Moment::Time(time),
+        (false, true, true) => Moment::TimeTz(time, west),
+        (false, false, _) => return Err(invalid("datetime format is not dated and not timed")),
+    })
 }

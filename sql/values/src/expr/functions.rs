@@ -69,6 +69,7 @@ static TABLES: &[&[Function]] = &[
     super::json_functions::FUNCTIONS,
     super::inet_functions::FUNCTIONS,
     super::lsn_functions::FUNCTIONS,
+    super::word_functions::FUNCTIONS,
     super::json_build::FUNCTIONS,
     super::json_path::FUNCTIONS,
     super::math_functions::FUNCTIONS,
@@ -130,7 +131,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "to_hex"(INT4) TEXT strict t::to_hex; "to_hex"(INT8) TEXT strict t::to_hex;
     "quote_ident"(TEXT) TEXT strict t::quote_ident; "quote_literal"(TEXT) TEXT strict t::quote_literal;
     "concat"(ANY) TEXT variadic t::concat; "concat_ws"(TEXT, ANY) TEXT variadic t::concat_ws;
-    "format"(TEXT, ANY) TEXT variadic t::format; "format"(TEXT) TEXT lenient t::format;
+    "format"(TEXT, ANY) TEXT variadic super::format::format; "format"(TEXT) TEXT lenient super::format::format;
     "like_escape"(TEXT, TEXT) TEXT strict t::like_escape;
     "abs"(INT2) INT2 strict abs; "abs"(INT4) INT4 strict abs; "abs"(INT8) INT8 strict abs;
     "abs"(FLOAT8) FLOAT8 strict abs; "abs"(NUMERIC) NUMERIC strict abs;

@@ -1,11 +1,14 @@
 //! Runs a jsonpath over a document (src/backend/utils/adt/jsonpath_exec.c).
 
+use super::from_char::moment;
+use super::json_moment;
 use super::pattern::{self, Pattern};
 use crate::error::{Result, SqlError, code};
 use crate::types::Numeric;
 use crate::types::json::Json;
 use crate::types::jsonpath::{JsonPath, Method, Node, Operand, PathOp, Step};
 use clearway_base::{breath, memory, stack};
+use jiff::tz::TimeZone;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -19,6 +22,8 @@ pub struct Options<'a> {
     pub variables: &'a Json,
     /// Whether errors of the path mean that nothing is found.
     pub silent: bool,
+    /// The zone of times without one, for the functions that use it.
+    pub zone: Option<&'a TimeZone>,
 }
 
 /// Why a path ends.
@@ -51,9 +56,13 @@ fn soft<T>(code: &'static str, message: impl Into<String>) -> Outcome<T> {
 /// # Errors
 /// The path's own ones unless they are silent.
 pub fn find(path: &JsonPath, json: &Json, options: Options<'_>) -> Result<Option<Found>> {
-    let run = Run { strict: path.strict, root: json, variables: options.variables };
+    let run = Run { strict: path.strict, root: json, variables: options.variables, zone: options.zone };
+    let as_text = |item| match item {
+        Json::Moment(_, text) => Json::String(text),
+        other => other,
+    };
     match run.node(&path.root, json, None, false) {
-        Ok(found) => Ok(Some(found)),
+        Ok(found) => Ok(Some(found.into_iter().map(as_text).collect())),
         Err(Stop::Soft(_)) if options.silent => Ok(None),
         Err(Stop::Soft(e) | Stop::Hard(e)) => Err(e),
     }
@@ -104,6 +113,36 @@ struct Run<'a> {
     strict: bool,
     root: &'a Json,
     variables: &'a Json,
+    zone: Option<&'a TimeZone>,
+}
+
+/// The forms that `.datetime()` reads without a template.
+const FORMS: [&str; 10] = [
+    "yyyy-mm-dd",
+    "HH24:MI:SSTZH:TZM",
+    "HH24:MI:SSTZH",
+    "HH24:MI:SS",
+    "yyyy-mm-dd HH24:MI:SSTZH:TZM",
+    "yyyy-mm-dd HH24:MI:SSTZH",
+    "yyyy-mm-dd HH24:MI:SS",
+    "yyyy-mm-dd\"T\"HH24:MI:SSTZH:TZM",
+    "yyyy-mm-dd\"T\"HH24:MI:SSTZH",
+    "yyyy-mm-dd\"T\"HH24:MI:SS",
+];
+
+/// `.datetime()`
+fn datetime(template: Option<&str>, item: &Json) -> Outcome<Json> {
+    let Json::String(text) = item else {
+        return soft("22031", "jsonpath item method .datetime() can only be applied to a string");
+    };
+    if let Some(template) = template {
+        return moment(text, template).map(json_moment::item).map_err(Stop::Soft);
+    }
+    if let Some(found) = FORMS.iter().find_map(|form| moment(text, form).ok()) {
+        return Ok(json_moment::item(found));
+    }
+    let error = SqlError::new(code::INVALID_DATETIME_FORMAT, format!("datetime format is not recognized: \"{text}\""));
+    Err(Stop::Soft(error.hint("Use a datetime template argument to specify the input data format.")))
 }
 
 impl Run<'_> {
@@ -157,7 +196,7 @@ impl Run<'_> {
     fn step(&self, step: &Step, item: &Json, out: &mut Found) -> Outcome<()> {
         // In lax mode an array stands for its elements where an object or a scalar is wanted.
         let opens = match step {
-            Step::Member(_) | Step::AnyMember | Step::Filter(_) => true,
+            Step::Member(_) | Step::AnyMember | Step::Filter(_) | Step::DateTime(_) => true,
             Step::Method(m) => !matches!(m, Method::Type | Method::Size),
             _ => false,
         };
@@ -195,6 +234,7 @@ impl Run<'_> {
                 }
             }
             Step::Method(method) => self.method(*method, item, out)?,
+            Step::DateTime(template) => out.push(datetime(template.as_deref(), item)?),
         }
         Ok(())
     }
@@ -368,7 +408,7 @@ impl Run<'_> {
                 })?
             }
             Node::Binary(op, l, r) if op.priority() == 2 => {
-                self.pairs(l, Some(r), current, last, &[], |a, b| Ok(compared(*op, a, b)))?
+                self.pairs(l, Some(r), current, last, &[], |a, b| compared(*op, a, b, self.zone))?
             }
             Node::Chain(operand, steps) if steps.is_empty() => match &**operand {
                 Operand::Inner(inner) => return self.truth(inner, current, last),
@@ -465,23 +505,27 @@ fn levels(item: &Json, level: u32, first: u32, last: u32, out: &mut Found) -> Ou
     }
 }
 
-fn compared(op: PathOp, a: &Json, b: &Json) -> Truth {
+fn compared(op: PathOp, a: &Json, b: &Json, zone: Option<&TimeZone>) -> Result<Truth> {
     let order = match (a, b) {
-        (Json::String(x), Json::String(y)) if op == PathOp::StartsWith => return Some(x.starts_with(&**y)),
-        _ if op == PathOp::StartsWith => return None,
+        (Json::String(x), Json::String(y)) if op == PathOp::StartsWith => return Ok(Some(x.starts_with(&**y))),
+        _ if op == PathOp::StartsWith => return Ok(None),
         (Json::Null, Json::Null) => Ordering::Equal,
-        (Json::Null, _) | (_, Json::Null) => return Some(op == PathOp::Ne),
+        (Json::Null, _) | (_, Json::Null) => return Ok(Some(op == PathOp::Ne)),
+        (Json::Moment(x, _), Json::Moment(y, _)) => match json_moment::compare(*x, *y, zone)? {
+            Some(order) => order,
+            None => return Ok(None),
+        },
         (Json::Bool(x), Json::Bool(y)) => x.cmp(y),
         (Json::Number(x), Json::Number(y)) => x.compare(y),
         (Json::String(x), Json::String(y)) => x.as_bytes().cmp(y.as_bytes()),
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some(match op {
+    Ok(Some(match op {
         PathOp::Eq => order.is_eq(),
         PathOp::Ne => order.is_ne(),
         PathOp::Lt => order.is_lt(),
         PathOp::Gt => order.is_gt(),
         PathOp::Le => order.is_le(),
         _ => order.is_ge(),
-    })
+    }))
 }

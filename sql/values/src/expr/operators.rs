@@ -5,7 +5,7 @@ use super::pattern;
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::{Array, compare};
 use crate::types::size::{self, fits};
-use crate::types::{Datum, Numeric, SqlType, datetime, oid, text};
+use crate::types::{Datum, Numeric, SqlType, datetime, oid, text, word};
 use clearway_base::breath;
 use clearway_base::memory::claim;
 use std::cmp::Ordering;
@@ -349,6 +349,7 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
         (Op::Sub, D::Timestamp(a), D::Timestamp(b)) | (Op::Sub, D::TimestampTz(a), D::TimestampTz(b)) => {
             D::Interval(datetime::difference(*a, *b)?)
         }
+        (Op::Add, D::Word(a, oid::MONEY), D::Word(b, oid::MONEY)) => word::sum(*a, *b)?,
         (Op::Add, D::Interval(a), D::Interval(b)) => D::Interval(a.checked_add(*b)?),
         (Op::Sub, D::Interval(a), D::Interval(b)) => D::Interval(a.checked_add(b.checked_neg()?)?),
         (Op::Mul, D::Interval(i), D::Float8(f)) | (Op::Mul, D::Float8(f), D::Interval(i)) => {

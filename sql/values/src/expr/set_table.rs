@@ -1,6 +1,7 @@
 //! The table of the set-returning functions that give all their rows at once.
 
 use super::functions::s;
+use super::host::Session;
 use super::json_functions::element_text;
 use super::{json_path, regexp};
 use crate::error::{Result, SqlError, code};
@@ -21,7 +22,7 @@ pub struct SetRow {
     /// No rows where an argument is NULL.
     pub strict: bool,
     /// What it gives.
-    pub body: fn(&[Datum]) -> Result<Rows>,
+    pub body: fn(&[Datum], &dyn Session) -> Result<Rows>,
 }
 
 impl std::fmt::Debug for SetRow {
@@ -41,27 +42,27 @@ macro_rules! sets {
 /// All of them.
 #[rustfmt::skip]
 pub static SETS: &[SetRow] = sets! {
-    "json_each"(JSON) ["key" TEXT, "value" JSON] true |a| each(a, "json_each", false);
-    "jsonb_each"(JSONB) ["key" TEXT, "value" JSONB] true |a| each(a, "jsonb_each", false);
-    "json_each_text"(JSON) ["key" TEXT, "value" TEXT] true |a| each(a, "json_each_text", true);
-    "jsonb_each_text"(JSONB) ["key" TEXT, "value" TEXT] true |a| each(a, "jsonb_each_text", true);
-    "json_array_elements"(JSON) ["value" JSON] true |a| elements(a, "json_array_elements", false);
-    "jsonb_array_elements"(JSONB) ["value" JSONB] true |a| elements(a, "jsonb_array_elements", false);
-    "json_array_elements_text"(JSON) ["value" TEXT] true |a| elements(a, "json_array_elements_text", true);
-    "jsonb_array_elements_text"(JSONB) ["value" TEXT] true |a| elements(a, "jsonb_array_elements_text", true);
-    "json_object_keys"(JSON) ["" TEXT] true |a| keys(a, "json_object_keys");
-    "jsonb_object_keys"(JSONB) ["" TEXT] true |a| keys(a, "jsonb_object_keys");
-    "jsonb_path_query"(JSONB, JSONPATH) ["" JSONB] true json_path::query;
-    "jsonb_path_query"(JSONB, JSONPATH, JSONB) ["" JSONB] true json_path::query;
-    "jsonb_path_query"(JSONB, JSONPATH, JSONB, BOOL) ["" JSONB] true json_path::query;
-    "jsonb_path_query_tz"(JSONB, JSONPATH) ["" JSONB] true json_path::query;
-    "jsonb_path_query_tz"(JSONB, JSONPATH, JSONB) ["" JSONB] true json_path::query;
-    "jsonb_path_query_tz"(JSONB, JSONPATH, JSONB, BOOL) ["" JSONB] true json_path::query;
-    "regexp_matches"(TEXT, TEXT) ["" TEXT_ARRAY] true regexp::all_matches;
-    "regexp_matches"(TEXT, TEXT, TEXT) ["" TEXT_ARRAY] true regexp::all_matches;
-    "regexp_split_to_table"(TEXT, TEXT) ["" TEXT] true |a| Ok(column(regexp::pieces(a)?));
-    "regexp_split_to_table"(TEXT, TEXT, TEXT) ["" TEXT] true |a| Ok(column(regexp::pieces(a)?));
-    "string_to_table"(TEXT, TEXT) ["" TEXT] false split; "string_to_table"(TEXT, TEXT, TEXT) ["" TEXT] false split;
+    "json_each"(JSON) ["key" TEXT, "value" JSON] true |a, _| each(a, "json_each", false);
+    "jsonb_each"(JSONB) ["key" TEXT, "value" JSONB] true |a, _| each(a, "jsonb_each", false);
+    "json_each_text"(JSON) ["key" TEXT, "value" TEXT] true |a, _| each(a, "json_each_text", true);
+    "jsonb_each_text"(JSONB) ["key" TEXT, "value" TEXT] true |a, _| each(a, "jsonb_each_text", true);
+    "json_array_elements"(JSON) ["value" JSON] true |a, _| elements(a, "json_array_elements", false);
+    "jsonb_array_elements"(JSONB) ["value" JSONB] true |a, _| elements(a, "jsonb_array_elements", false);
+    "json_array_elements_text"(JSON) ["value" TEXT] true |a, _| elements(a, "json_array_elements_text", true);
+    "jsonb_array_elements_text"(JSONB) ["value" TEXT] true |a, _| elements(a, "jsonb_array_elements_text", true);
+    "json_object_keys"(JSON) ["" TEXT] true |a, _| keys(a, "json_object_keys");
+    "jsonb_object_keys"(JSONB) ["" TEXT] true |a, _| keys(a, "jsonb_object_keys");
+    "jsonb_path_query"(JSONB, JSONPATH) ["" JSONB] true |a, session| json_path::query(a, session, false);
+    "jsonb_path_query"(JSONB, JSONPATH, JSONB) ["" JSONB] true |a, session| json_path::query(a, session, false);
+    "jsonb_path_query"(JSONB, JSONPATH, JSONB, BOOL) ["" JSONB] true |a, session| json_path::query(a, session, false);
+    "jsonb_path_query_tz"(JSONB, JSONPATH) ["" JSONB] true |a, session| json_path::query(a, session, true);
+    "jsonb_path_query_tz"(JSONB, JSONPATH, JSONB) ["" JSONB] true |a, session| json_path::query(a, session, true);
+    "jsonb_path_query_tz"(JSONB, JSONPATH, JSONB, BOOL) ["" JSONB] true |a, session| json_path::query(a, session, true);
+    "regexp_matches"(TEXT, TEXT) ["" TEXT_ARRAY] true |a, _| regexp::all_matches(a);
+    "regexp_matches"(TEXT, TEXT, TEXT) ["" TEXT_ARRAY] true |a, _| regexp::all_matches(a);
+    "regexp_split_to_table"(TEXT, TEXT) ["" TEXT] true |a, _| Ok(column(regexp::pieces(a)?));
+    "regexp_split_to_table"(TEXT, TEXT, TEXT) ["" TEXT] true |a, _| Ok(column(regexp::pieces(a)?));
+    "string_to_table"(TEXT, TEXT) ["" TEXT] false |a, _| split(a); "string_to_table"(TEXT, TEXT, TEXT) ["" TEXT] false |a, _| split(a);
 };
 
 /// Whether a name is that of one of them.

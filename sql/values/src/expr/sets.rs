@@ -6,6 +6,7 @@
 use super::bind::Binder;
 use super::bind_calls;
 use super::bound::{Bound, BoundKind};
+use super::host::Session;
 use super::json_populate;
 use super::resolve::{self, Choice};
 use super::set_table::{SETS, SetRow, is_set};
@@ -117,7 +118,7 @@ impl SetFunction {
     ///
     /// # Errors
     /// 53200; XX000 for a series, which is read value by value.
-    pub fn rows(self, args: Vec<Datum>) -> Result<Vec<Vec<Datum>>> {
+    pub fn rows(self, args: Vec<Datum>, session: &dyn Session) -> Result<Vec<Vec<Datum>>> {
         Ok(match self {
             SetFunction::Scalar => vec![args],
             SetFunction::Rows => records(args),
@@ -134,7 +135,7 @@ impl SetFunction {
             SetFunction::Table(row) if row.strict && args.iter().any(Datum::is_null) => Vec::new(),
             SetFunction::Table(row) => {
                 memory::claim(2 * args.iter().map(Datum::heap_bytes).sum::<usize>())?;
-                (row.body)(&args)?
+                (row.body)(&args, session)?
             }
             SetFunction::GenerateSeries | SetFunction::Catalog(_) | SetFunction::Sql { .. } => {
                 return Err(SqlError::internal("a function whose rows are found elsewhere"));

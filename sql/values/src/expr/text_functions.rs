@@ -13,7 +13,7 @@ use md5::Digest;
 use std::collections::{HashMap, HashSet};
 
 /// The longest text that a function may make, in bytes.
-const RESULT_BYTES_MAX: usize = 256 << 20;
+pub(super) const RESULT_BYTES_MAX: usize = 256 << 20;
 
 fn text(out: impl Into<std::sync::Arc<str>>) -> Result<Datum> {
     Ok(Datum::text(out))
@@ -297,7 +297,7 @@ pub fn to_hex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     })
 }
 
-fn quoted_ident(name: &str) -> Result<String> {
+pub(super) fn quoted_ident(name: &str) -> Result<String> {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && crate::syntax::keywords::lookup(name)
@@ -310,7 +310,7 @@ fn doubled(value: &str, mark: &str) -> Result<String> {
     long_text::replace(value, mark, &mark.repeat(2), RESULT_BYTES_MAX)?.ok_or_else(too_large)
 }
 
-fn quoted_literal(value: &str) -> Result<String> {
+pub(super) fn quoted_literal(value: &str) -> Result<String> {
     let mark = if long_text::find(value, "\\", 0)?.is_some() { "E" } else { "" };
     Ok(format!("{mark}'{}'", doubled(&doubled(value, "'")?, "\\")?))
 }
@@ -352,52 +352,6 @@ pub fn concat_ws(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     join(&a[1..], s(a, 0), e)
-}
-
-/// `%s`, `%I`, `%L`, `%%`; positions and widths are refused.
-pub fn format(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    if a[0].is_null() {
-        return Ok(Datum::Null);
-    }
-    let mut args = a[1..].iter();
-    let mut out = String::new();
-    let mut chars = s(a, 0).chars();
-    let bad = |m: &str| SqlError::new(code::INVALID_PARAMETER_VALUE, m);
-    while let Some(c) = chars.next() {
-        breath::step(8)?;
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        let kind = chars
-            .next()
-            .ok_or_else(|| bad("unterminated format() type specifier").hint("For a single \"%\" use \"%%\"."))?;
-        match kind {
-            '%' => out.push('%'),
-            's' | 'I' | 'L' => {
-                let arg = args.next().ok_or_else(|| bad("too few arguments for format()"))?;
-                match (kind, arg) {
-                    ('s', Datum::Null) => {}
-                    ('I', Datum::Null) => {
-                        let message = "null values cannot be formatted as an SQL identifier";
-                        return Err(SqlError::new("22004", message));
-                    }
-                    ('L', Datum::Null) => out.push_str("NULL"),
-                    ('s', d) => out.push_str(&shown(d, e)?),
-                    ('I', d) => out.push_str(&quoted_ident(&shown(d, e)?)?),
-                    (_, d) => out.push_str(&quoted_literal(&shown(d, e)?)?),
-                }
-            }
-            '0'..='9' | '-' | '*' => {
-                return Err(SqlError::unsupported("format() with positions or widths"));
-            }
-            other => {
-                return Err(bad(&format!("unrecognized format() type specifier \"{other}\""))
-                    .hint("For a single \"%\" use \"%%\"."));
-            }
-        }
-    }
-    text(out)
 }
 
 /// A pattern with `escape` as its escape character, rewritten to the backslash.

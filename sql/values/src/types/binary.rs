@@ -83,6 +83,7 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         }
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
         oid::PG_LSN => Datum::Lsn(u64::from_be_bytes(r.take()?)),
+        _ if super::word::is_word(ty) => super::word::input(ty, r.bytes(r.0.len())?).ok_or_else(bad)?,
         oid::UUID | oid::INET | oid::CIDR | oid::TIME | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => {
             input_other(ty, r)?
         }
@@ -221,6 +222,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) => out.extend(s.as_bytes()),
         Datum::Uuid(u) => out.extend(u),
         Datum::Lsn(v) => out.extend(v.to_be_bytes()),
+        Datum::Word(v, ty) => super::word::output(*v, *ty, out),
         Datum::Time(t) => out.extend(t.to_be_bytes()),
         Datum::TimeTz(t, west) => {
             out.extend(t.to_be_bytes());

@@ -5,8 +5,8 @@ use super::datetime;
 use super::datum::{Array, Datum};
 use super::numeric::Numeric;
 use super::text::{self, Conversion};
-use super::user;
-use super::{Oid, SqlType, category, element_of, facts, format_type, numeric_modifier, oid};
+use super::{Oid, SqlType, category, element_of, facts, format_type, interval_modifier, numeric_modifier, oid};
+use super::{user, word};
 use crate::error::{Result, SqlError, code};
 use std::sync::Arc;
 
@@ -86,6 +86,7 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         (Datum::TimestampTz(t), oid::TIMESTAMPTZ) => Datum::TimestampTz(datetime::fit(*t, ty.modifier)),
         (Datum::Time(t), oid::TIME) => Datum::Time(datetime::fit(*t, ty.modifier)),
         (Datum::TimeTz(t, west), oid::TIMETZ) => Datum::TimeTz(datetime::fit(*t, ty.modifier), *west),
+        (Datum::Interval(i), oid::INTERVAL) => Datum::Interval(interval_modifier::fit(*i, ty.modifier)),
         (Datum::Array(a), _) if element_of(ty.oid).is_some() => {
             let element = SqlType { oid: a.element, modifier: ty.modifier };
             let values: Result<Vec<Datum>> = a.values.iter().map(|v| fit(v.clone(), element, explicit)).collect();
@@ -197,6 +198,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Inet(v, _), oid::CIDR) => D::Inet(v.masked(false), true),
         (D::Inet(v, _), oid::INET) => D::Inet(*v, false),
         (D::Inet(v, _), _) if text_target => text::input(SqlType::new(to.oid), &v.text(true), c)?,
+        (D::Word(..), t) | (_, t @ oid::MONEY) if word::converts(&value, t) => word::convert(&value, t)?,
         (D::Row(_), oid::RECORD) => value,
         (D::Bits(_), oid::BIT | oid::VARBIT) => value,
         (D::Bits(_), oid::INT4 | oid::INT8) | (D::Int4(_) | D::Int8(_), oid::BIT) => bits_cast(&value, to)?,
@@ -289,7 +291,7 @@ fn json_scalar(json: &super::json::Json, to: SqlType, c: &Conversion<'_>) -> Res
         Json::Bool(b) if to.oid == oid::BOOL => Ok(Datum::Bool(*b)),
         other => {
             let kind = match other {
-                Json::Null | Json::String(_) | Json::Bool(_) => other.type_name(),
+                Json::Null | Json::String(_) | Json::Bool(_) | Json::Moment(..) => other.type_name(),
                 Json::Number(_) => "numeric",
                 _ if other.is_scalar() => other.type_name(),
                 Json::Array(_) => "array",

@@ -13,8 +13,8 @@ pub use super::zone::{
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
 
-pub(super) const SECOND: i64 = 1_000_000;
-pub(super) const DAY: i64 = 86_400 * SECOND;
+pub(crate) const SECOND: i64 = 1_000_000;
+pub(crate) const DAY: i64 = 86_400 * SECOND;
 /// Days from 1970-01-01 to 2000-01-01.
 pub const EPOCH_DAYS: i64 = 10_957;
 pub(super) const MONTHS: [&str; 12] =
@@ -50,6 +50,8 @@ pub struct Format {
     pub interval_style: IntervalStyle,
     /// TimeZone.
     pub zone: TimeZone,
+    /// bytea_output: escape.
+    pub bytea_escape: bool,
 }
 
 impl Default for Format {
@@ -59,6 +61,7 @@ impl Default for Format {
             date_order: DateOrder::Mdy,
             interval_style: IntervalStyle::Postgres,
             zone: TimeZone::UTC,
+            bytea_escape: false,
         }
     }
 }

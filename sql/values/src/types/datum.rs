@@ -54,6 +54,8 @@ pub enum Datum {
     Uuid([u8; 16]),
     /// pg_lsn.
     Lsn(u64),
+    /// money, macaddr, macaddr8, xid8: bits that sort as the values do, and the type.
+    Word(u64, super::Oid),
     /// time: microseconds since midnight.
     Time(i64),
     /// timetz: microseconds since midnight, and seconds west of Greenwich.
@@ -256,7 +258,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
             fields.unwrap_or_else(|| x.values.len().cmp(&y.values.len()))
         }
         (D::Uuid(x), D::Uuid(y)) => x.cmp(y),
-        (D::Lsn(x), D::Lsn(y)) => x.cmp(y),
+        (D::Lsn(x), D::Lsn(y)) | (D::Word(x, _), D::Word(y, _)) => x.cmp(y),
         (D::Time(x), D::Time(y)) => x.cmp(y),
         (D::TimeTz(x, west), D::TimeTz(y, other)) => super::time::zoned_order((*x, *west), (*y, *other)),
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
@@ -308,6 +310,7 @@ fn kind(d: &Datum) -> u8 {
         D::Multirange(_) => 21,
         D::Bits(_) => 22,
         D::Lsn(_) => 23,
+        D::Word(..) => 24,
     }
 }
 
@@ -349,7 +352,7 @@ impl Hash for Datum {
             D::Bpchar(s) => s.trim_end_matches(' ').hash(state),
             D::Json(s) => s.hash(state),
             D::Uuid(u) => u.hash(state),
-            D::Lsn(v) => v.hash(state),
+            D::Lsn(v) | D::Word(v, _) => v.hash(state),
             D::Time(t) => t.hash(state),
             D::TimeTz(t, west) => (t + i64::from(*west) * 1_000_000, west).hash(state),
             D::Jsonb(j) => j.hash_into(state),

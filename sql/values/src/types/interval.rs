@@ -1,4 +1,4 @@
-//! interval: months, days and microseconds, with its text forms.
+//! interval: months, days and microseconds, and how it is shown.
 
 use crate::error::{Result, SqlError, code};
 
@@ -23,6 +23,8 @@ const DAY: i64 = 24 * HOUR;
 pub enum IntervalStyle {
     Postgres,
     PostgresVerbose,
+    SqlStandard,
+    Iso8601,
 }
 
 fn overflow() -> SqlError {
@@ -94,53 +96,13 @@ impl Interval {
         Ok(Self { months: months as i32, days: whole as i32, micros: micros as i64 })
     }
 
-    /// Reads `1 year 2 mons -3 days 04:05:06.7`, with or without `@` and `ago`.
-    pub fn parse(text: &str) -> Result<Self> {
-        let invalid = || {
-            SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\""))
-        };
-        let mut spaced = String::with_capacity(text.len() + 8);
-        let mut last = ' ';
-        for c in text.trim().trim_start_matches('@').to_ascii_lowercase().chars() {
-            if c.is_ascii_alphabetic() && last.is_ascii_digit() {
-                spaced.push(' ');
-            }
-            spaced.push(c);
-            last = c;
-        }
-        let words: Vec<&str> = spaced.split_whitespace().collect();
-        let mut seen = std::collections::HashSet::new();
-        let (words, ago) = match words.split_last() {
-            Some((&"ago", rest)) => (rest, true),
-            _ => (&words[..], false),
-        };
-        if words.is_empty() {
-            return Err(invalid());
-        }
-        let mut out = Self::default();
-        let mut i = 0;
-        while i < words.len() {
-            if words[i].contains(':') {
-                out = out.checked_add(time(words[i]).ok_or_else(invalid)?)?;
-                i += 1;
-                continue;
-            }
-            let number: f64 = words[i].parse().map_err(|_| invalid())?;
-            let unit = words.get(i + 1).copied().unwrap_or("second");
-            if !seen.insert(unit.trim_end_matches('s')) {
-                return Err(invalid());
-            }
-            out = out.checked_add(unit_interval(unit).ok_or_else(invalid)?.checked_mul(number)?)?;
-            i += 2;
-        }
-        if ago { out.checked_neg() } else { Ok(out) }
-    }
-
     /// To text.
     pub fn format(&self, style: IntervalStyle) -> String {
         match style {
             IntervalStyle::Postgres => self.format_postgres(),
             IntervalStyle::PostgresVerbose => self.format_verbose(),
+            IntervalStyle::SqlStandard => self.format_standard(),
+            IntervalStyle::Iso8601 => self.format_iso(),
         }
     }
 
@@ -163,11 +125,53 @@ impl Interval {
             } else {
                 ""
             };
-            let us = self.micros.unsigned_abs();
-            let (h, m) = (us / HOUR as u64, us / (60 * SECOND as u64) % 60);
-            out.push(format!("{sign}{h:02}:{m:02}:{}", seconds(us % (60 * SECOND as u64), 2)));
+            out.push(format!("{sign}{}", clock(self.micros.unsigned_abs(), 2)));
         }
         out.join(" ")
+    }
+
+    /// `1-2`, `3 4:05:06`; where the signs differ, or both kinds of fields are there, all fields with their signs.
+    fn format_standard(&self) -> String {
+        let (months, days, micros) = (self.months, self.days, self.micros);
+        let negative = months < 0 || days < 0 || micros < 0;
+        let positive = months > 0 || days > 0 || micros > 0;
+        let (date, time) =
+            (format!("{}-{}", (months / 12).abs(), (months % 12).abs()), clock(micros.unsigned_abs(), 1));
+        let sign = |minus: bool| if minus { '-' } else { '+' };
+        if !negative && !positive {
+            return "0".to_owned();
+        }
+        if negative && positive || months != 0 && (days != 0 || micros != 0) {
+            let (m, d, t) = (sign(months < 0), sign(days < 0), sign(micros < 0));
+            return format!("{m}{date} {d}{} {t}{time}", days.unsigned_abs());
+        }
+        let minus = if negative { "-" } else { "" };
+        match (months, days) {
+            (0, 0) => format!("{minus}{time}"),
+            (0, _) => format!("{minus}{} {time}", days.unsigned_abs()),
+            _ => format!("{minus}{date}"),
+        }
+    }
+
+    /// `P1Y2M3DT4H5M6.7S`
+    fn format_iso(&self) -> String {
+        let us = self.micros;
+        let part = |value: i64, unit: char| if value == 0 { String::new() } else { format!("{value}{unit}") };
+        let mut out = String::from("P");
+        out.push_str(&part(i64::from(self.months / 12), 'Y'));
+        out.push_str(&part(i64::from(self.months % 12), 'M'));
+        out.push_str(&part(i64::from(self.days), 'D'));
+        if us != 0 {
+            out.push('T');
+            out.push_str(&part(us / HOUR, 'H'));
+            out.push_str(&part(us / (60 * SECOND) % 60, 'M'));
+            let rest = us % (60 * SECOND);
+            if rest != 0 {
+                let minus = if rest < 0 { "-" } else { "" };
+                out.push_str(&format!("{minus}{}S", seconds(rest.unsigned_abs(), 1)));
+            }
+        }
+        if out == "P" { "PT0S".to_owned() } else { out }
     }
 
     fn format_verbose(&self) -> String {
@@ -209,47 +213,18 @@ impl Interval {
     }
 }
 
+/// `4:05:06.7`, with so many digits of hours at least.
+fn clock(micros: u64, width: usize) -> String {
+    let minute = 60 * SECOND as u64;
+    let (h, m) = (micros / HOUR as u64, micros / minute % 60);
+    format!("{h:0width$}:{m:02}:{}", seconds(micros % minute, 2))
+}
+
 /// Seconds with their fraction, without trailing zeros.
-pub(super) fn seconds(micros: u64, width: usize) -> String {
+pub(crate) fn seconds(micros: u64, width: usize) -> String {
     let whole = format!("{:0width$}", micros / SECOND as u64);
     match micros % SECOND as u64 {
         0 => whole,
         fraction => format!("{whole}.{}", format!("{fraction:06}").trim_end_matches('0')),
     }
-}
-
-fn unit_interval(unit: &str) -> Option<Interval> {
-    let of = |months, days, micros| Some(Interval { months, days, micros });
-    match unit {
-        "microsecond" | "microseconds" | "us" | "usec" | "usecs" => of(0, 0, 1),
-        "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => of(0, 0, 1_000),
-        "second" | "seconds" | "sec" | "secs" | "s" => of(0, 0, SECOND),
-        "minute" | "minutes" | "min" | "mins" | "m" => of(0, 0, 60 * SECOND),
-        "hour" | "hours" | "hr" | "hrs" | "h" => of(0, 0, HOUR),
-        "day" | "days" | "d" => of(0, 1, 0),
-        "week" | "weeks" | "w" => of(0, 7, 0),
-        "month" | "months" | "mon" | "mons" => of(1, 0, 0),
-        "year" | "years" | "yr" | "yrs" | "y" => of(12, 0, 0),
-        "decade" | "decades" | "dec" | "decs" => of(120, 0, 0),
-        "century" | "centuries" | "cent" | "c" => of(1200, 0, 0),
-        "millennium" | "millennia" | "mil" | "mils" => of(12_000, 0, 0),
-        _ => None,
-    }
-}
-
-fn time(text: &str) -> Option<Interval> {
-    let (sign, body) = match text.strip_prefix('-') {
-        Some(body) => (-1, body),
-        None => (1, text.trim_start_matches('+')),
-    };
-    let mut parts = body.split(':');
-    let h: i64 = parts.next()?.parse().ok()?;
-    let m: i64 = parts.next()?.parse().ok()?;
-    let s: f64 = parts.next().map_or(Ok(0.0), str::parse).ok()?;
-    if parts.next().is_some() || !(0..60).contains(&m) || !(0.0..=60.0).contains(&s) || !(0..2_000_000_000).contains(&h)
-    {
-        return None;
-    }
-    let micros = h * HOUR + m * 60 * SECOND + (s * 1e6).round() as i64;
-    Some(Interval { micros: sign * micros, ..Interval::default() })
 }

@@ -25,6 +25,8 @@ pub mod float;
 pub mod hex;
 pub mod inet;
 pub mod interval;
+mod interval_input;
+mod interval_modifier;
 pub mod json;
 pub mod jsonpath;
 pub mod lsn;
@@ -39,6 +41,7 @@ pub mod time;
 pub mod user;
 pub mod uuid;
 mod wide;
+pub mod word;
 mod zone;
 mod zone_abbreviations;
 
@@ -95,6 +98,10 @@ pub mod oid {
     pub const NAME_ARRAY: Oid = 1003;
     pub const UUID: Oid = 2950;
     pub const PG_LSN: Oid = 3220;
+    pub const MACADDR8: Oid = 774;
+    pub const MONEY: Oid = 790;
+    pub const MACADDR: Oid = 829;
+    pub const XID8: Oid = 5069;
     pub const INET: Oid = 869;
     pub const CIDR: Oid = 650;
     pub const TIME: Oid = 1083;
@@ -225,6 +232,7 @@ pub fn format_type(ty: SqlType) -> String {
         oid::TIMETZ => format!("time({m}) with time zone"),
         oid::TIMESTAMP => format!("timestamp({m}) without time zone"),
         oid::TIMESTAMPTZ => format!("timestamp({m}) with time zone"),
+        oid::INTERVAL => interval_modifier::shown(m),
         _ => f.sql_name.to_owned(),
     }
 }
@@ -237,9 +245,6 @@ pub fn numeric_modifier(m: i32) -> (i32, i32) {
 
 /// PostgreSQL's types that no value can have here.
 const NOT_HERE: &[&str] = &[
-    "money",
-    "macaddr",
-    "macaddr8",
     "point",
     "line",
     "lseg",
@@ -253,7 +258,6 @@ const NOT_HERE: &[&str] = &[
     "txid_snapshot",
     "pg_snapshot",
     "tid",
-    "xid8",
     "regconfig",
     "regdictionary",
 ];
@@ -346,7 +350,7 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
             | oid::TIMETZ,
             _,
         ) => bad("invalid type modifier".to_owned()),
-        (oid::INTERVAL, [_]) => Err(SqlError::unsupported("a precision of type interval")),
+        (oid::INTERVAL, given) => interval_modifier::pack(given),
         _ => Err(SqlError::new(code::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", f.name))),
     }
 }

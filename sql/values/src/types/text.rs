@@ -143,8 +143,17 @@ pub(crate) fn escaped_bytes(text: &str) -> Result<Vec<u8>> {
 
 /// Text to a value of `ty`, its modifier applied as for an explicit cast of a constant.
 pub fn input(ty: SqlType, text: &str, c: &Conversion<'_>) -> Result<Datum> {
+    if ty.oid == oid::INTERVAL {
+        return interval(ty.modifier, text, c);
+    }
     let value = input_plain(ty.oid, text, c)?;
     if ty.modifier < 0 { Ok(value) } else { cast::fit(value, ty, false) }
+}
+
+/// An interval's modifier says what a number without a unit counts.
+fn interval(modifier: i32, text: &str, c: &Conversion<'_>) -> Result<Datum> {
+    let read = Interval::parse(text, modifier, c.format.interval_style)?;
+    cast::fit(Datum::Interval(read), SqlType { oid: oid::INTERVAL, modifier }, false)
 }
 
 fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
@@ -171,13 +180,11 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?.into()),
         oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
         oid::PG_LSN => Datum::Lsn(super::lsn::parse(text).ok_or_else(|| invalid("pg_lsn", text))?),
+        _ if super::word::is_word(ty) => super::word::parse(ty, text)?,
         oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty == oid::CIDR)?, ty == oid::CIDR),
         oid::TIME => Datum::Time(super::time::parse(text, c)?),
         oid::TIMETZ => super::time::parse_zoned(text, c)?,
-        oid::JSON => {
-            super::json::validate(text)?;
-            Datum::Json(text.into())
-        }
+        oid::JSON => super::json::validate(text).map(|_| Datum::Json(text.into()))?,
         oid::JSONB => Datum::Jsonb(super::json::parse(text)?.into()),
         oid::JSONPATH => Datum::JsonPath(super::jsonpath::parse(text)?.into()),
         oid::NAME => Datum::text(crate::syntax::lexer::truncate_name(text.into()).into_owned()),
@@ -186,7 +193,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::DATE => Datum::Date(datetime::parse_date(text, c.format, c.now)?),
         oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, c.format, c.now)?),
         oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, c.format, c.now)?),
-        oid::INTERVAL => Datum::Interval(Interval::parse(text)?),
+        oid::INTERVAL => interval(-1, text, c)?,
         oid::VOID => Datum::Void,
         oid::INT2VECTOR | oid::OIDVECTOR => {
             let element = if ty == oid::INT2VECTOR { oid::INT2 } else { oid::OID };
@@ -242,6 +249,7 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Bpchar(s) | Datum::Json(s) => s.to_string(),
         Datum::Uuid(u) => super::uuid::format(u),
         Datum::Lsn(v) => super::lsn::format(*v),
+        Datum::Word(v, ty) => super::word::format(*v, *ty),
         Datum::Time(t) => super::time::format(*t),
         Datum::TimeTz(t, west) => super::time::format_zoned(*t, *west),
         Datum::Jsonb(j) => j.to_string(),
@@ -252,6 +260,7 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Range(r) => range::format(r, c),
         Datum::Multirange(m) => range::format_multi(m, c),
         Datum::Text(s) => s.to_string(),
+        Datum::Bytea(b) if c.format.bytea_escape => escaped(b),
         Datum::Bytea(b) => {
             let mut out = String::with_capacity(2 + b.len() * 2);
             out.push_str("\\x");
@@ -271,6 +280,19 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
             format!("({})", fields.collect::<Vec<String>>().join(","))
         }
     }
+}
+
+/// Bytes with `\\` for a backslash and `\ooo` for what ASCII does not print.
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for b in bytes {
+        match b {
+            b'\\' => out.push_str("\\\\"),
+            0x20..=0x7e => out.push(char::from(*b)),
+            _ => out.push_str(&format!("\\{b:03o}")),
+        }
+    }
+    out
 }
 
 fn row_field(field: &Datum, ty: SqlType, c: &Conversion<'_>) -> String {

@@ -5,7 +5,7 @@
 //!   after it: of the two possible instants the later one, as in PostgreSQL.
 
 use super::datetime::{DAY, EPOCH_DAYS, SECOND, check_range, civil_from_days};
-use super::interval::Interval;
+use super::interval::{Interval, IntervalStyle};
 use super::zone_abbreviations::{Abbreviation, abbreviation};
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
@@ -51,7 +51,7 @@ pub fn zone_setting(value: &str) -> Option<(TimeZone, String)> {
 fn interval_setting(value: &str) -> Option<f64> {
     let head = value.get(..8).filter(|head| head.eq_ignore_ascii_case("interval"))?;
     let text = value[head.len()..].trim().strip_prefix('\'')?.strip_suffix('\'')?;
-    let interval = Interval::parse(text).ok().filter(|i| i.months == 0 && i.days == 0)?;
+    let interval = Interval::parse(text, -1, IntervalStyle::Postgres).ok().filter(|i| i.months == 0 && i.days == 0)?;
     Some((interval.micros / SECOND) as f64)
 }
 

@@ -1,5 +1,6 @@
 //! A JSON document in memory.
 
+use super::moment::Moment;
 use crate::types::Numeric;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub enum Json {
     Array(Vec<Json>),
     /// `{...}` (JSN-1).
     Object(Vec<(Arc<str>, Json)>),
+    /// A date or time that a jsonpath works with, and its text: it leaves the path as a string.
+    Moment(Moment, Arc<str>),
 }
 
 impl Json {
@@ -54,6 +57,7 @@ impl Json {
             Json::String(_) => "string",
             Json::Array(_) => "array",
             Json::Object(_) => "object",
+            Json::Moment(moment, _) => moment.type_name(),
         }
     }
 
@@ -80,7 +84,7 @@ impl Json {
         match self {
             Json::Null | Json::Bool(_) => 0,
             Json::Number(_) => 48,
-            Json::String(s) => s.len(),
+            Json::String(s) | Json::Moment(_, s) => s.len(),
             Json::Array(list) => list.iter().map(|v| size_of::<Json>() + v.heap_bytes()).sum(),
             Json::Object(list) => list.iter().map(|(k, v)| 48 + k.len() + v.heap_bytes()).sum(),
         }
@@ -92,7 +96,7 @@ impl Json {
             Json::Null => 0u8.hash(state),
             Json::Bool(b) => b.hash(state),
             Json::Number(n) => n.normalized().to_string().hash(state),
-            Json::String(s) => s.hash(state),
+            Json::String(s) | Json::Moment(_, s) => s.hash(state),
             Json::Array(list) => list.iter().for_each(|v| v.hash_into(state)),
             Json::Object(list) => list.iter().for_each(|(k, v)| {
                 k.hash(state);

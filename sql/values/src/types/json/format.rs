@@ -41,7 +41,7 @@ fn write(json: &Json, indent: Option<usize>, out: &mut String) {
         Json::Null => out.push_str("null"),
         Json::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         Json::Number(n) => out.push_str(&n.to_string()),
-        Json::String(s) => escape(s, out),
+        Json::String(s) | Json::Moment(_, s) => escape(s, out),
         Json::Array(list) => {
             out.push('[');
             for (i, v) in list.iter().enumerate() {

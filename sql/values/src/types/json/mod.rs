@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! `parse` reads text and validates it as PostgreSQL does; `format` writes it; `stored` is the form of jsonb on disk; `raw` splits a json
-//! text into the texts of its parts without building a document; `order` compares.
+//! text into the texts of its parts without building a document; `order` compares; `moment` is a date or time in a path.
 //!
 //! # Invariants
 //! - JSN-1: the members of an object are sorted by the length of their names, then by bytes, and names are unique.
@@ -10,6 +10,7 @@
 
 mod document;
 mod format;
+mod moment;
 mod order;
 mod parse;
 pub mod raw;
@@ -17,5 +18,6 @@ pub mod stored;
 
 pub use document::{DEPTH_MAX, Json, name_order};
 pub use format::{escape, pretty};
+pub use moment::Moment;
 pub use order::compare;
 pub use parse::{parse, validate};

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 fn rank(json: &Json) -> u8 {
     match json {
         Json::Null => 0,
-        Json::String(_) => 1,
+        Json::String(_) | Json::Moment(..) => 1,
         Json::Number(_) => 2,
         Json::Bool(_) => 3,
         Json::Array(_) => 4,

@@ -29,7 +29,7 @@ fn write(json: &Json, out: &mut Vec<u8>) {
         Json::Null => out.push(b'n'),
         Json::Bool(b) => out.push(if *b { b't' } else { b'f' }),
         Json::Number(n) => text(b'#', &n.to_string(), out),
-        Json::String(s) => text(b's', s, out),
+        Json::String(s) | Json::Moment(_, s) => text(b's', s, out),
         Json::Array(list) => {
             out.push(b'[');
             length(list.len(), out);

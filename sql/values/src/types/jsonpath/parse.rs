@@ -432,7 +432,8 @@ impl Reader<'_> {
                     return Ok(Step::Member(name.into()));
                 }
                 if name == "datetime" {
-                    return Err(SqlError::unsupported("the jsonpath method .datetime()"));
+                    self.advance()?;
+                    return self.datetime();
                 }
                 let method = Method::ALL.iter().find(|m| m.0 == name).map(|m| m.1).ok_or_else(|| self.error())?;
                 self.advance()?;
@@ -443,6 +444,19 @@ impl Reader<'_> {
         };
         self.advance()?;
         Ok(step)
+    }
+
+    /// `.datetime`, behind its parenthesis.
+    fn datetime(&mut self) -> Result<Step> {
+        let template = match self.tok.clone() {
+            Tok::String(template) => Some(template.into()),
+            _ => None,
+        };
+        if template.is_some() {
+            self.advance()?;
+        }
+        self.expect(")")?;
+        Ok(Step::DateTime(template))
     }
 
     fn level(&mut self) -> Result<u32> {

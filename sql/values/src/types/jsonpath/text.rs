@@ -135,5 +135,10 @@ fn step(s: &Step, out: &mut String) {
             out.push(')');
         }
         Step::Method(method) => out.push_str(&format!(".{}()", method.name())),
+        Step::DateTime(template) => {
+            out.push_str(".datetime(");
+            template.iter().for_each(|template| escape(template, out));
+            out.push(')');
+        }
     }
 }

@@ -119,6 +119,8 @@ pub enum Step {
     Filter(Node),
     /// `.type()` and its like.
     Method(Method),
+    /// `.datetime()`, with a template.
+    DateTime(Option<Arc<str>>),
 }
 
 /// A method of an item.

@@ -1,0 +1,44 @@
+-- Intervals: every form of input, restricted fields, precisions and the styles of output.
+\set VERBOSITY terse
+select interval '01:00', interval '+02:00', interval '-08:00', interval '-1 +02:03', interval '-1 days +02:03', interval '1.5 weeks', interval '1.5 months', interval '1 decade 2.5 years';
+select interval '1 day -2:03:04.5', interval '@ 1 year 2 mons 3 days ago', interval '1.1 mil', interval '0.7 sec 10 usec', interval '1:2.5', interval '1-2', interval '-1-2', interval '1-2 3 4:5:6';
+select interval 'P0Y', interval 'P1Y2M', interval 'P1W', interval 'P1DT2H3M4.5S', interval 'PT10H20M30S', interval 'P-1Y-2M3DT-4H', interval 'P0002', interval 'P0002-02', interval 'P0002-02-08T10:20:30', interval 'P00021015', interval 'P00021015T103020', interval 'PT-10:20:30';
+select interval '1' year, interval '2' month, interval '3' day, interval '4' hour, interval '5' minute, interval '6' second, interval '1' year to month, interval '1-2' year to month;
+select interval '1 2' day to hour, interval '1 2:03' day to hour, interval '1 2:03:04' day to hour;
+select interval '1 2:03' day to minute, interval '1 2:03:04' day to minute, interval '1 2:03' day to second, interval '1 2:03:04' day to second;
+select interval '1 2:03' hour to minute, interval '1 2:03:04' hour to second, interval '1 2:03' hour to second, interval '2:03' minute to second, interval '1 2:03' minute to second, interval '1 +2:03:04' minute to second;
+select interval '1 2' day to minute;
+select interval '123 2' hour to minute;
+select interval '1 2' minute to second;
+select interval '123 11' day to second;
+select interval '1.234' second(2), interval '1 2.3456' minute to second(2);
+select interval '1 2:03.5678' day to second(2), interval '1 2:03:04.5678' hour to second(2), interval '12.3456'::interval(3), interval(2) '1.999';
+select '2 years 3 months 4 days 05:06:07'::interval year, '2 years 3 months 4 days 05:06:07'::interval month, ('2 years 3 months 4 days 05:06:07'::text)::interval day, '10'::interval hour, ('10'::text)::interval hour;
+create table interval_forms (a interval year to month, b interval day to second(3), c interval(2), d interval hour);
+insert into interval_forms values ('3 years 4 months 5 days', '4 days 05:06:07.89012', '1.256 secs', '3:59:59');
+select * from interval_forms;
+\d interval_forms
+select '1 2'::interval, '1 month 1 month'::interval;
+select ''::interval;
+select '1 foo'::interval;
+select '5 ago'::interval;
+select 'infinity'::interval;
+select '3000000000 months'::interval;
+select '2147483647 years'::interval;
+select '-2147483648 days ago'::interval;
+select '9223372036854775807 us 1 ms'::interval;
+select 'PT99999999999999999999H'::interval;
+select '1 2:60'::interval;
+select interval(-1) '1';
+select '1 year 2 mons -3 days 04:05:06.789'::interval, '-1 year'::interval, '0'::interval;
+set intervalstyle to sql_standard;
+select interval '-2147483648 months -2147483648 days -9223372036854775808 us';
+select '1 year 2 mons'::interval, '-1 year -2 mons'::interval, '1 day 2:3:4'::interval, '-1 day -02:03:04.5'::interval, '1 year -3 days 04:05:06'::interval, '0'::interval, '-1 1:00:00'::interval, '-1 +1:00:00'::interval, '2:3:4'::interval;
+set intervalstyle to iso_8601;
+select interval '-2147483648 months -2147483648 days -9223372036854775808 us';
+select '1 year 2 mons'::interval, '-1 year -2 mons +3 days'::interval, '1 day 2:3:4'::interval, '-02:03:04.5'::interval, '0'::interval, '0.000001'::interval;
+set intervalstyle to postgres_verbose;
+select interval '-2147483648 months -2147483648 days -9223372036854775808 us';
+select '1 year 2 mons -3 days 04:05:06.789'::interval, '-1 year'::interval, '0'::interval, '-0.5'::interval;
+reset intervalstyle;
+drop table interval_forms;

@@ -1,0 +1,36 @@
+-- money, macaddr, macaddr8 and xid8.
+\set VERBOSITY terse
+select money '1,234.567', money '$-12.3', money '(0.07)', money '$ 1', money '-$5.005', money '12345678901234567.89', 123::money, 12.345::money, (-7)::int8::money;
+select '92233720368547758.07'::money, '-92233720368547758.08'::money;
+select '92233720368547758.08'::money;
+select 'abc'::money;
+select '1.2.3'::money;
+select money '10' + '5.50', money '10' - '20', money '10' * 3::int2, 4 * money '2.50', money '10' * 1.5::float8, money '10' / 3, money '10' / 4::float8, money '10' / money '4', money '1.00' * 2::int8, 2.5::float4 * money '3';
+select money '1' / 0;
+select money '1' / money '0';
+select (money '1234.56')::numeric, cash_words('123.45'), cash_words('-1.01'), cash_words('1000000'), cash_words('0'), cash_words('1911.10'), cash_words('20.20'), cash_words('110.21');
+create table words (m money, a macaddr, b macaddr8, x xid8, primary key (m, a));
+create index on words (b);
+create unique index on words (x);
+insert into words values ('5', '08:00:2b:01:02:03', '08:00:2b:01:02:03:04:05', '7'), ('-3.5', '08002b:010204', '0800.2b01.0203', '18446744073709551615'), ('1000', '08-00-2b-01-02-05', '08-00-2b-01-02-05', '10');
+select * from words order by m;
+select sum(m), min(m), max(m), min(x), max(x) from words;
+select m from words where m > '0' order by m desc;
+select a, trunc(a), ~a, a & 'ff:ff:00:00:00:ff', a | '00:00:00:00:00:f0', a::macaddr8 from words order by 1;
+select b, trunc(b), ~b, macaddr8_set7bit(b) from words order by b;
+select b::macaddr from words where m > '1000.5' or m < '0';
+select b::macaddr from words where m = '5';
+select x, x::xid from words order by x;
+select a < '08:00:2b:01:02:04', b >= '08:00:2b:ff:fe:01:02:03' from words order by a;
+select '08002b010203'::macaddr, '0800-2b01-0203'::macaddr, '8:0:2b:1:2:3'::macaddr, '0800.2b01.0203'::macaddr, '08002b-010203'::macaddr;
+select '0800:2b01:0203'::macaddr;
+select 'not even close'::macaddr;
+select '08:00:2b:01:02:100'::macaddr;
+select '123    08:00:2b:01:02:03'::macaddr8;
+select '08:00-2b:01:02:03:04:05'::macaddr8;
+select '08002b0102030405'::macaddr8, '  08:00:2b:01:02:03  '::macaddr8;
+select '010'::xid8, '0xff'::xid8, '-1'::xid8, ''::xid8;
+select array[money '1', '2'], array['08:00:2b:01:02:03'::macaddr], pg_typeof(money '1'), '{1,2}'::xid8[];
+select attname, format_type(atttypid, atttypmod) from pg_attribute where attrelid = 'words'::regclass and attnum > 0 order by attnum;
+copy (select * from words order by m) to stdout;
+drop table words;
