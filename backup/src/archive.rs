@@ -300,8 +300,10 @@ impl Archiver {
         let reached = of_ours.filter_map(|object| names::range(&object.name)).map(|(_, to)| to).max();
         let position = reached.unwrap_or(ours.begins).max(ours.begins);
         let oldest = self.store.oldest_log();
-        let pieces = of_timeline(&listed, &timeline(&all, number));
-        let found = hole::last(&pieces, position, position.max(oldest));
+        let history = timeline(&all, number);
+        let pieces = of_timeline(&listed, &history);
+        let begins = history.stretches.first().map_or(position, |first| first.from);
+        let found = hole::last(&pieces, begins, position.max(oldest));
         let is_open = match found {
             Some(hole) => !hole::is_closed(&*self.target, hole, number).await?,
             None => false,

@@ -24,10 +24,10 @@ pub struct Hole {
     pub to: Lsn,
 }
 
-/// The last hole of a history: between its pieces, which are sorted, or behind them. `reached` is where the history's log ends in the
-/// archive if it has no piece, `next` is where sending goes on.
-pub fn last(pieces: &[Piece], reached: Lsn, next: Lsn) -> Option<Hole> {
-    let (mut reached, mut hole) = (pieces.first().map_or(reached, |piece| piece.from), None);
+/// The last hole of a history: before its pieces, which are sorted, between them, or behind them. `begins` is where the history's log begins,
+/// `next` is where sending goes on. Log that expired leaves such a hole, too; the oldest backup that was kept closes it.
+pub fn last(pieces: &[Piece], begins: Lsn, next: Lsn) -> Option<Hole> {
+    let (mut reached, mut hole) = (begins, None);
     let ends = pieces.iter().map(|piece| (piece.from, piece.to)).chain([(next, next)]);
     for (from, to) in ends {
         if from > reached {
@@ -60,9 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_hole_lies_between_pieces_or_behind_them() {
-        let found = |ranges: &[(u64, u64)], reached, next| {
-            last(&pieces(ranges), Lsn(reached), Lsn(next)).map(|hole| (hole.from.0, hole.to.0))
+    fn the_last_hole_lies_before_pieces_between_them_or_behind_them() {
+        let found = |ranges: &[(u64, u64)], begins, next| {
+            last(&pieces(ranges), Lsn(begins), Lsn(next)).map(|hole| (hole.from.0, hole.to.0))
         };
         assert_eq!(found(&[], 8, 8), None);
         assert_eq!(found(&[], 8, 64), Some((8, 64)));
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(found(&[(8, 64), (32, 128), (40, 50)], 8, 128), None);
         assert_eq!(found(&[(8, 64), (64, 128)], 8, 192), Some((128, 192)));
         assert_eq!(found(&[(8, 64), (100, 128), (200, 300)], 8, 300), Some((128, 200)));
-        // What expired before the first piece is no hole.
-        assert_eq!(found(&[(100, 128)], 8, 128), None);
+        // Nothing was sent before the log was released, or it expired.
+        assert_eq!(found(&[(100, 128)], 8, 128), Some((8, 100)));
     }
 }
