@@ -7,6 +7,7 @@ use crate::clearway::Clearway;
 use crate::scatter;
 use crate::stored::Stored;
 use clearway_storage::btree::RowBuf;
+use redb::ReadableDatabase as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -184,7 +185,8 @@ impl Engine for Redb {
     fn writer(&self) -> Writer<'_> {
         Box::new(|keys, round| {
             let mut txn = self.db.begin_write().unwrap();
-            txn.set_durability(if self.durable { redb::Durability::Immediate } else { redb::Durability::None });
+            txn.set_durability(if self.durable { redb::Durability::Immediate } else { redb::Durability::None })
+                .unwrap();
             {
                 let mut table = txn.open_table(TABLE).unwrap();
                 for key in keys {
@@ -213,16 +215,16 @@ impl Engine for Redb {
 }
 
 struct Fjall {
-    keyspace: fjall::Keyspace,
-    part: fjall::PartitionHandle,
+    db: fjall::Database,
+    rows: fjall::Keyspace,
     durable: bool,
 }
 
 impl Fjall {
     fn open(dir: &Path, terms: Terms) -> Fjall {
-        let keyspace = fjall::Config::new(dir).cache_size(terms.cache as u64).open().unwrap();
-        let part = keyspace.open_partition("t", fjall::PartitionCreateOptions::default()).unwrap();
-        Fjall { keyspace, part, durable: terms.durable }
+        let db = fjall::Database::builder(dir).cache_size(terms.cache as u64).open().unwrap();
+        let rows = db.keyspace("t", fjall::KeyspaceCreateOptions::default).unwrap();
+        Fjall { db, rows, durable: terms.durable }
     }
 }
 
@@ -230,16 +232,16 @@ impl Engine for Fjall {
     fn writer(&self) -> Writer<'_> {
         Box::new(|keys, round| {
             if let [key] = keys {
-                self.part.insert(key.to_be_bytes(), value(*key, round)).unwrap();
+                self.rows.insert(key.to_be_bytes(), value(*key, round)).unwrap();
             } else {
-                let mut batch = self.keyspace.batch();
+                let mut batch = self.db.batch();
                 for key in keys {
-                    batch.insert(&self.part, key.to_be_bytes(), value(*key, round));
+                    batch.insert(&self.rows, key.to_be_bytes(), value(*key, round));
                 }
                 batch.commit().unwrap();
             }
             if self.durable {
-                self.keyspace.persist(fjall::PersistMode::SyncAll).unwrap();
+                self.db.persist(fjall::PersistMode::SyncAll).unwrap();
             }
         })
     }
@@ -248,12 +250,12 @@ impl Engine for Fjall {
         let mut sink = Sink::default();
         Box::new(move |key, rows| {
             if rows == 1 {
-                return self.part.get(key.to_be_bytes()).unwrap().map_or(0, |value| {
+                return self.rows.get(key.to_be_bytes()).unwrap().map_or(0, |value| {
                     sink.take(&value);
                     1
                 });
             }
-            self.part.range(key.to_be_bytes()..).take(rows).map(|row| sink.take(&row.unwrap().1)).count()
+            self.rows.range(key.to_be_bytes()..).take(rows).map(|row| sink.take(&row.value().unwrap())).count()
         })
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heed::byteorder::BigEndian;
 use heed::types::{Bytes, I64, Unit};
-use redb::ReadableTable as _;
+use redb::{ReadableDatabase as _, ReadableTable as _};
 
 use super::contenders::{CACHE_BYTES, look_at, value};
 use super::{Session, Store};
