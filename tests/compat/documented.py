@@ -19,7 +19,7 @@ SECTIONS = {
     "`'abcabc' ~ '(abc)\\1'` `'ab' ~ 'a(?=b)'` `'ab' ~ '(?<=a)b'` `'abc' ^@ 'a'` `'a' ~~ 'a'`",
     "9.8 Formatting": "to_char to_date to_number to_timestamp",
     "9.9 Dates and times": "age clock_timestamp date_bin date_part date_trunc isfinite justify_days justify_hours justify_interval make_date make_interval make_time make_timestamp "
-    "make_timestamptz now statement_timestamp timeofday transaction_timestamp pg_sleep pg_sleep_for pg_sleep_until `extract(year from date '2024-02-03')` "
+    "make_timestamptz now statement_timestamp timeofday transaction_timestamp pg_sleep pg_sleep_for pg_sleep_until `extract(year from date '2024-02-03')` `interval 'P1Y2M3DT4H5M6S'` `interval '1-2' year to month` `interval '1 2:03' day to minute` `interval '1.5' second(1)` "
     "`current_date is null` `current_time is null` `current_timestamp(0) is null` `localtime is null` `localtimestamp is null` `timestamptz '2024-01-01 00:00+00' at time zone 'UTC'` "
     "`(date '2024-01-01', date '2024-02-01') overlaps (date '2024-01-15', date '2024-03-01')`",
     "9.10 Enumerations": "enum_first enum_last enum_range",
@@ -35,7 +35,10 @@ SECTIONS = {
     "json_extract_path jsonb_extract_path json_extract_path_text jsonb_extract_path_text json_object_keys jsonb_object_keys json_populate_record jsonb_populate_record "
     "json_populate_recordset jsonb_populate_recordset json_to_record jsonb_to_record json_to_recordset jsonb_to_recordset json_strip_nulls jsonb_strip_nulls jsonb_set "
     "jsonb_set_lax jsonb_insert jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_path_exists_tz jsonb_path_match_tz "
-    "jsonb_path_query_tz jsonb_path_query_array_tz jsonb_path_query_first_tz jsonb_pretty json_typeof jsonb_typeof",
+    "jsonb_path_query_tz jsonb_path_query_array_tz jsonb_path_query_first_tz jsonb_pretty json_typeof jsonb_typeof "
+    "`jsonb_path_query('\"2024-02-03\"', '$.datetime()')` `jsonb_path_query('\"12:34\"', '$.datetime(\"HH24:MI\").type()')` "
+    "`jsonb_path_query('[\"2024-02-03\", \"2024-02-04 05:06:07\"]', '$[*].datetime() ? (@ > \"2024-02-03\".datetime())')` "
+    "`jsonb_path_query_tz('\"2024-02-03 04:05:06+02\"', '$.datetime() ? (@ < \"2024-02-04\".datetime())')`",
     "9.17 Sequences": "nextval setval currval lastval",
     "9.18 Conditions": "`case when true then 1 else 2 end` `case 1 when 1 then 2 end` `coalesce(null, 1)` `nullif(1, 1)` `greatest(1, 2)` `least(1, 2)`",
     "9.19 Arrays": "array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions array_prepend array_remove array_replace "
@@ -120,7 +123,7 @@ update t set a = 1 where id = 1 returning *|update t set a = x.id from other x w
 update t set a = 1 where current of c
 delete from t using other where t.id = other.t_id|truncate t, other|truncate t restart identity cascade
 merge into t using other on t.id = other.id when matched then delete
-copy t to stdout|copy (select 1) to stdout (format csv)|copy t to stdout (format binary)|copy t to '/tmp/x'|copy t to program 'cat'|copy t to stdout (encoding 'latin1')
+copy t to stdout|copy (select 1) to stdout (format csv)|copy t to stdout (format binary)|copy t to '/dev/null'|copy t from '/dev/null'|copy t from '/tmp/compat_none'|copy t to 'relative'|copy t to program 'cat'|copy t to stdout (encoding 'latin1')
 explain select * from t|explain (analyze, costs off, timing off, summary off) select * from t|explain (format json) select 1
 declare c cursor for select * from t; fetch 1 from c; move 1 in c; close c|close all
 prepare p as select $1::int; execute p (1); deallocate p|deallocate all|discard plans|!discard all
