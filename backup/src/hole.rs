@@ -1,12 +1,12 @@
 //! Holes in the archived log: log that was released, or written while there was no archive, before it was sent.
 //!
 //! # Life of a hole
-//! the archiver finds that the log where it would go on is gone -> it goes on where log is left -> a backup of the same history is taken
-//! that ends behind the hole: this backup and the log that follows it can be restored.
+//! the archiver finds that the log which it would send next is gone -> it goes on with the oldest log that is left: the hole lies between ->
+//! a backup of the same history is taken that ends behind the hole and so closes it: this backup and the log behind it can be restored.
 //!
 //! # Invariants
-//! - HOL-1: log that is sent behind a hole counts as archived only when such a backup is in the target. Before that the archive restores
-//!   nothing that is behind the hole, so no commit there may be acknowledged as archived.
+//! - HOL-1: log that is sent behind a hole counts as archived only when a backup that closes the hole is in the target. Before that the archive
+//!   restores nothing that is behind the hole, so no commit there may be acknowledged as archived.
 
 use crate::epochs::timeline;
 use crate::error::Result;

@@ -55,7 +55,7 @@ pub fn run(question: &Question) -> Result<(), String> {
         return Ok(());
     }
     for found in &findings {
-        print!("{}", told(found));
+        print!("{}", finding_text(found));
     }
     println!(
         "{} findings; tables with fewer than {} rows were not judged by their data",
@@ -71,7 +71,7 @@ fn json(found: &Finding) -> serde_json::Value {
     })
 }
 
-fn told(found: &Finding) -> String {
+fn finding_text(found: &Finding) -> String {
     let saved = found.bytes_saved.map_or_else(String::new, |bytes| format!("; saves about {}", size(bytes)));
     format!("{}: {}\n    {}{saved}\n    {}\n\n", found.finding, found.object, found.evidence, found.ddl)
 }
@@ -98,7 +98,7 @@ mod tests {
             ddl: "ALTER TABLE public.t ALTER COLUMN n TYPE smallint".to_owned(),
         };
         assert_eq!(
-            told(&found),
+            finding_text(&found),
             "Narrower integer: public.t.n\n    1000 rows, values from 1 to 9; saves about 12 kB\n    \
              ALTER TABLE public.t ALTER COLUMN n TYPE smallint\n\n"
         );

@@ -97,7 +97,7 @@ pub fn run(timed: &Timed) -> Result<ExitCode, String> {
     let took_ms = (now_ns() - began_ns) as f64 / 1e6;
     let spent = runtime.block_on(ask(&client))?.since(&before);
     // The command's own output stays as it is.
-    eprint!("{}", told(took_ms, &spent));
+    eprint!("{}", report_lines(took_ms, &spent));
     Ok(ExitCode::from(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
@@ -124,7 +124,7 @@ async fn ask(client: &Client) -> Result<TimeSpent, String> {
 }
 
 /// The three lines.
-fn told(took_ms: f64, spent: &TimeSpent) -> String {
+fn report_lines(took_ms: f64, spent: &TimeSpent) -> String {
     let io = (spent.io + spent.durable).min(spent.database);
     // Of sessions side by side only a part would be saved.
     let beside = (spent.database / took_ms.max(0.001)).max(1.0);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn three_lines() {
         let spent = TimeSpent { database: 500.0, cpu: 100.0, run_queue: 10.0, waits: 380.0, io: 40.0, durable: 300.0 };
-        let text = told(1_000.0, &spent);
+        let text = report_lines(1_000.0, &spent);
         assert_eq!(
             text,
             "database: 0.500 s of 1.000 s (50 %; 0.5 sessions at a time), of it processor 0.100 s, run queue 0.010 s, locks and other \
@@ -164,8 +164,8 @@ mod tests {
              a memory file system would save at most 0.340 s (34 %)\n"
         );
         let four = TimeSpent { database: 4_000.0, durable: 3_000.0, ..spent };
-        assert!(told(1_000.0, &four).contains("(100 %; 4.0 sessions at a time)"));
-        assert!(told(1_000.0, &four).ends_with("save at most 0.760 s (76 %)\n"));
+        assert!(report_lines(1_000.0, &four).contains("(100 %; 4.0 sessions at a time)"));
+        assert!(report_lines(1_000.0, &four).ends_with("save at most 0.760 s (76 %)\n"));
     }
 
     #[test]

@@ -272,7 +272,7 @@ pub(crate) async fn run(source: &Source, history: &History, processors: Option<u
             for _ in 0..between {
                 sleep(LOOK).await;
                 // What is wrong is said by the second's own sample.
-                drop(look(&mut link, of_sessions, history).await);
+                drop(find_deadlocks(&mut link, of_sessions, history).await);
             }
             sleep(Duration::from_secs(1) - LOOK * between).await;
             match sample(&mut link, kind, of_sessions, history).await {
@@ -309,11 +309,11 @@ pub(crate) fn of_sessions(kind: Kind) -> &'static str {
 }
 
 /// A look for deadlocks between two seconds.
-async fn look(link: &mut Link, of_sessions: &str, history: &History) -> Result<(), LinkError> {
+async fn find_deadlocks(link: &mut Link, of_sessions: &str, history: &History) -> Result<(), LinkError> {
     let rows = link.table(of_sessions, SESSIONS_READ).await?.rows;
     let mut kept = history.0.lock();
     let sessions: Vec<Session> = rows.iter().map(|row| session_of(Fields(row), &mut kept)).collect();
-    kept.rings.look(wall_us(), &sessions);
+    kept.rings.find_rings(wall_us(), &sessions);
     Ok(())
 }
 
@@ -345,7 +345,7 @@ async fn sample(link: &mut Link, kind: Kind, of_sessions: &str, history: &Histor
     }
     sessions.sort_by_key(|s| place(s, &holders));
     let at_us = wall_us();
-    kept.rings.look(at_us, &sessions);
+    kept.rings.find_rings(at_us, &sessions);
     kept.keep(Sample { at_us, classes, blocked, sessions });
     Ok(blocked)
 }

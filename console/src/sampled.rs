@@ -167,7 +167,7 @@ struct Ring {
 
 impl Rings {
     /// Looks for rings among a moment's sessions.
-    pub(crate) fn look(&mut self, at_us: i64, sessions: &[Session]) {
+    pub(crate) fn find_rings(&mut self, at_us: i64, sessions: &[Session]) {
         for ring in rings_of(sessions) {
             let pids: HashSet<i32> = ring.iter().map(|session| session.pid).collect();
             let is_same = |known: &&mut Ring| {
@@ -286,15 +286,15 @@ mod tests {
             session(4, &[], ""),
         ];
         let mut rings = Rings::default();
-        rings.look(1_000_000, &ring);
-        rings.look(1_400_000, &ring);
+        rings.find_rings(1_000_000, &ring);
+        rings.find_rings(1_400_000, &ring);
         let pids: Vec<_> = rings.table().rows.iter().map(|row| row[4].clone().unwrap_or_default()).collect();
         assert_eq!(pids, ["1", "2", "3"]);
         let waits = waits([sample(1, ring.to_vec())].iter(), 0, i64::MAX, 0);
         assert_eq!(waits.rows.len(), 4);
         // CON-3
         for at in 0..300 {
-            rings.look(at * 10_000_000, &ring);
+            rings.find_rings(at * 10_000_000, &ring);
         }
         assert_eq!(rings.kept.len(), RINGS_KEPT);
     }

@@ -20,7 +20,7 @@ use crate::link::Link;
 use crate::source::{Kind, Source};
 use dialect::{Dialect, Sort};
 pub use judge::Finding;
-use judge::{Seen, Wanted};
+use judge::{ColumnFigures, WantedType};
 use told::{Column, Table, rows};
 
 /// What is asked for.
@@ -119,7 +119,7 @@ async fn of_table(
     }
     let mut key_bytes = 0.0;
     for column in &table.columns {
-        let seen = Seen::read(column, rows, &mut values);
+        let seen = ColumnFigures::read(column, rows, &mut values);
         if table.key.contains(&column.number) {
             key_bytes += seen.mean_bytes(column);
         }
@@ -136,7 +136,7 @@ async fn of_table(
 }
 
 /// Whether the server casts every value (SCH-1); a whole number gets the narrowest type.
-async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut Wanted, dialect: Dialect) -> bool {
+async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut WantedType, dialect: Dialect) -> bool {
     if let Dialect::MySql { .. } = dialect {
         return mysql::confirm(link, table, column, wanted).await;
     }

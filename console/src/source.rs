@@ -50,13 +50,13 @@ pub(crate) struct Source {
     login: Login,
     /// The same without its password, unless the URL itself has one.
     bare: Login,
-    seen: Mutex<Seen>,
+    seen: Mutex<ServerFacts>,
     processors: Mutex<Processors>,
 }
 
 /// What is known of the server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ServerFacts {
     /// None before the first connection.
     pub(crate) kind: Option<Kind>,
     pub(crate) version: String,
@@ -70,7 +70,7 @@ impl Source {
     pub(crate) fn of(server: &str, password: Option<&str>) -> Result<Source, WatchError> {
         let (login, bare) = (Login::of(server, password)?, Login::of(server, None)?);
         let processors = Mutex::new("console/processors", Processors::Unknown("the server has not answered yet"));
-        Ok(Source { login, bare, seen: Mutex::new("console/source", Seen::default()), processors })
+        Ok(Source { login, bare, seen: Mutex::new("console/source", ServerFacts::default()), processors })
     }
 
     /// The console's own login.
@@ -88,7 +88,7 @@ impl Source {
         self.login.place()
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> ServerFacts {
         self.seen.lock().clone()
     }
 
@@ -107,7 +107,7 @@ impl Source {
         loop {
             let error = match self.try_attach().await {
                 Ok((link, kind, version)) => {
-                    *self.seen.lock() = Seen { kind: Some(kind), version, error: None, connected: true };
+                    *self.seen.lock() = ServerFacts { kind: Some(kind), version, error: None, connected: true };
                     return (link, kind);
                 }
                 Err(error) => error,

@@ -162,7 +162,7 @@ impl Guest {
 
     /// Sends what waits in `out` and takes the answer up to its end. An error in it is an error of the call.
     async fn talk(&mut self, until: Until) -> Result<Answer> {
-        let (answer, failed) = self.hear(until).await?;
+        let (answer, failed) = self.read_answer(until).await?;
         failed.map_or(Ok(answer), |error| Err(error.into()))
     }
 
@@ -170,7 +170,7 @@ impl Guest {
     ///
     /// # Errors
     /// `Lost`, where nothing was said of why.
-    async fn hear(&mut self, until: Until) -> Result<(Answer, Option<SqlError>)> {
+    async fn read_answer(&mut self, until: Until) -> Result<(Answer, Option<SqlError>)> {
         let Some(mut wire) = self.wire.take() else { return Err(Error::Lost) };
         let out = std::mem::take(&mut self.out);
         let exchange = move || {
@@ -306,7 +306,7 @@ impl Guest {
         let until = Until { kinds: b"GZ", bytes: SIMPLE_BYTES, copy_data: true };
         let (mut failed, mut deaf, mut ready) = (None, false, false);
         while !ready {
-            let (answer, error) = match self.hear(until).await {
+            let (answer, error) = match self.read_answer(until).await {
                 Ok(heard) => heard,
                 Err(lost) => return Err(failed.unwrap_or(lost)),
             };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait, now_ns};
 use clearway_engine::embedded as tables;
-use clearway_sql::context::backend::Who;
+use clearway_sql::context::backend::ClientIdentity;
 use clearway_sql::session::{Backends, Reason, Session, SessionStart};
 use clearway_storage::store::StoreOptions;
 
@@ -178,7 +178,7 @@ impl Sessions {
         let waits = SessionStats::new("client backend");
         let (user, database) = (self.start.user.clone(), database.to_owned());
         let application_name = self.application_name.clone();
-        let who = Who {
+        let who = ClientIdentity {
             user: user.clone(),
             database: database.clone(),
             client: None,

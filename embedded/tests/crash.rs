@@ -38,15 +38,15 @@ enum Known {
 
 /// What the clients know: of each piece of work, and which pieces a query has shown.
 #[derive(Clone, Default)]
-struct Heard {
+struct ClientKnowledge {
     work: BTreeMap<i64, Known>,
     seen: Vec<i64>,
 }
 
-type Book = Arc<Mutex<Heard>>;
+type Book = Arc<Mutex<ClientKnowledge>>;
 
 fn new_book() -> Book {
-    Arc::new(Mutex::new("test/heard", Heard::default()))
+    Arc::new(Mutex::new("test/heard", ClientKnowledge::default()))
 }
 
 async fn open(disk: &SimDisk) -> (Arc<Db>, Database) {

@@ -16,13 +16,13 @@ use clearway_base::sync::Mutex;
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::wal::Wal;
 
-type Tell = Box<dyn Fn(&str) + Send + Sync>;
+type ReportError = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Errors of background work (BG-1).
 pub struct BackgroundErrors {
     count: AtomicU64,
     last: Mutex<String>,
-    tell: OnceLock<Tell>,
+    tell: OnceLock<ReportError>,
 }
 
 impl Default for BackgroundErrors {

@@ -86,7 +86,7 @@ trait Seated: Send + Sync {
     /// Makes the seat's update the leader and returns its waker; `None` if the update no longer waits.
     fn lead(&self) -> Option<Waker>;
     /// Tells the update its outcome and wakes it; false if it no longer waits for that outcome.
-    fn go(&self, told: LineOutcome) -> bool;
+    fn finish(&self, told: LineOutcome) -> bool;
 }
 
 /// The updates that one committed transaction served; each one that is woken wakes the next.
@@ -100,7 +100,7 @@ impl Batch {
     /// LINE-6: wakes the next update that still waits; false if none is left.
     fn wake_next(self: &Arc<Self>) -> bool {
         while let Some(seat) = self.seats.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if seat.go(LineOutcome::Committed(self.clone())) {
+            if seat.finish(LineOutcome::Committed(self.clone())) {
                 return true;
             }
         }
@@ -178,7 +178,7 @@ impl<W: Work> Seated for Seat<W> {
         Some(state.waker.take().unwrap_or_else(|| Waker::noop().clone()))
     }
 
-    fn go(&self, told: LineOutcome) -> bool {
+    fn finish(&self, told: LineOutcome) -> bool {
         let mut state = self.state.lock();
         match (&state.stage, told) {
             (Stage::InLine | Stage::Serving, LineOutcome::Alone) => state.stage = Stage::Alone,
@@ -287,7 +287,7 @@ impl Lines {
                 }
             }
             for seat in left {
-                seat.go(LineOutcome::Alone);
+                seat.finish(LineOutcome::Alone);
             }
         }
     }
@@ -376,7 +376,7 @@ impl<'l> Lead<'l> {
     pub(crate) fn undone(&mut self) -> bool {
         let spoilt = self.spoilt && !self.batch.is_empty();
         for seat in self.batch.drain(..) {
-            seat.go(LineOutcome::Alone);
+            seat.finish(LineOutcome::Alone);
         }
         spoilt
     }

@@ -165,7 +165,7 @@ impl Sequences {
     ) -> Result<Lsn, EngineError> {
         let owner = all.locks().register(0);
         let mut txn = Transaction::begin(all.clone(), owner.clone(), false);
-        let taken = take_in(all, sequence, set, &mut txn).await;
+        let taken = store_batch(all, sequence, set, &mut txn).await;
         let ended = match taken {
             Ok(next) => {
                 // Before the row's lock goes, so that batches are taken up in the order of their commits.
@@ -182,7 +182,7 @@ impl Sequences {
 }
 
 /// Takes the next batch, or sets a state, in the tree. What stands there is the last value that may have been given out.
-async fn take_in(
+async fn store_batch(
     all: &Arc<Transactions>,
     sequence: &Sequence,
     set: Option<(i64, bool)>,

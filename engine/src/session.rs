@@ -32,7 +32,7 @@ use clearway_base::waits::{self, Object as WaitObject, WaitEvent, in_wait};
 use clearway_storage::ids::{Lsn, TreeId};
 use clearway_storage::recovery::CommitBody;
 use clearway_txn::error::TxnError;
-use clearway_txn::lockmgr::polite::Polite;
+use clearway_txn::lockmgr::step_aside::StepAsideTerms;
 use clearway_txn::lockmgr::{IfTaken, LockMark, LockMode, LockScope, LockTag, Owner, Request};
 use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::mvcc::book::View;
@@ -558,11 +558,17 @@ impl Session {
     /// Takes a lock until the transaction ends, and lets other requests pass while it waits.
     ///
     /// # Errors
-    /// As [`Session::lock`]; `LockNotAvailable` after the last round if `polite` asks for that.
-    pub async fn lock_politely(&mut self, tag: LockTag, mode: LockMode, polite: Polite) -> Result<(), EngineError> {
+    /// As [`Session::lock`]; `LockNotAvailable` after the last round if `terms` asks for that.
+    pub async fn lock_stepping_aside(
+        &mut self,
+        tag: LockTag,
+        mode: LockMode,
+        terms: StepAsideTerms,
+    ) -> Result<(), EngineError> {
         let (scope, if_taken) = (LockScope::Transaction, IfTaken::Wait);
         let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None, looks: false };
-        let granted = self.db.transactions().locks().acquire_politely(request, polite).await.map_err(TxnError::from)?;
+        let granted =
+            self.db.transactions().locks().acquire_stepping_aside(request, terms).await.map_err(TxnError::from)?;
         self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
         Ok(())
     }
@@ -570,7 +576,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.counted.tell(self.db.statistics());
+        self.counted.report_to(self.db.statistics());
         self.end_transaction(if self.txn.is_some() { Ended::RolledBack } else { Ended::Not });
         let trees = self.temporary.end();
         match self.txn.take() {

@@ -110,7 +110,7 @@ impl Turns {
         let since_ns = now_ns.saturating_sub(began_ns);
         if since_ns >= WINDOW_PERIODS * PERIOD_NS {
             if self.began_ns.compare_exchange(began_ns, now_ns, Relaxed, Relaxed).is_ok() {
-                self.look(since_ns);
+                self.end_window(since_ns);
             }
             return;
         }
@@ -120,7 +120,7 @@ impl Turns {
     }
 
     /// Ends a window and decides about the next.
-    fn look(&self, since_ns: u64) {
+    fn end_window(&self, since_ns: u64) {
         let (alone, shared) = (self.writes_alone.swap(0, Relaxed), self.writes_shared.swap(0, Relaxed));
         let contended = self.contended.swap(0, Relaxed);
         let is_contended = contended >= CONTENDED_MIN && contended * CONTENDED_PART >= alone + shared;

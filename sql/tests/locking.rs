@@ -228,9 +228,9 @@ fn advisory_locks_of_sessions_and_transactions() {
 
 /// Keeps the notices, with the time of each.
 #[derive(Clone, Default)]
-struct Told(Arc<std::sync::Mutex<Vec<(u64, String)>>>);
+struct NoticeLog(Arc<std::sync::Mutex<Vec<(u64, String)>>>);
 
-impl Client for Told {
+impl Client for NoticeLog {
     fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
 
     fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
@@ -246,7 +246,7 @@ fn ddl_says_every_ten_seconds_who_holds_it_up_and_stops_nobody_for_a_quarter_of_
         long.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
         long.value("SELECT 'the last statement'").await;
         let began_ns = now_ns();
-        let (told, long_pid) = (Told::default(), long.backend.pid);
+        let (told, long_pid) = (NoticeLog::default(), long.backend.pid);
         let mut client = told.clone();
         let altered =
             testkit::spawn(

@@ -122,7 +122,7 @@ pub async fn check(
         Err(err) => checked.note(err)?,
         Ok((store, recovered)) => {
             let background = store.background().into_iter().map(|(_, task)| task).collect();
-            let looked = beside(background, look(&store, &versions, recovered, &mut checked)).await;
+            let looked = beside(background, examine(&store, &versions, recovered, &mut checked)).await;
             looked.or_else(|err| checked.note(err))?;
         }
     }
@@ -156,7 +156,7 @@ async fn check_log(
 }
 
 /// Undoes what has to be, frees what is to be freed, and compares.
-async fn look(
+async fn examine(
     store: &Arc<Store>,
     versions: &AtRest,
     recovered: Recovered,

@@ -88,7 +88,7 @@ impl Store {
         options: StoreOptions,
         versions: Arc<dyn Versions>,
     ) -> Result<(Arc<Store>, Recovered), StorageError> {
-        if create::look(&vfs, dir).await? == create::Held::Nothing && !options.create {
+        if create::contents_of(&vfs, dir).await? == create::Held::Nothing && !options.create {
             return Err(StorageError::Invalid(format!("there is no database in {}", dir.display()).into()));
         }
         let lock = vfs.lock(&dir.join("LOCK")).map_err(|err| match err {

@@ -4,7 +4,7 @@
 use clearway_base::testkit::{Sim, yield_now};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_storage::btree::{Direction, Edit, KeyRange, Lookup, RowBuf};
-use clearway_storage::buffer::Why;
+use clearway_storage::buffer::ReadReason;
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{PageId, TreeId, TxnId};
 use clearway_storage::record::TxnLog;
@@ -107,7 +107,7 @@ fn a_page_that_was_cut_off_its_file_misleads_nobody() {
             }
             // Others need its frame.
             last_leaf(&running, other, OTHERS).await?;
-            let gone = store.pool().fetch(leaf, Why::Path).await;
+            let gone = store.pool().fetch(leaf, ReadReason::Path).await;
             assert!(
                 matches!(gone, Err(StorageError::Corruption(_))),
                 "the leaf is to be cut off its file: {gone:?}, {:?}",

@@ -82,21 +82,21 @@ fn content(disk: &SimDisk) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// What happens to a file.
 #[derive(Clone, Debug)]
-enum Harm {
+enum FileDamage {
     Removed,
     Cut(u64),
     Exchanged(PathBuf),
 }
 
-fn harm(disk: &SimDisk, path: &Path, how: &Harm) {
+fn harm(disk: &SimDisk, path: &Path, how: &FileDamage) {
     let done = async {
         match how {
-            Harm::Removed => disk.remove(path).await,
-            Harm::Cut(len) => {
+            FileDamage::Removed => disk.remove(path).await,
+            FileDamage::Cut(len) => {
                 let file = disk.open(path, OpenHow::existing(FileKind::Other)).await?;
                 file.set_len(*len).await
             }
-            Harm::Exchanged(other) => {
+            FileDamage::Exchanged(other) => {
                 let aside = Path::new(DIR).join("aside");
                 disk.rename(path, &aside).await?;
                 disk.rename(other, path).await?;
@@ -115,9 +115,14 @@ fn every_harm(seed: u64, disk: &SimDisk, tree: TreeId, power_cut: bool) -> usize
     let mut refused = 0;
     for (path, bytes) in &whole {
         let len = bytes.len() as u64;
-        let mut harms = vec![Harm::Removed, Harm::Cut(0), Harm::Cut(len / 2), Harm::Cut(len.saturating_sub(1))];
+        let mut harms = vec![
+            FileDamage::Removed,
+            FileDamage::Cut(0),
+            FileDamage::Cut(len / 2),
+            FileDamage::Cut(len.saturating_sub(1)),
+        ];
         let others = whole.keys().filter(|other| *other > path && other.parent() == path.parent());
-        harms.extend(others.map(|other| Harm::Exchanged(other.clone())));
+        harms.extend(others.map(|other| FileDamage::Exchanged(other.clone())));
         for how in harms {
             let disk = disk.restart();
             harm(&disk, path, &how);

@@ -38,7 +38,7 @@ impl From<LockError> for TxnError {
         match error {
             LockError::NotAvailable => TxnError::LockNotAvailable,
             LockError::Deadlock(report) => TxnError::Deadlock(report),
-            LockError::Left => TxnError::Canceled,
+            LockError::Abandoned => TxnError::Canceled,
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::mutation::{self, Mutation};
 use crate::mvcc::book::View;
 use crate::mvcc::record::NewUndo;
 use crate::mvcc::state::TxnState;
-use crate::mvcc::undo::{Fetched, Look};
+use crate::mvcc::undo::{Fetched, TagState};
 use crate::transactions::Transactions;
 use created::CreatedTrees;
 use judge::{Attempt, Judge, LockAttempt};
@@ -454,14 +454,14 @@ impl Transaction {
             let Some(tag) = state.last_change() else {
                 break;
             };
-            match book.undo().look_with(tag, &self.fetched) {
-                Look::Gone => _ = state.pop_change(),
-                Look::Spilled(_) => {
+            match book.undo().state_with(tag, &self.fetched) {
+                TagState::Gone => _ = state.pop_change(),
+                TagState::Spilled(_) => {
                     // The changes of one transaction lie side by side.
                     self.fetched.clear();
                     book.fetch(tag, &mut self.fetched).await?;
                 }
-                Look::Here(record) => {
+                TagState::InMemory(record) => {
                     if record.lsn() != Lsn::ZERO {
                         undo_one(self.all.store(), &mut self.log, &record.entry(tag)).await?;
                         state.moved(&self.log);

@@ -134,7 +134,7 @@ impl Stretch {
 
     /// Looks at the clock and the flag; whether the slice is over.
     #[cold]
-    fn look(&self) -> Result<bool, Stopped> {
+    fn check(&self) -> Result<bool, Stopped> {
         if self.depth.get() == 0 {
             return Ok(false);
         }
@@ -143,7 +143,7 @@ impl Stretch {
         if let Some(flag) = &*self.flag.borrow() {
             flag.check(now_ns)?;
             if flag.budget.is_limited() {
-                self.tell(&flag.budget);
+                self.report_use(&flag.budget);
                 self.due_ns.set(flag.budget.due_ns(now_ns));
                 if self.due_ns.get() != 0 {
                     return Ok(true);
@@ -162,7 +162,7 @@ impl Stretch {
     }
 
     /// BRE-4
-    fn tell(&self, budget: &Budget) {
+    fn report_use(&self, budget: &Budget) {
         let cpu_ns = clock::thread_cpu_ns();
         let told_ns = self.told_ns.replace(cpu_ns);
         if told_ns != 0 {
@@ -173,7 +173,7 @@ impl Stretch {
     /// BRE-4, where the flag is about to change or has just changed.
     fn tell_flag(&self) {
         match &*self.flag.borrow() {
-            Some(flag) if flag.budget.is_limited() => self.tell(&flag.budget),
+            Some(flag) if flag.budget.is_limited() => self.report_use(&flag.budget),
             _ => self.told_ns.set(0),
         }
     }
@@ -217,7 +217,7 @@ pub fn step_bytes(length: usize) -> Result<(), Stopped> {
 
 #[cold]
 fn step_slowly(s: &Stretch) -> Result<(), Stopped> {
-    if s.look()? {
+    if s.check()? {
         pause(s)?;
         if let Some(machinery) = MACHINERY.get().filter(|_| crate::sync::latches_held() == 0) {
             (machinery.step_aside)(&mut || {
@@ -253,7 +253,7 @@ fn pause(s: &Stretch) -> Result<(), Stopped> {
             Some(machinery) => (machinery.step_aside)(&mut wait),
             None => wait(),
         }
-        s.look()?;
+        s.check()?;
     }
     s.due_ns.set(0);
     Ok(())
@@ -265,7 +265,7 @@ fn pause(s: &Stretch) -> Result<(), Stopped> {
 /// The reason for which it must end.
 #[inline]
 pub async fn breathe(cost: u32) -> Result<(), Stopped> {
-    if STRETCH.with(|s| if s.count(cost) { s.look() } else { Ok(false) })? {
+    if STRETCH.with(|s| if s.count(cost) { s.check() } else { Ok(false) })? {
         give_way().await;
     }
     Ok(())
@@ -274,7 +274,7 @@ pub async fn breathe(cost: u32) -> Result<(), Stopped> {
 /// [`breathe`] where a computation must go on to its end, as the undoing of a transaction.
 pub async fn breathe_on(cost: u32) {
     let flag = STRETCH.with(|s| s.flag.take());
-    let due = STRETCH.with(|s| if s.count(cost) { s.look() } else { Ok(false) });
+    let due = STRETCH.with(|s| if s.count(cost) { s.check() } else { Ok(false) });
     STRETCH.with(|s| s.flag.replace(flag));
     if due == Ok(true) {
         give_way().await;

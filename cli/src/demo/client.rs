@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clearway_base::sync::block_on;
 use clearway_base::waits::{SessionStats, with_session};
 use clearway_engine::db::Db;
-use clearway_sql::context::backend::{Listed, Who};
+use clearway_sql::context::backend::{ClientIdentity, Listed};
 use clearway_sql::error::SqlError;
 use clearway_sql::session::{Backends, Client, Column, Session, SessionStart};
 
@@ -43,12 +43,12 @@ impl Local {
     /// What a client would be told.
     pub fn open(db: &Arc<Db>, backends: &Arc<Backends>, name: &str) -> Result<Local, SqlError> {
         let waits = SessionStats::new(name);
-        let who = Who {
+        let who = ClientIdentity {
             server: None,
             user: "postgres".to_owned(),
             database: "clearway".to_owned(),
             application_name: name.to_owned(),
-            ..Who::default()
+            ..ClientIdentity::default()
         };
         let listed = backends.list(waits.clone(), 0, who);
         let start = SessionStart {

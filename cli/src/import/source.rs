@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
 use super::names::{literal, of, quoted};
-use super::types::{Seen, default};
+use super::types::{ColumnValues, default};
 
 /// A file, read in one transaction.
 pub struct Source {
@@ -131,7 +131,7 @@ impl Source {
             self.rows(&info, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?)))?;
         // Hidden columns of virtual tables are of kind 1, generated ones of kinds 2 and 3.
         let infos: Vec<Info> = infos.into_iter().filter(|info| info.5 != 1).collect();
-        let (rows, seen) = self.look(&theirs, infos.iter().map(|info| info.0.as_str()))?;
+        let (rows, seen) = self.scan_values(&theirs, infos.iter().map(|info| info.0.as_str()))?;
         let mut key: Vec<(i64, usize)> =
             infos.iter().enumerate().filter(|(_, info)| info.4 > 0).map(|(at, info)| (info.4, at)).collect();
         key.sort_unstable();
@@ -178,9 +178,9 @@ impl Source {
     }
 
     /// Looks at every value of a table.
-    fn look<'c>(&self, table: &str, columns: impl Iterator<Item = &'c str>) -> Result<(u64, Vec<Seen>)> {
+    fn scan_values<'c>(&self, table: &str, columns: impl Iterator<Item = &'c str>) -> Result<(u64, Vec<ColumnValues>)> {
         let list: Vec<String> = columns.map(quoted).collect();
-        let mut seen = vec![Seen::default(); list.len()];
+        let mut seen = vec![ColumnValues::default(); list.len()];
         let sql = format!("SELECT {} FROM {}", list.join(", "), quoted(table));
         let mut statement = self.connection.prepare(&sql).map_err(words)?;
         let mut rows = statement.query([]).map_err(words)?;

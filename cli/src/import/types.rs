@@ -4,7 +4,7 @@ use super::names::literal;
 
 /// The values in a column.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ColumnValues {
     pub nulls: u64,
     pub integers: u64,
     pub reals: u64,
@@ -23,13 +23,13 @@ pub struct Seen {
     all_numbers: bool,
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
+impl Default for ColumnValues {
+    fn default() -> ColumnValues {
         let (nulls, integers, reals, texts, blobs, unfit) = (0, 0, 0, 0, 0, 0);
         let (all_bits, all_dates, all_moments, all_times, all_uuids, all_numbers) =
             (true, true, true, true, true, true);
         let beyond_double = false;
-        Seen {
+        ColumnValues {
             nulls,
             integers,
             reals,
@@ -47,7 +47,7 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
+impl ColumnValues {
     pub fn integer(&mut self, value: i64) {
         self.integers += 1;
         self.all_bits &= matches!(value, 0 | 1);
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     fn of_texts(texts: &[&str], declared: &str) -> &'static str {
-        let mut seen = Seen::default();
+        let mut seen = ColumnValues::default();
         texts.iter().for_each(|text| seen.text(text.as_bytes()));
         seen.choose(declared).0
     }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(of_texts(&["2024-02-29"], "TEXT"), "text");
         assert_eq!(of_texts(&[], "NVARCHAR(40)"), "text");
         assert_eq!(of_texts(&[], "INT"), "bigint");
-        let mut mixed = Seen::default();
+        let mut mixed = ColumnValues::default();
         mixed.integer(1);
         assert_eq!(mixed.choose("BOOLEAN").0, "boolean");
         mixed.integer(2);

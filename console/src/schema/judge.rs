@@ -56,7 +56,7 @@ fn is_integer(column: &Column) -> bool {
     matches!(column.ty, Type::Integer { .. })
 }
 
-/// The expressions that a column's figures come from, in the order in which [`Seen::read`] takes them.
+/// The expressions that a column's figures come from, in the order in which [`ColumnFigures::read`] takes them.
 pub(super) fn figures(column: &Column, dialect: Dialect) -> Vec<String> {
     let name = &column.name;
     if is_integer(column) {
@@ -79,7 +79,7 @@ pub(super) fn figures(column: &Column, dialect: Dialect) -> Vec<String> {
 
 /// The figures of a column.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ColumnFigures {
     pub(super) rows: u64,
     /// Integers: the least and the greatest.
     pub(super) range: Option<(i64, i64)>,
@@ -92,10 +92,10 @@ pub(super) struct Seen {
     fits: [i64; PATTERNS.len()],
 }
 
-impl Seen {
+impl ColumnFigures {
     /// Takes a column's figures from an answer.
-    pub(super) fn read(column: &Column, rows: u64, values: &mut dyn Iterator<Item = Option<String>>) -> Seen {
-        let mut seen = Seen { rows, ..Seen::default() };
+    pub(super) fn read(column: &Column, rows: u64, values: &mut dyn Iterator<Item = Option<String>>) -> ColumnFigures {
+        let mut seen = ColumnFigures { rows, ..ColumnFigures::default() };
         let mut next = || values.next().flatten().and_then(|n| n.parse::<i64>().ok());
         if is_integer(column) {
             let (low, high) = (next(), next());
@@ -120,7 +120,7 @@ impl Seen {
 
 /// A type that a column should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct WantedType {
     finding: &'static str,
     /// What the values are.
     pub(super) sort: Sort,
@@ -129,7 +129,7 @@ pub(super) struct Wanted {
     evidence: String,
 }
 
-impl Wanted {
+impl WantedType {
     /// The narrowest type for whole numbers of this range.
     pub(super) fn narrow(&mut self, low: i64, high: i64, dialect: Dialect) {
         let ty = dialect.integer_for(low, high, 1, false);
@@ -138,7 +138,7 @@ impl Wanted {
     }
 
     /// The finding that it is.
-    pub(super) fn finding(self, table: &Table, column: &Column, seen: &Seen, dialect: Dialect) -> Finding {
+    pub(super) fn finding(self, table: &Table, column: &Column, seen: &ColumnFigures, dialect: Dialect) -> Finding {
         let was = match column.len {
             len if len > 0 => i64::from(len) * seen.rows as i64,
             // A length or an offset beside each value.
@@ -158,7 +158,7 @@ impl Wanted {
 }
 
 /// The type that a column should have; none: its own.
-pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Dialect) -> Option<Wanted> {
+pub(super) fn judged(table: &Table, column: &Column, seen: &ColumnFigures, dialect: Dialect) -> Option<WantedType> {
     // The columns of a foreign key change together or not at all. A counter goes on, there is no telling how far.
     if column.is_linked || column.is_counter {
         return None;
@@ -174,7 +174,7 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Diale
         let (ty, bytes) = dialect.integer_for(low, high, room, column.ty == Type::Integer { unsigned: true })?;
         let narrower = bytes < i64::from(column.len);
         let evidence = format!("{} rows, values from {low} to {high}", seen.rows);
-        return narrower.then(|| Wanted {
+        return narrower.then(|| WantedType {
             finding: "Narrower integer",
             sort: Sort::Integer,
             ty: ty.to_owned(),
@@ -195,7 +195,7 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Diale
             _ => ("UUID kept as text", "UUIDs"),
         };
         let evidence = format!("all {} values are {what}", seen.present);
-        return Some(Wanted { finding, sort: *sort, ty: dialect.type_of(*sort).to_owned(), evidence });
+        return Some(WantedType { finding, sort: *sort, ty: dialect.type_of(*sort).to_owned(), evidence });
     }
     let Type::Varchar(width) = column.ty else { return None };
     let is_even = seen.longest * seen.present <= seen.bytes * TAIL_FACTOR;
@@ -205,13 +205,13 @@ pub(super) fn judged(table: &Table, column: &Column, seen: &Seen, dialect: Diale
         let evidence =
             format!("varchar({width}), and the longest of {} values has {} characters", seen.present, seen.longest);
         let ty = format!("varchar({enough})");
-        return Some(Wanted { finding: "VARCHAR wider than its data", sort: Sort::Varchar, ty, evidence });
+        return Some(WantedType { finding: "VARCHAR wider than its data", sort: Sort::Varchar, ty, evidence });
     }
     None
 }
 
 /// Digits that are no number to calculate with.
-fn is_code(column: &Column, seen: &Seen) -> bool {
+fn is_code(column: &Column, seen: &ColumnFigures) -> bool {
     let name = column.name.to_lowercase();
     let of_one_length = seen.shortest == seen.longest && seen.longest >= CODE_LENGTH;
     of_one_length || CODES.iter().any(|code| name.contains(code))
@@ -256,8 +256,15 @@ mod tests {
         }
     }
 
-    fn seen(pattern: Option<usize>, shortest: i64, longest: i64) -> Seen {
-        let mut seen = Seen { rows: 1000, present: 1000, shortest, longest, bytes: 1000 * longest, ..Seen::default() };
+    fn seen(pattern: Option<usize>, shortest: i64, longest: i64) -> ColumnFigures {
+        let mut seen = ColumnFigures {
+            rows: 1000,
+            present: 1000,
+            shortest,
+            longest,
+            bytes: 1000 * longest,
+            ..ColumnFigures::default()
+        };
         pattern.into_iter().for_each(|at| seen.fits[at] = 1000);
         seen
     }
@@ -266,7 +273,7 @@ mod tests {
     fn integers_get_the_type_that_holds_their_values() {
         let column = Column { number: 1, name: "n".to_owned(), ty: SIGNED, len: 8, ..Column::default() };
         let judged = |column: &Column, range| {
-            let seen = Seen { rows: 10, range: Some(range), ..Seen::default() };
+            let seen = ColumnFigures { rows: 10, range: Some(range), ..ColumnFigures::default() };
             judged(&Table::default(), column, &seen, PG).map(|wanted| wanted.ty)
         };
         assert_eq!(judged(&column, (-32_768, 32_767)).as_deref(), Some("smallint"));
@@ -274,7 +281,7 @@ mod tests {
         assert_eq!(judged(&column, (0, 1 << 31)), None);
         assert_eq!(judged(&Column { is_counter: true, ..column.clone() }, (1, 30_000)), None);
         let keyed = Table { key: vec![1], ..Table::default() };
-        let seen = |high| Seen { rows: 10, range: Some((1, high)), ..Seen::default() };
+        let seen = |high| ColumnFigures { rows: 10, range: Some((1, high)), ..ColumnFigures::default() };
         let of_key = |high| super::judged(&keyed, &column, &seen(high), PG).map(|wanted| wanted.ty);
         assert_eq!((of_key(30_000).as_deref(), of_key(1 << 28)), (Some("integer"), None));
         // TPC-C's orders are numbered within their district, and its warehouses.
@@ -293,7 +300,7 @@ mod tests {
     #[test]
     fn texts_that_are_something_else() {
         let table = Table { name: "public.t".to_owned(), ..Table::default() };
-        let of = |column: &Column, seen: &Seen| judged(&table, column, seen, PG).map(|w| (w.finding, w.ty));
+        let of = |column: &Column, seen: &ColumnFigures| judged(&table, column, seen, PG).map(|w| (w.finding, w.ty));
         assert_eq!(of(&text("amount", -1), &seen(Some(0), 1, 5)), Some(("Number kept as text", "bigint".to_owned())));
         assert_eq!(of(&text("amount", -1), &seen(Some(1), 3, 5)), Some(("Number kept as text", "numeric".to_owned())));
         assert_eq!(of(&text("at", -1), &seen(Some(2), 10, 10)), Some(("Date kept as text", "date".to_owned())));
@@ -304,7 +311,7 @@ mod tests {
         assert_eq!(of(&text("name", 255), &seen(None, 1, 64)), None);
         assert_eq!(of(&text("name", 50), &seen(None, 1, 2)), None);
         // Mostly empty, and some long ones: the next one may be longer.
-        let tail = Seen { bytes: 5000, ..seen(None, 0, 60) };
+        let tail = ColumnFigures { bytes: 5000, ..seen(None, 0, 60) };
         assert_eq!(of(&text("url", 2048), &tail), None);
         assert_eq!(of(&text("keep_for", 255), &seen(None, 2, 4)), None);
     }

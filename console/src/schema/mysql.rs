@@ -1,7 +1,7 @@
 //! What MariaDB and MySQL tell of tables, and whether their texts are what they look like.
 
 use super::dialect::{Dialect, Sort};
-use super::judge::{Finding, Wanted};
+use super::judge::{Finding, WantedType};
 use super::told::{Column, Table, Type, rows};
 use crate::link::Link;
 
@@ -139,7 +139,7 @@ fn integer(declared: &str) -> Type {
 }
 
 /// Whether the server reads every text as what it looks like; the type is made as narrow as the values allow.
-pub(super) async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut Wanted) -> bool {
+pub(super) async fn confirm(link: &mut Link, table: &Table, column: &Column, wanted: &mut WantedType) -> bool {
     let dialect = Dialect::MySql { has_types: true };
     let (of, name) = (dialect.from(table), &column.name);
     let sql = match wanted.sort {

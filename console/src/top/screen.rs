@@ -2,7 +2,7 @@
 
 use super::terminal::Key;
 use crate::sample::{History, Session};
-use crate::source::Seen;
+use crate::source::ServerFacts;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
@@ -77,7 +77,7 @@ impl Screen {
     }
 
     /// Takes what was sampled last.
-    pub(super) fn take(&mut self, seen: &Seen, place: String, history: &History) {
+    pub(super) fn take(&mut self, seen: &ServerFacts, place: String, history: &History) {
         let state = match (&seen.error, seen.connected) {
             (Some(error), _) => format!("{RED}{}{END}", line(error, 300)),
             (None, true) => line(seen.version.split(',').next().unwrap_or_default(), 60),

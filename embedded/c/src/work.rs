@@ -269,14 +269,14 @@ pub(crate) fn finalize(statement: usize) -> c_int {
 }
 
 /// Looks at a statement that no call has at the moment.
-fn look<T>(statement: usize, f: impl FnOnce(&mut Statement) -> T) -> Option<T> {
+fn with_idle<T>(statement: usize, f: impl FnOnce(&mut Statement) -> T) -> Option<T> {
     handles::with(|handles| handles.statements.get_mut(&statement).and_then(|entry| entry.free.as_deref_mut()).map(f))
 }
 
 pub(crate) fn bind(statement: usize, index: c_int, value: Value) -> c_int {
     let at = usize::try_from(index).ok().and_then(|index| index.checked_sub(1)).filter(|at| *at < PARAMETERS_MAX);
     let Some(at) = at else { return MISUSE };
-    let bound = look(statement, |statement| {
+    let bound = with_idle(statement, |statement| {
         // SQLite's rule: a statement that is being stepped through keeps its parameters.
         if statement.query.is_some() {
             return MISUSE;
@@ -291,7 +291,7 @@ pub(crate) fn bind(statement: usize, index: c_int, value: Value) -> c_int {
 }
 
 pub(crate) fn clear_bindings(statement: usize) -> c_int {
-    look(statement, |statement| statement.values.clear()).map_or(MISUSE, |()| OK)
+    with_idle(statement, |statement| statement.values.clear()).map_or(MISUSE, |()| OK)
 }
 
 /// Takes a statement out, works with it and its connection, and puts it back.
@@ -342,7 +342,7 @@ pub(crate) fn step(number: usize) -> c_int {
 }
 
 pub(crate) fn reset(number: usize) -> c_int {
-    let idle = look(number, |statement| {
+    let idle = with_idle(number, |statement| {
         statement.texts.clear();
         statement.on_row = false;
         statement.query.is_none()
@@ -360,13 +360,13 @@ pub(crate) fn reset(number: usize) -> c_int {
 }
 
 pub(crate) fn column_count(statement: usize) -> c_int {
-    let count = look(statement, |statement| statement.query.as_ref().map_or(0, |query| query.columns().len()));
+    let count = with_idle(statement, |statement| statement.query.as_ref().map_or(0, |query| query.columns().len()));
     c_int::try_from(count.unwrap_or(0)).unwrap_or(c_int::MAX)
 }
 
 pub(crate) fn column_name(statement: usize, column: c_int) -> Option<*const c_char> {
     let at = usize::try_from(column).ok()?;
-    look(statement, |statement| {
+    with_idle(statement, |statement| {
         let name = statement.query.as_ref()?.columns().get(at)?.name.clone();
         Some(statement.names.entry(at).or_insert_with(|| c_string(name)).as_ptr())
     })?
@@ -375,7 +375,7 @@ pub(crate) fn column_name(statement: usize, column: c_int) -> Option<*const c_ch
 /// Looks at a value of the current row.
 fn value<T>(statement: usize, column: c_int, f: impl FnOnce(ValueRef<'_>) -> T) -> Option<T> {
     let at = usize::try_from(column).ok()?;
-    look(statement, |statement| {
+    with_idle(statement, |statement| {
         let row = statement.query.as_ref().filter(|_| statement.on_row)?.current()?;
         row.value(at).ok().map(f)
     })?
@@ -418,7 +418,7 @@ pub(crate) fn column_double(statement: usize, column: c_int) -> f64 {
 pub(crate) fn column_text(statement: usize, column: c_int) -> Option<*const u8> {
     let at = usize::try_from(column).ok()?;
     let mut bytes = value(statement, column, text_of)??;
-    look(statement, |statement| {
+    with_idle(statement, |statement| {
         let kept = statement.texts.entry(at).or_insert_with(|| {
             bytes.push(0);
             bytes

@@ -31,7 +31,7 @@ impl AsyncTxn<'_> {
         let columns = columns::<K, V>();
         let view = self.open(false);
         let found = match self.session.find(&shape, &view, &key).await {
-            Ok(Some(value)) => look(table, &shape, columns, (&key, value), f).map(Some),
+            Ok(Some(value)) => with_columns(table, &shape, columns, (&key, value), f).map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error.into()),
         };
@@ -67,7 +67,7 @@ impl AsyncTxn<'_> {
             }
             let Some((key, value)) = scan.buffered() else { continue };
             let Some(typed) = key_of::<K>(&shape, key, &mut keys) else { break Err(table.bad_value()) };
-            match look(table, &shape, columns.clone(), (key, value), |value| f(typed, value)) {
+            match with_columns(table, &shape, columns.clone(), (key, value), |value| f(typed, value)) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break Ok(()),
                 Err(error) => break Err(error),
@@ -96,7 +96,7 @@ fn key_of<K: Key>(shape: &TableShape, mut rest: &[u8], values: &mut Vec<Value>) 
 }
 
 /// Gives the columns of a row to `f`.
-fn look<K: Key, V: Columns, R>(
+fn with_columns<K: Key, V: Columns, R>(
     table: &Table<K, V>,
     shape: &TableShape,
     columns: Range<usize>,

@@ -312,7 +312,7 @@ impl Database {
             };
             let end = attempts.ended(&mut txn);
             if let Some(ended) = wait(finish_early(&mut session, result, end)) {
-                return wait(self.tell(session, ended));
+                return wait(self.reply_of(session, ended));
             }
         }
     }
@@ -338,7 +338,7 @@ impl Database {
             };
             let end = attempts.ended(&mut txn);
             if let Some(ended) = finish_early(&mut session, result, end).await {
-                return self.tell(session, ended).await;
+                return self.reply_of(session, ended).await;
             }
         }
     }
@@ -375,7 +375,7 @@ impl Database {
 
     /// Returns a transaction's result once everything on which it depends is durable (SES-4). The session is returned to the pool before that
     /// wait: the next transaction then finds it in the processor's caches.
-    async fn tell<T, E: From<Error>>(&self, session: Session, ended: Result<T, E>) -> Result<T, E> {
+    async fn reply_of<T, E: From<Error>>(&self, session: Session, ended: Result<T, E>) -> Result<T, E> {
         let due = session.reply_due();
         self.give_back(session);
         if ended.is_ok() {

@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 8 << 20;
 const RUN_ENTRIES: usize = 256;
 
 #[derive(Clone, Copy)]
-struct Noted {
+struct EntryPlace {
     /// The first bytes of the key.
     head: u64,
     at: u32,
@@ -36,7 +36,7 @@ struct Noted {
 #[derive(Default)]
 struct List {
     bytes: Vec<u8>,
-    noted: Vec<Noted>,
+    noted: Vec<EntryPlace>,
 }
 
 /// The entries of a table's indexes that are to be changed.
@@ -83,13 +83,13 @@ impl EntryBatch {
         let len = key.len().min(8);
         head[..len].copy_from_slice(&key[..len]);
         assert!(u32::try_from(list.bytes.len()).is_ok(), "places in a batch of entries have four bytes");
-        let noted = Noted { head: u64::from_be_bytes(head), at: at as u32, len: key.len() as u32, inserts };
+        let noted = EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len: key.len() as u32, inserts };
         list.noted.push(noted);
     }
 
     /// Whether the batch is to be applied before more is noted.
     pub(crate) fn is_full(&self) -> bool {
-        let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<Noted>();
+        let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<EntryPlace>();
         self.lists.iter().map(bytes).sum::<usize>() >= BYTES_MAX
     }
 
@@ -97,12 +97,12 @@ impl EntryBatch {
     pub(crate) async fn apply(&mut self, txn: &mut Transaction, shape: &TableShape) -> Result<(), EngineError> {
         for (index, list) in shape.indexes.iter().zip(std::mem::take(&mut self.lists)) {
             let List { bytes, mut noted } = list;
-            let key = |n: &Noted| &bytes[n.at as usize..(n.at + n.len) as usize];
+            let key = |n: &EntryPlace| &bytes[n.at as usize..(n.at + n.len) as usize];
             // BAT-3: a stable sort.
             noted.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
             let tree = index.entries(txn.all());
             for part in noted.chunks(RUN_ENTRIES) {
-                let change = |n: &Noted| match n.inserts {
+                let change = |n: &EntryPlace| match n.inserts {
                     true => Change::Insert { value: &[] },
                     false => Change::Delete { moved_to: None },
                 };

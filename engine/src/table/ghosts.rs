@@ -22,7 +22,7 @@ use crate::error::EngineError;
 const LEAVES: u64 = 64;
 
 #[derive(Debug, Default)]
-struct Left {
+struct SweepState {
     trees: VecDeque<TreeId>,
     /// Where in the first of them to go on.
     from: Vec<u8>,
@@ -33,12 +33,12 @@ struct Left {
 /// The trees that are still to be searched.
 #[derive(Debug)]
 pub struct GhostSweep {
-    left: Mutex<Left>,
+    left: Mutex<SweepState>,
 }
 
 impl Default for GhostSweep {
     fn default() -> Self {
-        GhostSweep { left: Mutex::new("engine/ghosts", Left::default()) }
+        GhostSweep { left: Mutex::new("engine/ghosts", SweepState::default()) }
     }
 }
 

@@ -121,7 +121,7 @@ impl Changes {
     }
 
     /// Reports all changes.
-    pub(crate) fn tell(&mut self, statistics: &Statistics) {
+    pub(crate) fn report_to(&mut self, statistics: &Statistics) {
         self.of.drain(..).for_each(|(table, changes)| statistics.changed(table, changes));
     }
 }

@@ -48,7 +48,7 @@ pub enum Reply {
 
 /// One answer.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ObservedReply {
     pub read_lsn: Lsn,
     /// What was visible when the statement had ended.
     pub upto: Lsn,
@@ -71,7 +71,7 @@ pub struct Write {
 #[derive(Clone, Debug)]
 pub struct Txn {
     pub isolation: Isolation,
-    pub told: Vec<Told>,
+    pub told: Vec<ObservedReply>,
     pub writes: Vec<Write>,
     /// Where it stands among the commits, whether or not its client knows.
     pub commit: Option<Lsn>,
@@ -175,7 +175,7 @@ impl<'h> Oracle<'h> {
     }
 
     /// Whether an answer is true if no commit behind `end` ever was.
-    fn holds(&self, told: &Told, end: Lsn) -> bool {
+    fn holds(&self, told: &ObservedReply, end: Lsn) -> bool {
         let (from, to) = (told.read_lsn.min(end), told.upto.min(end));
         let newest = |is: &dyn Fn(&Rows) -> bool| self.between(from, to).any(|rows| is(&with(rows, &told.own)));
         match &told.reply {

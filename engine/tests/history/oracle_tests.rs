@@ -3,7 +3,7 @@
 use clearway_engine::embedded::Isolation::{self, ReadCommitted, RepeatableRead};
 use clearway_storage::ids::Lsn;
 
-use super::oracle::{Key, Oracle, Own, Reply, Row, Rows, Told, Txn, Write, Wrong};
+use super::oracle::{Key, ObservedReply, Oracle, Own, Reply, Row, Rows, Txn, Write, Wrong};
 
 fn row(v: i64) -> Row {
     Row { a: 0, u: v, v }
@@ -18,7 +18,7 @@ fn txn(isolation: Isolation, commit: u64, writes: &[Write]) -> Txn {
 }
 
 fn told(read_lsn: u64, upto: u64, reply: Reply) -> Txn {
-    let told = Told { read_lsn: Lsn(read_lsn), upto: Lsn(upto), own: Own::new(), reply, given: true };
+    let told = ObservedReply { read_lsn: Lsn(read_lsn), upto: Lsn(upto), own: Own::new(), reply, given: true };
     Txn { isolation: RepeatableRead, told: vec![told], writes: Vec::new(), commit: None, acknowledged: false }
 }
 

@@ -20,8 +20,8 @@ use clearway_txn::mvcc::state::{Status, TxnState};
 
 use super::cut::{Cut, until};
 use super::disk::open_engine;
-use super::oracle::{CATALOG, Own, Reply, Row, Rows, Told, Txn};
-use super::statements::{Did, KEYS, Refused, Runner, Step, US, extra, read_table};
+use super::oracle::{CATALOG, ObservedReply, Own, Reply, Row, Rows, Txn};
+use super::statements::{KEYS, Refused, Runner, StatementEffects, Step, US, extra, read_table};
 
 const WORKERS: u64 = 4;
 const TXNS_EACH: u64 = 7;
@@ -352,7 +352,7 @@ impl Worker {
         let upto = self.db.transactions().visible_lsn();
         let told = replies.into_iter().map(|reply| {
             let own = before.clone();
-            Told { read_lsn: view.read_lsn, upto, own, reply, given: false }
+            ObservedReply { read_lsn: view.read_lsn, upto, own, reply, given: false }
         });
         self.notes.lock().entries[open.at].txn.told.extend(told);
         if self.rng.chance(1, 3) && until(self.cut(8), self.session.wait_reply()).await.is_some_and(|r| r.is_ok()) {
@@ -361,7 +361,7 @@ impl Worker {
         then
     }
 
-    fn done(&mut self, open: &mut Open, did: Did) -> Vec<Reply> {
+    fn done(&mut self, open: &mut Open, did: StatementEffects) -> Vec<Reply> {
         open.own.extend(did.writes.iter().map(|write| (write.key, write.after)));
         self.notes.lock().entries[open.at].txn.writes.extend(did.writes);
         did.replies

@@ -44,7 +44,7 @@ pub enum Step {
 
 /// What a statement did.
 #[derive(Debug, Default)]
-pub struct Did {
+pub struct StatementEffects {
     pub replies: Vec<Reply>,
     pub writes: Vec<Write>,
 }
@@ -119,7 +119,7 @@ struct Target {
 }
 
 impl Runner<'_> {
-    pub async fn run(&mut self, step: Step) -> Result<Did, Refused> {
+    pub async fn run(&mut self, step: Step) -> Result<StatementEffects, Refused> {
         let mode = match step {
             Step::Pause | Step::Catalog | Step::Toggle => None,
             Step::Point(_) | Step::Table => Some(LockMode::AccessShare),
@@ -135,12 +135,14 @@ impl Runner<'_> {
         match step {
             Step::Pause => {
                 clearway_base::testkit::yield_now().await;
-                Ok(Did::default())
+                Ok(StatementEffects::default())
             }
-            Step::LockTable(_) => Ok(Did { replies: vec![Reply::Locked(asked)], writes: Vec::new() }),
+            Step::LockTable(_) => Ok(StatementEffects { replies: vec![Reply::Locked(asked)], writes: Vec::new() }),
             Step::Point(key) => self.point(key).await,
             Step::Table => self.table().await,
-            Step::Catalog => Ok(Did { replies: vec![Reply::Newest(CATALOG, extra(self.session))], writes: Vec::new() }),
+            Step::Catalog => {
+                Ok(StatementEffects { replies: vec![Reply::Newest(CATALOG, extra(self.session))], writes: Vec::new() })
+            }
             Step::Insert(key, row) => self.insert(key, row).await,
             Step::Update(key, row, locks) => self.update(key, row, locks).await,
             Step::Delete(key, locks) => self.delete(key, locks).await,
@@ -148,21 +150,21 @@ impl Runner<'_> {
             Step::Bump(a, v) => self.bump(a, v).await,
             Step::LockRow(key, mode) => {
                 let (at, row) = self.newest(key, mode).await?;
-                Ok(Did { replies: vec![Reply::Newest(at, row.map(|t| t.row))], writes: Vec::new() })
+                Ok(StatementEffects { replies: vec![Reply::Newest(at, row.map(|t| t.row))], writes: Vec::new() })
             }
             Step::Toggle => self.toggle().await,
         }
     }
 
-    async fn point(&mut self, key: Key) -> Result<Did, Refused> {
+    async fn point(&mut self, key: Key) -> Result<StatementEffects, Refused> {
         let found = self.session.get(self.shape, &self.view, &key_bytes(self.shape, key)).await?;
         let reply = Reply::Point(key, found.map(|row| row_of(&row).1));
-        Ok(Did { replies: vec![reply], writes: Vec::new() })
+        Ok(StatementEffects { replies: vec![reply], writes: Vec::new() })
     }
 
-    async fn table(&mut self) -> Result<Did, Refused> {
+    async fn table(&mut self) -> Result<StatementEffects, Refused> {
         let rows = read_table(self.session, self.shape, &self.view).await?;
-        Ok(Did { replies: vec![Reply::Table(rows)], writes: Vec::new() })
+        Ok(StatementEffects { replies: vec![Reply::Table(rows)], writes: Vec::new() })
     }
 
     /// A duplicate, as the reply that it is.
@@ -176,10 +178,10 @@ impl Runner<'_> {
         })
     }
 
-    async fn insert(&mut self, key: Key, row: Row) -> Result<Did, Refused> {
+    async fn insert(&mut self, key: Key, row: Row) -> Result<StatementEffects, Refused> {
         let inserted = self.session.insert(self.shape, &values(key, row)).await;
         self.duplicate(inserted, key, row.u)?;
-        Ok(Did { replies: Vec::new(), writes: vec![Write { key, before: None, after: Some(row) }] })
+        Ok(StatementEffects { replies: Vec::new(), writes: vec![Write { key, before: None, after: Some(row) }] })
     }
 
     /// Locks a row, where it is by now, and reads its newest version.
@@ -228,18 +230,20 @@ impl Runner<'_> {
         Ok((Reply::Newest(at, target.as_ref().map(|t| t.row)), target))
     }
 
-    async fn update(&mut self, key: Key, row: Row, locks: bool) -> Result<Did, Refused> {
+    async fn update(&mut self, key: Key, row: Row, locks: bool) -> Result<StatementEffects, Refused> {
         let mode = LockMode::RowUpdate;
         let mut found = self.target(key, mode, locks).await?;
         loop {
-            let (reply, Some(target)) = found else { return Ok(Did { replies: vec![found.0], writes: Vec::new() }) };
+            let (reply, Some(target)) = found else {
+                return Ok(StatementEffects { replies: vec![found.0], writes: Vec::new() });
+            };
             let (at, bytes) = (target.key, key_bytes(self.shape, target.key));
             let (old, new) = (values(at, target.row), values(at, row));
             let updated = self.session.update(self.shape, &bytes, &old, &new, target.basis).await;
             match self.duplicate(updated, at, row.u)? {
                 Changed::Done => {
                     let write = Write { key: at, before: Some(target.row), after: Some(row) };
-                    return Ok(Did { replies: vec![reply], writes: vec![write] });
+                    return Ok(StatementEffects { replies: vec![reply], writes: vec![write] });
                 }
                 Changed::Newer => found = self.again(at, mode).await?,
                 other => panic!("one statement changes a row once: {other:?}"),
@@ -247,17 +251,19 @@ impl Runner<'_> {
         }
     }
 
-    async fn delete(&mut self, key: Key, locks: bool) -> Result<Did, Refused> {
+    async fn delete(&mut self, key: Key, locks: bool) -> Result<StatementEffects, Refused> {
         let mode = LockMode::RowUpdate;
         let mut found = self.target(key, mode, locks).await?;
         loop {
-            let (reply, Some(target)) = found else { return Ok(Did { replies: vec![found.0], writes: Vec::new() }) };
+            let (reply, Some(target)) = found else {
+                return Ok(StatementEffects { replies: vec![found.0], writes: Vec::new() });
+            };
             let (at, bytes) = (target.key, key_bytes(self.shape, target.key));
             let old = values(at, target.row);
             match self.session.delete(self.shape, &bytes, &old, target.basis).await? {
                 Changed::Done => {
                     let write = Write { key: at, before: Some(target.row), after: None };
-                    return Ok(Did { replies: vec![reply], writes: vec![write] });
+                    return Ok(StatementEffects { replies: vec![reply], writes: vec![write] });
                 }
                 Changed::Newer => found = self.again(at, mode).await?,
                 other => panic!("one statement deletes a row once: {other:?}"),
@@ -265,11 +271,11 @@ impl Runner<'_> {
         }
     }
 
-    async fn go(&mut self, from: Key, to: Key, v: i64) -> Result<Did, Refused> {
+    async fn go(&mut self, from: Key, to: Key, v: i64) -> Result<StatementEffects, Refused> {
         let (at, target) = self.newest(from, LockMode::RowUpdate).await?;
         let reply = Reply::Newest(at, target.as_ref().map(|t| t.row));
         let Some(target) = target.filter(|_| at != to) else {
-            return Ok(Did { replies: vec![reply], writes: Vec::new() });
+            return Ok(StatementEffects { replies: vec![reply], writes: Vec::new() });
         };
         let new = Row { v, ..target.row };
         let (old, bytes) = (values(at, target.row), key_bytes(self.shape, at));
@@ -277,13 +283,13 @@ impl Runner<'_> {
         assert_eq!(self.duplicate(moved, to, new.u)?, Changed::Done, "a locked row is as it was read");
         let leaves = Write { key: at, before: Some(target.row), after: None };
         let comes = Write { key: to, before: None, after: Some(new) };
-        Ok(Did { replies: vec![reply], writes: vec![leaves, comes] })
+        Ok(StatementEffects { replies: vec![reply], writes: vec![leaves, comes] })
     }
 
-    async fn bump(&mut self, a: i64, v: i64) -> Result<Did, Refused> {
+    async fn bump(&mut self, a: i64, v: i64) -> Result<StatementEffects, Refused> {
         let range = KeyRange::prefix(&self.shape.indexes[0].prefix(&[Value::Int(a)]));
         let mut scan = self.session.index_scan(self.shape, 0, range, Direction::Forward, &self.view);
-        let mut did = Did::default();
+        let mut did = StatementEffects::default();
         while let Some(found) = self.session.next_by_index(&mut scan).await? {
             let (key, row) = row_of(&found.row);
             let mut target = Target { key, row, basis: Basis::Read(self.view) };
@@ -314,7 +320,7 @@ impl Runner<'_> {
         Ok(did)
     }
 
-    async fn toggle(&mut self) -> Result<Did, Refused> {
+    async fn toggle(&mut self) -> Result<StatementEffects, Refused> {
         let tag = LockTag::Object { database: DATABASE, class: 1, object: 1 };
         self.session.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait).await?;
         let before = extra(self.session);
@@ -330,7 +336,10 @@ impl Runner<'_> {
                 Some(Row { a: 0, u: 0, v: i64::from(oid) })
             }
         };
-        Ok(Did { replies: vec![Reply::Newest(CATALOG, before)], writes: vec![Write { key: CATALOG, before, after }] })
+        Ok(StatementEffects {
+            replies: vec![Reply::Newest(CATALOG, before)],
+            writes: vec![Write { key: CATALOG, before, after }],
+        })
     }
 }
 

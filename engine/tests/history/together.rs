@@ -228,13 +228,13 @@ fn served_and_left(dropped: bool) {
 }
 
 #[derive(Default)]
-struct Told {
+struct IncrementResults {
     begun: i64,
     results: Vec<i64>,
 }
 
 /// Several tasks increment, of which some give up now and then; a task locks the row in a transaction of its own between.
-async fn crowd(seed: u64, disk: SimDisk, told: Arc<Mutex<Told>>) -> u64 {
+async fn crowd(seed: u64, disk: SimDisk, told: Arc<Mutex<IncrementResults>>) -> u64 {
     let (db, table) = counters(&disk).await;
     put(&db, &table, 0).await;
     let tasks: Vec<_> = (0..8)
@@ -277,7 +277,7 @@ async fn crowd(seed: u64, disk: SimDisk, told: Arc<Mutex<Told>>) -> u64 {
     db.engine().updates_served()
 }
 
-fn agrees(told: &Told, last: i64) {
+fn agrees(told: &IncrementResults, last: i64) {
     let mut results = told.results.clone();
     results.sort_unstable();
     results.dedup();
@@ -290,7 +290,7 @@ fn agrees(told: &Told, last: i64) {
 fn what_was_told_is_there_after_a_crash() {
     let mut met = (0, 0);
     for_each_seed!(6, |seed| {
-        let new = || Arc::new(Mutex::new("test/told", Told::default()));
+        let new = || Arc::new(Mutex::new("test/told", IncrementResults::default()));
         let (whole, told) = (SimDisk::new(seed), new());
         met.0 += Sim::new(seed).block_on(crowd(seed, whole.clone(), told.clone())).expect("the run ends");
         let mut rng = Rng::new(seed);

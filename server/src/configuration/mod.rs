@@ -24,7 +24,9 @@ use clearway_base::vfs::Vfs;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_engine::db::Db;
 use clearway_sql::SqlError;
-use clearway_sql::context::configuration::{Change, Configuration, FileSetting, Later, RuleShown, RuleText, Shown};
+use clearway_sql::context::configuration::{
+    Change, Configuration, FileSetting, RuleShown, RuleText, SendFuture, Shown,
+};
 use clearway_sql::context::core::now;
 use clearway_sql::context::log_line::Severity;
 
@@ -337,15 +339,15 @@ impl Configuration for Configured {
         }
     }
 
-    fn alter(&self, change: Change) -> Later<'_, Result<(), SqlError>> {
+    fn alter(&self, change: Change) -> SendFuture<'_, Result<(), SqlError>> {
         Box::pin(self.alter_file(change))
     }
 
-    fn reload(&self) -> Later<'_, bool> {
+    fn reload(&self) -> SendFuture<'_, bool> {
         Box::pin(self.read_again())
     }
 
-    fn look(&self) -> Later<'_, ()> {
+    fn read_files(&self) -> SendFuture<'_, ()> {
         Box::pin(self.read_files_for_views())
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clearway_base::sync::timeout;
 use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait};
 use clearway_sql::SqlError;
-use clearway_sql::context::backend::{Listed, Who};
+use clearway_sql::context::backend::{ClientIdentity, Listed};
 use clearway_sql::session::TransactionStatus;
 
 use super::Peer;
@@ -58,10 +58,10 @@ impl From<io::Error> for Refusal {
 }
 
 pub(super) fn refuse(channel: Channel, code: &'static str, message: impl Into<String>) -> Refusal {
-    told(channel, SqlError::new(code, message))
+    refused_with(channel, SqlError::new(code, message))
 }
 
-fn told(channel: Channel, error: SqlError) -> Refusal {
+fn refused_with(channel: Channel, error: SqlError) -> Refusal {
     Refusal::Answered { told: Box::new((channel, error)), for_the_log: None }
 }
 
@@ -108,9 +108,9 @@ async fn attempt<D: Sessions>(
     if version & 0xffff != 0 || !unknown.is_empty() {
         backend::negotiate_version(channel.output(), &unknown);
     }
-    let wanted = match Wanted::from(parameters) {
+    let wanted = match StartupRequest::from(parameters) {
         Ok(wanted) => wanted,
-        Err(error) => return Err(told(channel, error)),
+        Err(error) => return Err(refused_with(channel, error)),
     };
     let asked = (wanted.user.as_str(), wanted.database.as_str());
     let (mut channel, login) = authenticate(server, door, channel, peer, asked).await?;
@@ -126,7 +126,7 @@ async fn attempt<D: Sessions>(
         return Err(refuse(channel, "XX000", "could not generate random cancel key"));
     }
     let secret = i32::from_be_bytes(secret);
-    let who = Who {
+    let who = ClientIdentity {
         user: wanted.user.clone(),
         database: wanted.database.clone(),
         client: peer.address(),
@@ -144,7 +144,7 @@ async fn attempt<D: Sessions>(
     };
     let session = match server.sessions.begin(begun).await {
         Ok(session) => session,
-        Err(error) => return Err(told(channel, error)),
+        Err(error) => return Err(refused_with(channel, error)),
     };
     backend::authentication(channel.output(), Authentication::Ok);
     for (name, value) in session.reported() {
@@ -168,7 +168,7 @@ async fn greet<D: Sessions>(
     loop {
         let packet = match read_packet(&mut channel).await? {
             Ok(packet) => packet,
-            Err(error) => return Err(told(channel, error)),
+            Err(error) => return Err(refused_with(channel, error)),
         };
         match packet {
             Startup::Ssl if !asked_tls => {
@@ -232,14 +232,14 @@ async fn answer_tls<D: Sessions>(server: &Server<D>, door: &Door, mut channel: C
 }
 
 /// What the startup packet asks for.
-struct Wanted {
+struct StartupRequest {
     user: String,
     database: String,
     settings: Vec<(String, String)>,
 }
 
-impl Wanted {
-    fn from(parameters: Vec<(String, String)>) -> Result<Wanted, SqlError> {
+impl StartupRequest {
+    fn from(parameters: Vec<(String, String)>) -> Result<StartupRequest, SqlError> {
         let (mut user, mut database, mut settings) = (String::new(), String::new(), Vec::new());
         for (name, value) in parameters {
             match name.as_str() {
@@ -262,7 +262,7 @@ impl Wanted {
         if database.is_empty() {
             database.clone_from(&user);
         }
-        Ok(Wanted { user, database, settings })
+        Ok(StartupRequest { user, database, settings })
     }
 
     fn application_name(&self) -> String {

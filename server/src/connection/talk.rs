@@ -205,7 +205,7 @@ impl<D: Sessions> Talk<'_, D> {
 
     /// Waits for the client, and tells it of notifications meanwhile (NTF-2).
     async fn listen(&mut self, missing: usize) -> Result<(), End> {
-        match self.hear(missing).await? {
+        match self.wait_for_client(missing).await? {
             IdleEnd::Client => Ok(()),
             IdleEnd::Notified => {
                 self.notify_client();
@@ -215,7 +215,7 @@ impl<D: Sessions> Talk<'_, D> {
     }
 
     /// Waits for the client, for a notification, for a termination, and for the timeouts of idle sessions.
-    async fn hear(&mut self, missing: usize) -> Result<IdleEnd, End> {
+    async fn wait_for_client(&mut self, missing: usize) -> Result<IdleEnd, End> {
         self.progress.set(false); // TALK-2
         self.channel.rest();
         let timeouts = self.session.timeouts();

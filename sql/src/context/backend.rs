@@ -53,7 +53,7 @@ impl BackendState {
 
 /// How long a session was in which state, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct StateTimes {
     /// Running statements.
     pub active_us: i64,
     /// Idle within a transaction.
@@ -68,7 +68,7 @@ pub struct Ended {
     /// From begin to end, in microseconds.
     pub session_us: i64,
     /// In which state.
-    pub spent: Spent,
+    pub spent: StateTimes,
     /// Those that were terminated by another session.
     pub killed: u64,
     /// Statements that ended as the victims of deadlocks, of open sessions too.
@@ -106,7 +106,7 @@ pub struct Activity {
     /// When `state` changed last.
     pub state_change_us: i64,
     /// How long it has been active in all, and idle in a transaction, up to the last change of `state`.
-    pub spent: Spent,
+    pub spent: StateTimes,
 }
 
 /// The bits of [`Backend::mode`].
@@ -263,7 +263,7 @@ impl Drop for Listed {
 
 /// Who begins a session.
 #[derive(Clone, Debug, Default)]
-pub struct Who {
+pub struct ClientIdentity {
     /// The role.
     pub user: String,
     /// The database.
@@ -280,7 +280,7 @@ pub struct Who {
 
 impl Backends {
     /// Lists a new session whose waits are counted in `waits`.
-    pub fn list(self: &Arc<Self>, waits: Arc<SessionStats>, secret: i32, who: Who) -> Listed {
+    pub fn list(self: &Arc<Self>, waits: Arc<SessionStats>, secret: i32, who: ClientIdentity) -> Listed {
         // Ids count from 1 and are not given out again; a server that has seen two thousand million sessions begins anew.
         let pid = i32::try_from(waits.id() & 0x7fff_ffff).unwrap_or(i32::MAX);
         let now_us = wall_us();
@@ -356,7 +356,7 @@ impl Backends {
     pub fn reset_sessions_of(&self, database: &str) {
         for backend in self.all().iter().filter(|b| b.database == database) {
             let mut activity = backend.activity.lock();
-            activity.spent = Spent::default();
+            activity.spent = StateTimes::default();
         }
         self.ended.lock().insert(database.to_owned(), Ended { reset_us: wall_us(), ..Ended::default() });
     }
@@ -429,7 +429,7 @@ impl Activity {
 
 impl Backend {
     /// How long it was in which state until now.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> StateTimes {
         let mut now = self.activity.lock().clone();
         now.leaves_state(wall_us());
         now.spent
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn a_cancel_needs_the_secret_and_a_dropped_session_is_gone() {
         let backends = Arc::new(Backends::default());
-        let listed = backends.list(SessionStats::new("client"), 42, Who::default());
+        let listed = backends.list(SessionStats::new("client"), 42, ClientIdentity::default());
         let backend = Arc::clone(listed.backend());
         backends.cancel(backend.pid, 41);
         assert_eq!(backend.interrupt.pending(), None);
@@ -564,7 +564,7 @@ mod tests {
     #[test]
     fn a_transaction_keeps_its_start() {
         let backends = Arc::new(Backends::default());
-        let listed = backends.list(SessionStats::new("client"), 1, Who::default());
+        let listed = backends.list(SessionStats::new("client"), 1, ClientIdentity::default());
         listed.backend().runs("begin".into());
         listed.backend().rests(BackendState::IdleInTransaction);
         let began_us = listed.backend().activity.lock().xact_start_us;

@@ -20,7 +20,7 @@ use crate::error::Result;
 use clearway_base::sync::Mutex;
 
 /// A future that may move between threads.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type SendFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Names and values of settings.
 pub type Pairs = Arc<Vec<(String, String)>>;
@@ -138,11 +138,11 @@ pub trait Configuration: Send + Sync {
     /// The file and the line that decide about a setting.
     fn place(&self, name: &str) -> Option<(String, u32)>;
     /// ALTER SYSTEM. The caller checks the right to do it.
-    fn alter(&self, change: Change) -> Later<'_, Result<()>>;
+    fn alter(&self, change: Change) -> SendFuture<'_, Result<()>>;
     /// Reads all files again and puts in force what a running server can change; false: there was a mistake, which the log has.
-    fn reload(&self) -> Later<'_, bool>;
+    fn reload(&self) -> SendFuture<'_, bool>;
     /// Looks at the files as they are now, for the two functions below.
-    fn look(&self) -> Later<'_, ()>;
+    fn read_files(&self) -> SendFuture<'_, ()>;
     /// The access file as of the last look.
     fn rules(&self) -> Vec<RuleShown>;
     /// The lines of the files of settings as of the last look.

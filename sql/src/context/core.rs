@@ -23,7 +23,7 @@ use clearway_base::waits;
 use clearway_engine::catalog::{Catalog, Oid, Role};
 use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
-use clearway_txn::lockmgr::polite::Polite;
+use clearway_txn::lockmgr::step_aside::StepAsideTerms;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -466,8 +466,8 @@ impl Core {
     /// Locks a relation until the transaction ends. A strong mode lets others pass while it waits, as the settings say.
     pub async fn lock_relation(&self, oid: u32, mode: LockMode, if_taken: IfTaken) -> Result<()> {
         let strong = mode.is_strong_table_mode() && if_taken == IfTaken::Wait;
-        let polite = if strong { self.settings.lock().polite() } else { None };
-        self.lock_as(oid, mode, if_taken, polite).await
+        let terms = if strong { self.settings.lock().step_aside_terms() } else { None };
+        self.lock_as(oid, mode, if_taken, terms).await
     }
 
     /// The same, first come, first served: `LOCK TABLE`.
@@ -475,14 +475,14 @@ impl Core {
         self.lock_as(oid, mode, if_taken, None).await
     }
 
-    async fn lock_as(&self, oid: u32, mode: LockMode, if_taken: IfTaken, polite: Option<Polite>) -> Result<()> {
+    async fn lock_as(&self, oid: u32, mode: LockMode, if_taken: IfTaken, terms: Option<StepAsideTerms>) -> Result<()> {
         let database = if oid < 16_384 { 0 } else { self.database };
         let tag = LockTag::Relation { database, relation: u64::from(oid) };
         let taken = {
             let mut session = self.engine.take();
-            match polite {
-                Some(polite) => {
-                    let lock = session.lock_politely(tag.clone(), mode, polite);
+            match terms {
+                Some(terms) => {
+                    let lock = session.lock_stepping_aside(tag.clone(), mode, terms);
                     Box::pin(self.lock_wait(lock)).await
                 }
                 None => self.lock_wait(pin!(session.lock(tag.clone(), mode, LockScope::Transaction, if_taken))).await,

@@ -105,7 +105,7 @@ pub fn is_fixed(e: &Bound) -> bool {
         BoundKind::Host { function: HostFunction::Sql(oid), .. } => {
             crate::types::routine::of_oid(*oid).is_some_and(|r| r.volatility == 'i')
         }
-        BoundKind::Host { .. } | BoundKind::Subquery { .. } | BoundKind::Late(_) | BoundKind::Param(_) => false,
+        BoundKind::Host { .. } | BoundKind::Subquery { .. } | BoundKind::Unplaced(_) | BoundKind::Param(_) => false,
         _ => true,
     }
 }

@@ -181,7 +181,7 @@ mod tests {
     use clearway_base::waits::SessionStats;
 
     use super::*;
-    use crate::context::backend::{Backends, Who};
+    use crate::context::backend::{Backends, ClientIdentity};
     use crate::context::notify_queue::QUEUE_BYTES;
 
     fn payloads(channels: &Channels, backend: &Backend) -> Vec<String> {
@@ -192,8 +192,8 @@ mod tests {
     fn a_notification_reaches_listeners_of_its_database_after_the_commit_alone() {
         let backends = Arc::new(Backends::default());
         let (one, two) = (
-            backends.list(SessionStats::new("client"), 1, Who::default()),
-            backends.list(SessionStats::new("client"), 2, Who::default()),
+            backends.list(SessionStats::new("client"), 1, ClientIdentity::default()),
+            backends.list(SessionStats::new("client"), 2, ClientIdentity::default()),
         );
         let channels = &backends.channels;
         let mut listener = Notifying::default();
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_queue_does_not_grow_without_bound_and_is_empty_when_its_readers_have_gone() {
         let backends = Arc::new(Backends::default());
-        let two = backends.list(SessionStats::new("client"), 2, Who::default());
+        let two = backends.list(SessionStats::new("client"), 2, ClientIdentity::default());
         let channels = &backends.channels;
         let mut both = Notifying::default();
         both.listen("a");
@@ -257,7 +257,7 @@ mod tests {
         let backends = Arc::new(Backends::default());
         let channels = &backends.channels;
         let listed: Vec<_> =
-            (1..=100).map(|pid| backends.list(SessionStats::new("client"), pid, Who::default())).collect();
+            (1..=100).map(|pid| backends.list(SessionStats::new("client"), pid, ClientIdentity::default())).collect();
         for one in &listed {
             let mut listener = Notifying::default();
             listener.listen("a");
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn open_transactions_have_their_part_of_the_limit_until_they_end() {
         let backends = Arc::new(Backends::default());
-        let one = backends.list(SessionStats::new("client"), 1, Who::default());
+        let one = backends.list(SessionStats::new("client"), 1, ClientIdentity::default());
         let channels = &backends.channels;
         let (mut open, mut other) = (Notifying::default(), Notifying::default());
         let mark = open.mark();
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_reader_gets_what_came_after_its_listen_in_order() {
         let backends = Arc::new(Backends::default());
-        let one = backends.list(SessionStats::new("client"), 1, Who::default());
+        let one = backends.list(SessionStats::new("client"), 1, ClientIdentity::default());
         let channels = &backends.channels;
         let (mut reader, mut sender) = (Notifying::default(), Notifying::default());
         let mut send = |channel: &str, payload: &str| {

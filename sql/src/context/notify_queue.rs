@@ -7,7 +7,8 @@
 //!   Inbox      part of each session: whether there is something for it, and its waker
 //!   Room       a part of the queue's limit that a transaction has taken
 //! ```
-//! A session for which the queue has nothing holds no place in it, so it keeps no notification of other channels there.
+//! A notification to whose channel no session listens does not enter the queue. A session that has read everything for it keeps nothing in
+//! the queue. One that has not keeps the first notification that it has not read and all later ones, those of other channels, too.
 //!
 //! # Invariants
 //! - NTQ-1: a notification stays in the queue until each session that listened to its channel when it was sent has read it, stopped listening

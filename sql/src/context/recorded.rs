@@ -44,7 +44,7 @@ pub struct Truncated {
 
 /// One execution.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct RecordedExecution {
     /// When it began: wall clock, microseconds since 1970.
     pub began_us: i64,
     /// How long it took.
@@ -77,7 +77,7 @@ pub struct Ran {
 
 #[derive(Debug, Default)]
 struct State {
-    all: VecDeque<Ran>,
+    all: VecDeque<RecordedExecution>,
     history: bool,
     /// What `record_slow` asks for: from which duration on, until when, and how many bytes are left of it.
     slow: Option<(u64, u64, u64)>,
@@ -183,7 +183,7 @@ impl Recorded {
     }
 
     /// Records one; true: it belongs into the slow log.
-    pub fn add(&self, ran: Ran) -> bool {
+    pub fn add(&self, ran: RecordedExecution) -> bool {
         let mut state = self.state.lock();
         state.ends(waits::now_ns());
         let mut slow = false;
@@ -238,7 +238,7 @@ impl Recorded {
     }
 
     /// Everything that is kept, oldest first.
-    pub fn all(&self) -> Vec<Ran> {
+    pub fn all(&self) -> Vec<RecordedExecution> {
         self.state.lock().all.iter().cloned().collect()
     }
 
@@ -252,8 +252,8 @@ impl Recorded {
 mod tests {
     use super::*;
 
-    fn ran(ns: u64) -> Ran {
-        Ran {
+    fn ran(ns: u64) -> RecordedExecution {
+        RecordedExecution {
             began_us: 0,
             ns,
             lock_ns: 0,

@@ -101,7 +101,7 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::backend::Who;
+    use crate::context::backend::ClientIdentity;
     use clearway_base::waits::SessionStats;
 
     /// SMP-1
@@ -109,7 +109,7 @@ mod tests {
     fn a_crowd_is_sampled_in_part_and_weighs_as_much() {
         let backends = Arc::new(Backends::default());
         let listed: Vec<_> =
-            (0..1_000).map(|_| backends.list(SessionStats::new("client"), 1, Who::default())).collect();
+            (0..1_000).map(|_| backends.list(SessionStats::new("client"), 1, ClientIdentity::default())).collect();
         listed.iter().take(999).for_each(|listed| listed.backend().runs("select 1".into()));
         let samples = Samples::default();
         assert_eq!(samples.take(&backends), samples.all().len());

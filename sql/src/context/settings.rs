@@ -16,7 +16,7 @@ use crate::error::{Result, SqlError, code};
 use crate::types::Oid;
 use crate::types::datetime::{self, DateOrder, DateStyle, Format};
 use crate::types::interval::IntervalStyle;
-use clearway_txn::lockmgr::polite::Polite;
+use clearway_txn::lockmgr::step_aside::StepAsideTerms;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -138,12 +138,12 @@ impl Default for Settings {
 
 impl Settings {
     /// How a DDL statement waits for its locks; none: first come, first served, for ever, as in PostgreSQL.
-    pub fn polite(&self) -> Option<Polite> {
+    pub fn step_aside_terms(&self) -> Option<StepAsideTerms> {
         let window: u64 = self.get("ddl_block_window").parse().ok()?;
         // -1 is no number of rounds.
         let rounds = self.get("ddl_block_rounds").parse().ok();
         let fails = self.get("ddl_block_then") == "error";
-        Some(Polite { window: Duration::from_millis(window), rounds, fails })
+        Some(StepAsideTerms { window: Duration::from_millis(window), rounds, fails })
     }
 
     /// A value by its exact name.

@@ -1,4 +1,4 @@
-//! One execution of a statement that stands for its digest: the text with the constants that the digest replaces.
+//! The sample of a digest: one execution of such a statement, with the constants that the digest replaces.
 //!
 //! # Invariants
 //! - STX-1: the sample is the slowest execution, or a later one where the slowest was more than a minute earlier.
@@ -38,7 +38,7 @@ impl SampleText {
         ns > self.ns || ended_ns.saturating_sub(self.ended_ns) > AGE_NS
     }
 
-    /// The later one, or the slower one of two that are equally new.
+    /// Merges another sample of the digest: the slower one stays if they ended within a minute, else the later one (STX-1).
     pub(super) fn add(&mut self, other: &SampleText) {
         let is_far = (other.ended_us - self.ended_us).unsigned_abs() * 1_000 > AGE_NS;
         let is_chosen = if is_far { other.ended_us > self.ended_us } else { other.ns > self.ns };

@@ -425,8 +425,8 @@ impl Cx<'_> {
     ) -> Result<Outcome> {
         let old = row.clone();
         match self.lock_newest(table, mode, LockWait::Wait, row).await? {
-            Newest::Gone | Newest::Own => Ok(Outcome::Skipped),
-            Newest::Same | Newest::Changed => {
+            Newest::Skipped | Newest::Own => Ok(Outcome::Skipped),
+            Newest::Unchanged | Newest::Changed => {
                 Ok(if self.holds_again(recheck, &old, row).await? { Outcome::Done } else { Outcome::Skipped })
             }
         }

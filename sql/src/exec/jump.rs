@@ -1,11 +1,12 @@
 //! Reads a key or an index by jumping from one value of its leading columns to the next.
 //!
-//! A walk reads a leaf at a time. As long as the next value is in the leaf at hand, the walk goes on; else it begins anew behind the value
-//! at hand. So many rows of one value cost no more than one, and few rows of each value cost little more than without jumps.
+//! A walk reads a leaf at a time. Where the next value is in the same leaf, the walk goes on to it; else a new walk begins behind the value
+//! at hand. So a value costs one leaf and one descent at most, however many rows have it; and where few rows have each value, jumps cost little
+//! more than a plain walk.
 //!
 //! # Invariants
-//! - EXE-23: of the rows that the view sees in a range, one is given for each list of values that the leading columns have in it: what is jumped
-//!   over begins with the bytes of the list at hand, and no list's bytes begin with those of another.
+//! - EXE-23: of the rows that the view sees in a range, one is given for each list of values that the leading columns have in it: the keys that
+//!   are jumped over begin with the bytes of the list at hand, and no list's bytes begin with those of another.
 
 use super::Cx;
 use super::row_batch::Batch;

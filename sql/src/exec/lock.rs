@@ -25,11 +25,11 @@ pub fn mode_of(strength: LockStrength) -> LockMode {
 /// What became of a row that was to be locked.
 pub enum Newest {
     /// It is as it was read.
-    Same,
+    Unchanged,
     /// It has another version; the row's slots hold it now.
     Changed,
-    /// It is gone, or it is locked and was to be skipped.
-    Gone,
+    /// It was deleted, or it is locked and was to be skipped.
+    Skipped,
     /// This very statement has changed it.
     Own,
 }
@@ -60,9 +60,9 @@ impl Cx<'_> {
             let locked = self.lock_newest(&lock.table, mode_of(lock.strength), lock.wait, row).await;
             // PostgreSQL's words for a row that is to be locked, also where it was deleted.
             match locked.map_err(|e| if e.code() == "40001" { concurrent(false) } else { e })? {
-                Newest::Same => {}
+                Newest::Unchanged => {}
                 Newest::Changed => changed = true,
-                Newest::Gone | Newest::Own => return Ok(false),
+                Newest::Skipped | Newest::Own => return Ok(false),
             }
         }
         match old {
@@ -85,7 +85,7 @@ impl Cx<'_> {
         let (moved, locked) = match found {
             Ok(Some(found)) => found,
             Ok(None) => return self.gone(),
-            Err(e) if is_lock_not_available(&e) && wait == LockWait::SkipLocked => return Ok(Newest::Gone),
+            Err(e) if is_lock_not_available(&e) && wait == LockWait::SkipLocked => return Ok(Newest::Skipped),
             Err(e) if is_lock_not_available(&e) && wait == LockWait::NoWait => {
                 let message = format!("could not obtain lock on row in relation \"{}\"", table.shape.name);
                 let tag = LockTag::Row { tree: table.shape.tree, key: Arc::from(&key[..]) };
@@ -99,12 +99,12 @@ impl Cx<'_> {
             return Ok(Newest::Own);
         }
         if ghost {
-            return if mine.is_some() { Ok(Newest::Gone) } else { self.gone() };
+            return if mine.is_some() { Ok(Newest::Skipped) } else { self.gone() };
         }
         let newer = commit > self.run.view.read_lsn;
         if moved.is_none() && (!newer || mode == LockMode::RowKeyShare && !key_changed) {
             // What KEY SHARE protects is as it was read: the version that was read stays the statement's, as in PostgreSQL.
-            return Ok(Newest::Same);
+            return Ok(Newest::Unchanged);
         }
         if newer && self.run.isolation == Isolation::RepeatableRead {
             return Err(concurrent(false));
@@ -122,6 +122,6 @@ impl Cx<'_> {
         if self.run.isolation == Isolation::RepeatableRead {
             return Err(concurrent(true));
         }
-        Ok(Newest::Gone)
+        Ok(Newest::Skipped)
     }
 }

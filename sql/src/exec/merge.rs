@@ -25,7 +25,7 @@ use clearway_txn::transaction::{Basis, Changed};
 use std::pin::pin;
 
 /// What became of a match.
-enum Tried {
+enum MatchOutcome {
     /// It was changed, or no clause is for it.
     Done,
     /// It has changed since it was read; the lock that its change needs.
@@ -58,14 +58,14 @@ impl Cx<'_> {
         let mut is_match = row.get(table.key_slot()).is_some_and(|key| !key.is_null());
         while is_match {
             let mode = match self.change_match(merge, &row, basis, pending, out).await? {
-                Tried::Done => return Ok(()),
-                Tried::Newer(mode) => mode,
+                MatchOutcome::Done => return Ok(()),
+                MatchOutcome::Newer(mode) => mode,
             };
             let old = row.clone();
             is_match = match self.lock_newest(table, mode, LockWait::Wait, &mut row).await? {
                 Newest::Own => return Err(twice()),
-                Newest::Gone => false,
-                Newest::Same | Newest::Changed => self.holds_again(merge.on.as_ref(), &old, &row).await?,
+                Newest::Skipped => false,
+                Newest::Unchanged | Newest::Changed => self.holds_again(merge.on.as_ref(), &old, &row).await?,
             };
             basis = Basis::Locked;
         }
@@ -90,7 +90,7 @@ impl Cx<'_> {
         basis: Basis,
         pending: &mut Pending,
         out: &mut Changes,
-    ) -> Result<Tried> {
+    ) -> Result<MatchOutcome> {
         let target = &merge.target;
         let table = &target.table;
         let old = row[table.base..table.base + table.types.len()].to_vec();
@@ -120,15 +120,15 @@ impl Cx<'_> {
                 }
                 (changed, LockMode::RowUpdate)
             }
-            _ => return Ok(Tried::Done),
+            _ => return Ok(MatchOutcome::Done),
         };
         match changed {
             Changed::Done => {
                 out.count += 1;
-                Ok(Tried::Done)
+                Ok(MatchOutcome::Done)
             }
             Changed::Again | Changed::Exists { .. } => Err(twice()),
-            Changed::Newer => Ok(Tried::Newer(mode)),
+            Changed::Newer => Ok(MatchOutcome::Newer(mode)),
         }
     }
 

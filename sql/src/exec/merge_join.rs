@@ -1,14 +1,17 @@
 //! Executes merge joins: both sides come in the order of their keys, so that each is read once.
 //!
 //! # Life of a left row
-//! Its key is compared with that of the right rows at hand (the group) -> if it is greater, the right side goes on: what has a lesser key is passed
-//! over, what has this key becomes the group -> the row is paired with each row of the group, from its first one (mark and restore).
+//! Its key is compared with that of the group, the right rows that were read last and have one key -> if it is greater, the right side is read
+//! on: rows with a lesser key are passed over, rows with this key become the group -> the left row is paired with each row of the group, from
+//! the group's first one (mark and restore).
 //!
-//! A group that exceeds `work_mem` goes on in a temporary file, which is read anew for each left row. A side whose order is missing, because its
-//! index is younger than the snapshot, is sorted first.
+//! A row that is passed over, or paired with no row, is lost in inner and semi joins; left, anti and full joins give it with nulls.
+//!
+//! The rows of a group beyond `work_mem` are kept in a temporary file, which is read anew for each left row. A side that does not come in the
+//! order of its keys, because its index is younger than the snapshot, is sorted first.
 //!
 //! # Invariants
-//! - EXE-24: a key with a null meets nothing: such rows are passed over, wherever they stand.
+//! - EXE-24: a row whose key has a null is paired with no row, wherever the order of its side puts it.
 //! - EXE-25: rows that do not come in the order of their keys are an error, never a wrong answer.
 
 use super::nodes::Rows;
@@ -72,8 +75,8 @@ impl Side {
         Ok(Self { input, batch: Batch::default(), at: 0, ended: false, key: Row::new(), has_key: false, waits })
     }
 
-    /// Sees to it that a row and its key are at hand; false: there is no row left.
-    async fn arrive(&mut self, keys: &[Bound], cx: Cx<'_>) -> Result<bool> {
+    /// Reads until a row and its key are at hand; false: there is no row left.
+    async fn ready(&mut self, keys: &[Bound], cx: Cx<'_>) -> Result<bool> {
         while self.at == self.batch.len() {
             if self.ended {
                 return Ok(false);
@@ -200,9 +203,9 @@ enum Step {
     Left,
     /// It is paired with the group.
     Pairs,
-    /// Full joins: the rows of the group that no left row met are told; then the group is gone.
-    Unmet,
-    /// Full joins: there is no left row any more; what is left of the right side is told.
+    /// Full joins: the rows of the group that were paired with no left row are given; then the group is cleared.
+    Unpaired,
+    /// Full joins: there is no left row any more; the rest of the right side is given.
     Rest,
     End,
 }
@@ -243,13 +246,13 @@ impl MergeRows {
         while out.len() < enough {
             cx.breathe().await?;
             match self.step {
-                Step::Left => self.look(join, merge, cx, enough, out).await?,
+                Step::Left => self.next_left_row(join, merge, cx, enough, out).await?,
                 Step::Pairs => self.pair(join, cx, enough, out).await?,
-                Step::Unmet => self.tell_unmet(join, cx, enough, out).await?,
+                Step::Unpaired => self.give_unpaired_group(join, cx, enough, out).await?,
                 Step::Rest => {
                     let (_, right_keys) = keys(join)?;
-                    match self.right.arrive(right_keys, cx).await? {
-                        true => self.tell_right(join, out),
+                    match self.right.ready(right_keys, cx).await? {
+                        true => self.give_unpaired_right(join, out),
                         false => self.step = Step::End,
                     }
                 }
@@ -260,19 +263,26 @@ impl MergeRows {
     }
 
     /// Compares the next left row with the group, and goes on with the right side if need be.
-    async fn look(&mut self, join: &Join, merge: &Merge, cx: Cx<'_>, enough: usize, out: &mut Batch) -> Result<()> {
+    async fn next_left_row(
+        &mut self,
+        join: &Join,
+        merge: &Merge,
+        cx: Cx<'_>,
+        enough: usize,
+        out: &mut Batch,
+    ) -> Result<()> {
         let ((left_keys, right_keys), is_full) = (keys(join)?, join.kind == JoinType::Full);
-        if !self.left.arrive(left_keys, cx).await? {
+        if !self.left.ready(left_keys, cx).await? {
             match (is_full, self.group.count) {
                 (false, _) => self.step = Step::End,
                 (true, 0) => self.step = Step::Rest,
-                (true, _) => self.begin_unmet(),
+                (true, _) => self.begin_unpaired(),
             }
             return Ok(());
         }
         // EXE-24
         if self.left.key.iter().any(Datum::is_null) {
-            self.tell_left(join, out);
+            self.give_unpaired_left(join, out);
             return Ok(());
         }
         if self.group.count > 0 {
@@ -283,13 +293,13 @@ impl MergeRows {
                 }
                 Ordering::Less => return Err(disorder()),
                 Ordering::Greater if is_full => {
-                    self.begin_unmet();
+                    self.begin_unpaired();
                     return Ok(());
                 }
                 Ordering::Greater => self.group.clear(),
             }
         }
-        while self.right.arrive(right_keys, cx).await? {
+        while self.right.ready(right_keys, cx).await? {
             let order = match self.right.key.iter().any(Datum::is_null) {
                 true => Ordering::Less,
                 false => order_of(&self.right.key, &self.left.key, &merge.by),
@@ -300,7 +310,7 @@ impl MergeRows {
                 Ordering::Less => {
                     cx.breathe().await?;
                     match is_full {
-                        true => self.tell_right(join, out),
+                        true => self.give_unpaired_right(join, out),
                         false => self.right.pass(),
                     }
                     if out.len() >= enough {
@@ -314,7 +324,7 @@ impl MergeRows {
             self.step = Step::End;
             return Ok(());
         }
-        self.tell_left(join, out);
+        self.give_unpaired_left(join, out);
         Ok(())
     }
 
@@ -331,7 +341,7 @@ impl MergeRows {
                 self.group.add(row, is_full, cx).await?;
             }
             self.right.pass();
-            if !self.right.arrive(right_keys, cx).await? {
+            if !self.right.ready(right_keys, cx).await? {
                 break;
             }
             match order_of(&self.right.key, &self.group.key, &merge.by) {
@@ -350,9 +360,9 @@ impl MergeRows {
         (self.matched, self.step) = (false, Step::Pairs);
     }
 
-    fn begin_unmet(&mut self) {
+    fn begin_unpaired(&mut self) {
         self.group.restore();
-        self.step = Step::Unmet;
+        self.step = Step::Unpaired;
     }
 
     /// Appends pairs of the left row at hand with rows of the group.
@@ -364,7 +374,7 @@ impl MergeRows {
             if !self.group.append_next(left, cx, out).await? {
                 match self.matched {
                     true => self.next_left(),
-                    false => self.tell_left(join, out),
+                    false => self.give_unpaired_left(join, out),
                 }
                 return Ok(());
             }
@@ -395,16 +405,16 @@ impl MergeRows {
         self.step = Step::Left;
     }
 
-    /// The left row at hand has met nothing.
-    fn tell_left(&mut self, join: &Join, out: &mut Batch) {
+    /// The left row at hand was paired with no row.
+    fn give_unpaired_left(&mut self, join: &Join, out: &mut Batch) {
         if !matches!(join.kind, JoinType::Inner | JoinType::Semi) {
             out.push_extended(self.left.row(), join.end);
         }
         self.next_left();
     }
 
-    /// Full joins: the right row at hand has met nothing.
-    fn tell_right(&mut self, join: &Join, out: &mut Batch) {
+    /// Full joins: the right row at hand was paired with no row.
+    fn give_unpaired_right(&mut self, join: &Join, out: &mut Batch) {
         let values = out.begin();
         values.resize(values.len() + join.right_base, Datum::Null);
         values.extend_from_slice(&self.right.row()[join.right_base..]);
@@ -413,7 +423,7 @@ impl MergeRows {
     }
 
     /// Full joins: the rows of the group that have met nothing.
-    async fn tell_unmet(&mut self, join: &Join, cx: Cx<'_>, enough: usize, out: &mut Batch) -> Result<()> {
+    async fn give_unpaired_group(&mut self, join: &Join, cx: Cx<'_>, enough: usize, out: &mut Batch) -> Result<()> {
         let nulls = vec![Datum::Null; join.right_base];
         while out.len() < enough {
             cx.breathe().await?;

@@ -199,7 +199,7 @@ impl Rows {
                 if scan.view.shows_files()
                     && let Some(configuration) = cx.run.core.backends.configuration()
                 {
-                    configuration.look().await;
+                    configuration.read_files().await;
                 }
                 let sought = cx.sought(scan, &self.prefix).await?;
                 for columns in cx.run.views.rows(scan.view, sought.as_ref(), cx.run) {

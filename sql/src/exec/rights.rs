@@ -13,7 +13,7 @@ use crate::types::{Datum, Oid};
 use clearway_engine::catalog::{Object, Relation};
 
 /// What a call asks about.
-enum About<'c> {
+enum RightsSubject<'c> {
     /// An object with an access list.
     Object(&'c Object),
     /// A relation of the system; whether only superusers may read it.
@@ -88,26 +88,34 @@ impl<'a> Cx<'a> {
         if function == "has_sequence_privilege" {
             self.refuse_no_sequence(&rest[0])?;
         }
-        let Some(about) = self.object(function, &rest[0])? else { return Ok(Datum::Null) };
+        let Some(subject) = self.object(function, &rest[0])? else { return Ok(Datum::Null) };
         let asked = asked(function, list)?;
         if function == "has_column_privilege" {
-            return self.has_column(judge, &about, &rest[0], &rest[1], &asked);
+            return self.has_column(judge, &subject, &rest[0], &rest[1], &asked);
         }
         let some_column = function == "has_any_column_privilege";
-        Ok(Datum::Bool(asked.iter().any(|asked| self.holds_privilege(judge, &about, asked, some_column))))
+        Ok(Datum::Bool(asked.iter().any(|asked| self.holds_privilege(judge, &subject, asked, some_column))))
     }
 
-    fn holds_privilege(self, judge: Judge<'_>, about: &About<'_>, asked: &AskedPrivilege, some_column: bool) -> bool {
-        match about {
-            About::System(hidden) => judge.is_superuser() || (asked.letter == 'r' && !hidden && !asked.grant_option),
-            About::Public => judge.is_superuser() || !asked.grant_option,
-            About::Object(object) if asked.grant_option => {
+    fn holds_privilege(
+        self,
+        judge: Judge<'_>,
+        subject: &RightsSubject<'_>,
+        asked: &AskedPrivilege,
+        some_column: bool,
+    ) -> bool {
+        match subject {
+            RightsSubject::System(hidden) => {
+                judge.is_superuser() || (asked.letter == 'r' && !hidden && !asked.grant_option)
+            }
+            RightsSubject::Public => judge.is_superuser() || !asked.grant_option,
+            RightsSubject::Object(object) if asked.grant_option => {
                 let (Some(owner), Some((acl, kind))) = (object.owner(), object.acl()) else { return false };
                 let grantable = |e: &clearway_engine::catalog::Grant| e.grantable.contains(asked.letter);
                 let given = acl.entries(owner, kind).iter().any(|e| grantable(e) && judge.has_rights_of(e.role));
                 judge.owns(owner) || given
             }
-            About::Object(object) => match object {
+            RightsSubject::Object(object) => match object {
                 Object::Relation(r) if some_column => judge.may_with_some_column(r, asked.letter),
                 object => judge.may_with(object, asked.letter),
             },
@@ -117,13 +125,13 @@ impl<'a> Cx<'a> {
     fn has_column(
         self,
         judge: Judge<'_>,
-        about: &About<'_>,
+        subject: &RightsSubject<'_>,
         table: &Datum,
         column: &Datum,
         asked: &[AskedPrivilege],
     ) -> Result<Datum> {
-        let About::Object(Object::Relation(relation)) = about else {
-            return Ok(Datum::Bool(asked.iter().any(|asked| self.holds_privilege(judge, about, asked, false))));
+        let RightsSubject::Object(Object::Relation(relation)) = subject else {
+            return Ok(Datum::Bool(asked.iter().any(|asked| self.holds_privilege(judge, subject, asked, false))));
         };
         let Some(at) = column_of(relation, table, column)? else { return Ok(Datum::Null) };
         let held = asked.iter().any(|asked| match asked.grant_option {
@@ -167,7 +175,7 @@ impl<'a> Cx<'a> {
     }
 
     /// What a call asks about; none for a number that nothing has.
-    fn object(self, function: &str, object: &Datum) -> Result<Option<About<'a>>> {
+    fn object(self, function: &str, object: &Datum) -> Result<Option<RightsSubject<'a>>> {
         let names = &self.run.names;
         let catalog = &names.catalog;
         let number = match object {
@@ -182,10 +190,10 @@ impl<'a> Cx<'a> {
         };
         let is_schema = function == "has_schema_privilege";
         if is_schema && matches!(number, views::PG_CATALOG | views::INFORMATION_SCHEMA) {
-            return Ok(Some(About::Public));
+            return Ok(Some(RightsSubject::Public));
         }
         if let Some(view) = views::by_oid(number).filter(|_| is_relation(function)) {
-            return Ok(Some(About::System(view.is_for_superusers())));
+            return Ok(Some(RightsSubject::System(view.is_for_superusers())));
         }
         let public = match function {
             "has_function_privilege" => clearway_values::builtin::proc(number).is_some(),
@@ -195,7 +203,7 @@ impl<'a> Cx<'a> {
             _ => false,
         };
         if public {
-            return Ok(Some(if number == 1663 { About::System(true) } else { About::Public }));
+            return Ok(Some(if number == 1663 { RightsSubject::System(true) } else { RightsSubject::Public }));
         }
         let fits = |o: &Object| match o {
             Object::Relation(_) => is_relation(function),
@@ -206,7 +214,7 @@ impl<'a> Cx<'a> {
             Object::Routine(_) => function == "has_function_privilege",
             _ => false,
         };
-        Ok(catalog.get(number).map(|o| &**o).filter(|o| fits(o)).map(About::Object))
+        Ok(catalog.get(number).map(|o| &**o).filter(|o| fits(o)).map(RightsSubject::Object))
     }
 
     /// 42809 for a relation that is no sequence.

@@ -11,7 +11,7 @@
 //!   read instead.
 
 use super::cost::{Figures, INDEX_ROW, JUMP, PROBE, SORT};
-use super::facts::{Fact, Said, said};
+use super::facts::{ColumnTest, Fact, fact_of};
 use super::indexes::is_usable;
 use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
 use crate::expr::Bound;
@@ -35,9 +35,9 @@ pub struct Chosen {
     pub cost: f64,
 }
 
-/// Conditions laid over the columns of one key.
+/// Which conditions the columns of one key or index cover, and what reading by them costs.
 #[derive(Default)]
-struct Laid {
+struct KeyConditions {
     part: RangePart,
     covered: Vec<usize>,
     /// The share of the table's rows that is in the ranges.
@@ -53,105 +53,112 @@ struct Laid {
 }
 
 fn one<'f, 'b>(list: &'f [Fact<'b>], column: usize) -> Option<&'f Fact<'b>> {
-    list.iter().find(|f| f.column == column && matches!(f.said, Said::Compared(Op::Eq, _)))
+    list.iter().find(|f| f.column == column && matches!(f.test, ColumnTest::Compared(Op::Eq, _)))
 }
 
 /// Values of one column out of a fact that names several or NULL.
 fn several(fact: &Fact<'_>) -> Option<KeyValues> {
-    Some(match &fact.said {
-        Said::Among(list) => KeyValues::List(list.to_vec()),
-        Said::InArray(array) => KeyValues::Array((**array).clone()),
-        Said::InRows(rows) => KeyValues::Array((**rows).clone()),
-        Said::Null => KeyValues::Null,
-        Said::Compared(..) | Said::Begins(..) => return None,
+    Some(match &fact.test {
+        ColumnTest::Among(list) => KeyValues::List(list.to_vec()),
+        ColumnTest::InArray(array) => KeyValues::Array((**array).clone()),
+        ColumnTest::InRows(rows) => KeyValues::Array((**rows).clone()),
+        ColumnTest::Null => KeyValues::Null,
+        ColumnTest::Compared(..) | ColumnTest::Begins(..) => return None,
     })
 }
 
-/// How many values a column about which nothing is said is expected to have in what has been laid so far; none: that is not known, or nothing
-/// is said about the columns behind it either.
-fn skipped(table: &TableSlot, columns: &[usize], list: &[Fact<'_>], laid: &Laid, figures: &Figures<'_>) -> Option<f64> {
+/// How many values a column without a condition is expected to have in the ranges found so far; none: that is not known, or the columns behind
+/// it have no condition either.
+fn skipped(
+    table: &TableSlot,
+    columns: &[usize],
+    list: &[Fact<'_>],
+    key: &KeyConditions,
+    figures: &Figures<'_>,
+) -> Option<f64> {
     let (column, behind) = columns.split_first()?;
     let is_said = |c: &usize| list.iter().any(|f| f.column == *c);
     if is_said(column) || !behind.iter().any(is_said) {
         return None;
     }
     let values = figures.distinct(table, *column)? + 1.0;
-    Some(values.min((figures.rows(table) * laid.share / laid.ranges).max(1.0)))
+    Some(values.min((figures.rows(table) * key.share / key.ranges).max(1.0)))
 }
 
-/// Lays facts over the columns of a key. With `skips` a column of which nothing is known has a range for each of its values.
-fn lay(
+/// Matches facts with the columns of a key, from the first column on. With `skips` a column without a condition has a range for each of its
+/// values.
+fn key_conditions(
     table: &TableSlot,
     (columns, index): (&[usize], Option<usize>),
     list: &[Fact<'_>],
     skips: bool,
     figures: &Figures<'_>,
-) -> Laid {
-    let mut laid = Laid { share: 1.0, ranges: 1.0, rows_max: f64::MAX, ..Laid::default() };
-    laid.part.index = index;
+) -> KeyConditions {
+    let mut key = KeyConditions { share: 1.0, ranges: 1.0, rows_max: f64::MAX, ..KeyConditions::default() };
+    key.part.index = index;
     for (at, column) in columns.iter().enumerate() {
         if let Some(fact) = one(list, *column) {
-            let Said::Compared(_, value) = fact.said else { break };
-            laid.part.columns.push(KeyValues::One(value.clone()));
-            laid.covered.push(fact.at);
-            laid.share *= figures.equal(table, *column, Some(value));
+            let ColumnTest::Compared(_, value) = fact.test else { break };
+            key.part.columns.push(KeyValues::One(value.clone()));
+            key.covered.push(fact.at);
+            key.share *= figures.equal(table, *column, Some(value));
             continue;
         }
         let many = list.iter().filter(|f| f.column == *column).find_map(|f| Some((f, several(f)?)));
         // The values of several columns multiply: two lists are enough.
         if let Some((fact, values)) = many
-            && laid.part.columns.iter().filter(|c| !matches!(c, KeyValues::One(_))).count() < 2
+            && key.part.columns.iter().filter(|c| !matches!(c, KeyValues::One(_))).count() < 2
         {
-            laid.ranges *= figures.values(&values);
-            laid.share *= match &values {
+            key.ranges *= figures.values(&values);
+            key.share *= match &values {
                 KeyValues::Null => figures.null(table, *column),
                 _ => (figures.values(&values) * figures.equal(table, *column, None)).min(1.0),
             };
-            laid.part.columns.push(values);
-            laid.covered.push(fact.at);
+            key.part.columns.push(values);
+            key.covered.push(fact.at);
             continue;
         }
-        if skips && let Some(values) = skipped(table, &columns[at..], list, &laid, figures) {
-            laid.ranges *= values;
-            laid.jumps += laid.ranges;
-            laid.part.columns.push(KeyValues::Each(values));
+        if skips && let Some(values) = skipped(table, &columns[at..], list, &key, figures) {
+            key.ranges *= values;
+            key.jumps += key.ranges;
+            key.part.columns.push(KeyValues::Each(values));
             continue;
         }
-        bound(table, *column, list, &mut laid, figures);
+        bound(table, *column, list, &mut key, figures);
         break;
     }
-    laid
+    key
 }
 
 /// Bounds the column behind those with known values.
-fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], laid: &mut Laid, figures: &Figures<'_>) {
+fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyConditions, figures: &Figures<'_>) {
     let mut ends = [None, None];
     for fact in list.iter().filter(|f| f.column == column) {
-        match &fact.said {
-            Said::Compared(op, value) if *op != Op::Eq => {
+        match &fact.test {
+            ColumnTest::Compared(op, value) if *op != Op::Eq => {
                 let end = &mut ends[usize::from(matches!(op, Op::Lt | Op::Le))];
                 if end.is_none() {
                     *end = Some(((*value).clone(), matches!(op, Op::Ge | Op::Le)));
-                    laid.covered.push(fact.at);
+                    key.covered.push(fact.at);
                 }
             }
-            Said::Begins(op, pattern) if laid.part.pattern.is_none() => {
-                laid.part.pattern = Some((*op, (*pattern).clone()));
+            ColumnTest::Begins(op, pattern) if key.part.pattern.is_none() => {
+                key.part.pattern = Some((*op, (*pattern).clone()));
             }
             _ => {}
         }
     }
     let [low, high] = ends;
     if low.is_some() || high.is_some() {
-        laid.part.pattern = None;
-        laid.share *= figures.between(table, column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
-    } else if laid.part.pattern.is_some() {
-        laid.share *= figures.pattern();
+        key.part.pattern = None;
+        key.share *= figures.between(table, column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
+    } else if key.part.pattern.is_some() {
+        key.share *= figures.pattern();
     }
-    (laid.part.low, laid.part.high) = (low, high);
+    (key.part.low, key.part.high) = (low, high);
 }
 
-impl Laid {
+impl KeyConditions {
     fn is_useful(&self) -> bool {
         self.is_partial
             || !self.part.columns.is_empty()
@@ -196,56 +203,56 @@ impl Laid {
 }
 
 /// Conditions laid over an index; none: it may not be read under them.
-fn lay_index(
+fn index_conditions(
     table: &TableSlot,
     place: usize,
     list: &[Fact<'_>],
     conditions: &[Bound],
     skips: bool,
     figures: &Figures<'_>,
-) -> Option<Laid> {
+) -> Option<KeyConditions> {
     let index = &table.shape.indexes[place];
     if index.state != IndexState::Public || !is_usable(table, index, conditions) {
         return None;
     }
-    let mut laid = lay(table, (&index.columns, Some(place)), list, skips, figures);
+    let mut key = key_conditions(table, (&index.columns, Some(place)), list, skips, figures);
     let part = figures.part(table, index);
-    (laid.is_partial, laid.share) = (part < 1.0, laid.share * part);
-    let no_null = laid.part.columns.iter().all(|c| !matches!(c, KeyValues::Null | KeyValues::Each(_)));
-    if index.unique && no_null && laid.part.columns.len() == index.columns.len() {
-        laid.rows_max = 1.0;
+    (key.is_partial, key.share) = (part < 1.0, key.share * part);
+    let no_null = key.part.columns.iter().all(|c| !matches!(c, KeyValues::Null | KeyValues::Each(_)));
+    if index.unique && no_null && key.part.columns.len() == index.columns.len() {
+        key.rows_max = 1.0;
     }
-    Some(laid)
+    Some(key)
 }
 
 /// The best way by one key for conditions that are all facts about columns, which follow from `conditions`.
-fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Figures<'_>) -> Option<Laid> {
+fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Figures<'_>) -> Option<KeyConditions> {
     let rows = figures.rows(table);
     let shape = &table.shape;
-    let mut found: Option<Laid> = None;
-    let mut offer = |laid: Laid| {
+    let mut found: Option<KeyConditions> = None;
+    let mut offer = |key: KeyConditions| {
         // Of equal cost is the one that says more.
-        let cost = |l: &Laid| (l.cost(rows), std::cmp::Reverse(l.covered.len()));
-        if laid.is_useful() && found.as_ref().is_none_or(|f| cost(&laid) < cost(f)) {
-            found = Some(laid);
+        let cost = |l: &KeyConditions| (l.cost(rows), std::cmp::Reverse(l.covered.len()));
+        if key.is_useful() && found.as_ref().is_none_or(|f| cost(&key) < cost(f)) {
+            found = Some(key);
         }
     };
     for skips in [false, true].into_iter().take(1 + list.len()) {
-        let mut by_key = lay(table, (&shape.key, None), list, skips, figures);
+        let mut by_key = key_conditions(table, (&shape.key, None), list, skips, figures);
         if !shape.key.is_empty() && by_key.part.columns.len() == shape.key.len() {
             by_key.rows_max = 1.0;
         }
-        let by_index = |place: usize| lay_index(table, place, list, conditions, skips, figures);
+        let by_index = |place: usize| index_conditions(table, place, list, conditions, skips, figures);
         let all = std::iter::once(by_key).chain((0..shape.indexes.len()).filter_map(by_index));
         // Skipping has to pay even in a small table.
-        all.filter(|laid| !skips || laid.skips() && laid.cost(rows) < rows).for_each(&mut offer);
+        all.filter(|key| !skips || key.skips() && key.cost(rows) < rows).for_each(&mut offer);
     }
     found
 }
 
 /// The arms of an OR as ranges.
 struct Union {
-    parts: Vec<Laid>,
+    parts: Vec<KeyConditions>,
     cost: f64,
     /// Whether each row of the ranges meets the whole of an arm.
     is_exact: bool,
@@ -261,7 +268,7 @@ fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figu
     for arm in arms {
         let own = split(arm.clone());
         // A range has to be found by the arm itself; the conditions beside the OR may narrow it.
-        let mut list: Vec<Fact<'_>> = own.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+        let mut list: Vec<Fact<'_>> = own.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
         let nested = own.iter().find_map(|e| match &e.kind {
             BoundKind::Or(inner) if list.is_empty() => union(table, inner, conditions, figures),
             _ => None,
@@ -273,23 +280,23 @@ fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figu
             continue;
         }
         let by_itself = best(table, &list, &own, figures)?;
-        list.extend(conditions.iter().filter_map(|e| said(table, e, usize::MAX)));
-        let laid = best(table, &list, &own, figures).unwrap_or(by_itself);
-        out.cost += laid.cost(rows);
-        out.is_exact &= (0..own.len()).all(|at| laid.covered.contains(&at));
-        out.parts.push(laid);
+        list.extend(conditions.iter().filter_map(|e| fact_of(table, e, usize::MAX)));
+        let key = best(table, &list, &own, figures).unwrap_or(by_itself);
+        out.cost += key.cost(rows);
+        out.is_exact &= (0..own.len()).all(|at| key.covered.contains(&at));
+        out.parts.push(key);
     }
     (!out.parts.is_empty() && out.parts.len() <= ARMS_MAX).then_some(out)
 }
 
 /// Chooses how to read a table under conditions that must all hold.
 pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) -> Chosen {
-    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
     // A whole key needs no figures.
     let by_key: Option<Vec<&Fact<'_>>> = table.shape.key.iter().map(|c| one(&list, *c)).collect();
     if let Some(facts) = by_key.filter(|facts| !facts.is_empty()) {
-        let value = |f: &&Fact<'_>| match f.said {
-            Said::Compared(_, value) => Some(value.clone()),
+        let value = |f: &&Fact<'_>| match f.test {
+            ColumnTest::Compared(_, value) => Some(value.clone()),
             _ => None,
         };
         let covered = facts.iter().map(|f| f.at).collect();
@@ -320,21 +327,21 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
         let access = Access::Ranges(Box::new(Ranges { parts, guarantees }));
         return Chosen { access, covered, equal: 0, cost: cheapest };
     }
-    let Some(laid) = found else { return whole };
-    let (equal, covered) = (laid.equal(), laid.covered.clone());
-    let access = match (laid.is_plain(table), laid.part.index) {
-        (true, None) => Access::KeyRange(laid.into_range()),
-        (true, Some(place)) => Access::Index(place, laid.into_range()),
-        (false, _) => ranges(laid, conditions),
+    let Some(key) = found else { return whole };
+    let (equal, covered) = (key.equal(), key.covered.clone());
+    let access = match (key.is_plain(table), key.part.index) {
+        (true, None) => Access::KeyRange(key.into_range()),
+        (true, Some(place)) => Access::Index(place, key.into_range()),
+        (false, _) => ranges(key, conditions),
     };
     Chosen { access, covered, equal, cost: cheapest }
 }
 
-fn ranges(laid: Laid, conditions: &[Bound]) -> Access {
-    if let (None, true, [KeyValues::List(list)]) = (laid.part.index, laid.rows_max <= 1.0, &laid.part.columns[..]) {
+fn ranges(key: KeyConditions, conditions: &[Bound]) -> Access {
+    if let (None, true, [KeyValues::List(list)]) = (key.part.index, key.rows_max <= 1.0, &key.part.columns[..]) {
         return Access::Keys(list.iter().map(|v| vec![v.clone()]).collect());
     }
-    one_part(laid, conditions)
+    one_part(key, conditions)
 }
 
 /// The cheapest way along the key or an index whose order is wanted, of which `few` rows will be read; `fits` says whether a key has
@@ -346,7 +353,7 @@ pub fn along(
     few: Option<f64>,
     figures: &Figures<'_>,
 ) -> Option<(Access, Direction)> {
-    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
     let rows = figures.rows(table);
     let met = (rows * conditions.iter().map(|e| figures.share(table, e)).product::<f64>()).max(1.0);
     let read = few.map_or(1.0, |few| (few / met).min(1.0));
@@ -354,15 +361,15 @@ pub fn along(
     let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
     let mut found = None;
     for place in 0..table.shape.indexes.len() {
-        let Some(laid) = lay_index(table, place, &list, conditions, false, figures) else { continue };
-        let equal = laid.part.columns.iter().take_while(|c| c.one().is_some()).count();
-        let cost = laid.cost(rows) * read;
+        let Some(key) = index_conditions(table, place, &list, conditions, false, figures) else { continue };
+        let equal = key.part.columns.iter().take_while(|c| c.one().is_some()).count();
+        let cost = key.cost(rows) * read;
         if cost < least
             && let Some(direction) = fits(Some(place), equal)
         {
             least = cost;
-            let plain = laid.is_plain(table);
-            let access = if plain { Access::Index(place, laid.into_range()) } else { one_part(laid, conditions) };
+            let plain = key.is_plain(table);
+            let access = if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions) };
             found = Some((access, direction));
         }
     }
@@ -378,22 +385,22 @@ pub fn by_entries(
     each: f64,
     figures: &Figures<'_>,
 ) -> Option<(Access, f64)> {
-    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
-    let cost = |laid: &Laid| {
-        let found = (figures.rows(table) * laid.share).min(laid.ranges * laid.rows_max);
-        laid.jumps * JUMP + laid.ranges * PROBE + found * each
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
+    let cost = |key: &KeyConditions| {
+        let found = (figures.rows(table) * key.share).min(key.ranges * key.rows_max);
+        key.jumps * JUMP + key.ranges * PROBE + found * each
     };
-    let mut laid = lay_index(table, place, &list, conditions, false, figures)?;
-    let skipping = lay_index(table, place, &list, conditions, true, figures).filter(Laid::skips);
-    if let Some(skipping) = skipping.filter(|skipping| cost(skipping) < cost(&laid)) {
-        laid = skipping;
+    let mut key = index_conditions(table, place, &list, conditions, false, figures)?;
+    let skipping = index_conditions(table, place, &list, conditions, true, figures).filter(KeyConditions::skips);
+    if let Some(skipping) = skipping.filter(|skipping| cost(skipping) < cost(&key)) {
+        key = skipping;
     }
-    let cost = cost(&laid);
-    let plain = laid.is_plain(table);
-    Some((if plain { Access::Index(place, laid.into_range()) } else { one_part(laid, conditions) }, cost))
+    let cost = cost(&key);
+    let plain = key.is_plain(table);
+    Some((if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions) }, cost))
 }
 
-fn one_part(laid: Laid, conditions: &[Bound]) -> Access {
-    let guarantees = conjunction(laid.covered.iter().map(|at| conditions[*at].clone()).collect());
-    Access::Ranges(Box::new(Ranges { parts: vec![laid.part], guarantees }))
+fn one_part(key: KeyConditions, conditions: &[Bound]) -> Access {
+    let guarantees = conjunction(key.covered.iter().map(|at| conditions[*at].clone()).collect());
+    Access::Ranges(Box::new(Ranges { parts: vec![key.part], guarantees }))
 }

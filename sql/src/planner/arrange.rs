@@ -4,7 +4,7 @@
 use super::cost::Figures;
 use super::extremes::extreme;
 use super::from::{Item, Layout, Leaf};
-use super::joins::{Joins, Wanted};
+use super::joins::{Joins, WantedOrder};
 use super::plan::{Body, JoinType, Node, Query, Select, SortKey, conjunction, split};
 use super::pullup::Level;
 use super::rewrite::Rewriter;
@@ -44,10 +44,10 @@ impl Rest<'_> {
         self.exprs.iter_mut().for_each(|e| rewriter.expr(e, 0));
     }
 
-    fn wanted(&self) -> Option<Wanted> {
+    fn wanted(&self) -> Option<WantedOrder> {
         let first = self.query.as_ref()?.sort.first()?;
         match first.expr.kind {
-            BoundKind::Column { index, level: 0 } => Some(Wanted { slot: index, rows: self.few? }),
+            BoundKind::Column { index, level: 0 } => Some(WantedOrder { slot: index, rows: self.few? }),
             _ => None,
         }
     }

@@ -1,11 +1,11 @@
 //! Rules that a level of a query must obey, and the position in the text at which PostgreSQL reports a violation.
 
 use super::from::Layout;
-use super::grouping::Behind;
+use super::grouping::LevelStages;
 use super::plan::{Distinct, Grouping, SortKey};
 use super::walk;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::bound::Late;
+use crate::expr::bound::Unplaced;
 use crate::expr::{Bound, BoundKind};
 use crate::syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target};
 use crate::syntax::stmt;
@@ -70,7 +70,7 @@ pub(super) fn first_target(q: &AstQuery) -> Pos {
 /// Refuses columns that are neither grouped nor in an aggregate.
 pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> Result<()> {
     let keys = &grouping.keys;
-    if keys.iter().any(|k| walk::same(k, e)) || matches!(e.kind, BoundKind::Late(Late::Grouping(_))) {
+    if keys.iter().any(|k| walk::same(k, e)) || matches!(e.kind, BoundKind::Unplaced(Unplaced::Grouping(_))) {
         return Ok(());
     }
     if let BoundKind::Column { index, level: 0 } = e.kind {
@@ -97,7 +97,7 @@ pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> 
 }
 
 /// The clause of a query that excludes row locks; none: it has none.
-pub(super) fn what_locks_exclude(s: &AstSelect, behind: &Behind) -> Option<&'static str> {
+pub(super) fn what_locks_exclude(s: &AstSelect, behind: &LevelStages) -> Option<&'static str> {
     Some(if s.distinct.is_some() {
         "DISTINCT clause"
     } else if !s.group_by.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! The unit of cost is the cost of reading one row when rows are read in the order of their table's key.
 
-use super::facts::{Fact, Said, said};
+use super::facts::{ColumnTest, Fact, fact_of};
 use super::indexes::{condition_of, is_unique_of_all};
 use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
 use super::select::constant;
@@ -198,7 +198,7 @@ impl Figures<'_> {
 
     /// The share of a table's rows that meets a condition.
     pub fn share(&self, table: &TableSlot, e: &Bound) -> f64 {
-        if let Some(fact) = said(table, e, 0) {
+        if let Some(fact) = fact_of(table, e, 0) {
             return self.share_of(table, &fact);
         }
         match &e.kind {
@@ -215,15 +215,15 @@ impl Figures<'_> {
     fn share_of(&self, table: &TableSlot, fact: &Fact<'_>) -> f64 {
         let column = fact.column;
         let among = |n: f64| (n * self.equal(table, column, None)).min(1.0);
-        match &fact.said {
-            Said::Compared(Op::Eq, value) => self.equal(table, column, Some(value)),
-            Said::Compared(Op::Lt | Op::Le, value) => self.between(table, column, None, Some(value)),
-            Said::Compared(_, value) => self.between(table, column, Some(value), None),
-            Said::Among(list) => among(list.len() as f64),
-            Said::InArray(e) => among(self.values(&KeyValues::Array((*e).clone()))),
-            Said::InRows(_) => among(QUERY_VALUES),
-            Said::Null => self.null(table, column),
-            Said::Begins(..) => BEGINS,
+        match &fact.test {
+            ColumnTest::Compared(Op::Eq, value) => self.equal(table, column, Some(value)),
+            ColumnTest::Compared(Op::Lt | Op::Le, value) => self.between(table, column, None, Some(value)),
+            ColumnTest::Compared(_, value) => self.between(table, column, Some(value), None),
+            ColumnTest::Among(list) => among(list.len() as f64),
+            ColumnTest::InArray(e) => among(self.values(&KeyValues::Array((*e).clone()))),
+            ColumnTest::InRows(_) => among(QUERY_VALUES),
+            ColumnTest::Null => self.null(table, column),
+            ColumnTest::Begins(..) => BEGINS,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
     Update, conjunction, split,
 };
-use super::through::{Face, Verb};
+use super::through::{ChangeTarget, Verb};
 use super::{Planned, Planner};
 use crate::context::deferred::Timing;
 use crate::context::errors::from_engine;
@@ -28,7 +28,7 @@ type Returning = (Option<Vec<Bound>>, Option<Vec<OutputColumn>>);
 
 impl Planner<'_> {
     /// The table that a statement changes, with its lock noted; by the names of the view, where it is changed through one.
-    fn changed(&mut self, t: &TableRef, verb: &'static str, privileges: &'static str) -> Result<Face> {
+    fn changed(&mut self, t: &TableRef, verb: &'static str, privileges: &'static str) -> Result<ChangeTarget> {
         let relation = match self.env.lookup(&t.name)? {
             names::Found::Object(o) => match &**o {
                 Object::Relation(r) => r,
@@ -46,7 +46,7 @@ impl Planner<'_> {
             RelationKind::View => {
                 let verb = Verb::of(verb);
                 let through = self.through(&relation.clone(), verb, privileges, t.name.pos)?;
-                return Ok(Face {
+                return Ok(ChangeTarget {
                     relation: through.face(),
                     used: through.used().clone(),
                     verb,
@@ -59,7 +59,7 @@ impl Planner<'_> {
             }
         }
         let used = self.lock(relation, LockMode::RowExclusive, privileges, t.name.pos);
-        Ok(Face { relation: relation.clone(), used, verb: Verb::of(verb), through: None })
+        Ok(ChangeTarget { relation: relation.clone(), used, verb: Verb::of(verb), through: None })
     }
 
     pub(super) fn slot(&self, relation: &Relation) -> Result<TableSlot> {
@@ -343,7 +343,7 @@ impl Planner<'_> {
     fn conflict(
         &mut self,
         c: &stmt::OnConflict,
-        face: &Face,
+        face: &ChangeTarget,
         target: &Target,
         columns: &[ScopeColumn],
         params: &mut Params,
@@ -514,7 +514,7 @@ impl Planner<'_> {
 
     fn changed_rows(
         &mut self,
-        face: &Face,
+        face: &ChangeTarget,
         table: &TableRef,
         others: &[crate::syntax::ast::FromItem],
         filter: Option<&Expr>,

@@ -12,14 +12,14 @@ use crate::types::{element_of, oid};
 pub struct Fact<'b> {
     /// The column's place in the table.
     pub column: usize,
-    /// What is said.
-    pub said: Said<'b>,
+    /// What the condition asks of the column.
+    pub test: ColumnTest<'b>,
     /// The condition's place in the list of conditions.
     pub at: usize,
 }
 
-/// What a condition says of a column.
-pub enum Said<'b> {
+/// What a condition asks of a column.
+pub enum ColumnTest<'b> {
     /// `column op value`; never `<>`.
     Compared(Op, &'b Bound),
     /// `column IN (...)`.
@@ -74,12 +74,12 @@ fn is_text(ty: u32) -> bool {
 }
 
 /// What a condition says of a column of the table, if it is of that kind.
-pub fn said<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b>> {
+pub fn fact_of<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b>> {
     match &e.kind {
         BoundKind::Binary { op, left, right } if matches!(op, Op::Like | Op::Match) => {
             let column = place_of(left, table)?;
             let fits = is_text(type_of(table, column).oid) && is_known(right, table) && has_prefix(*op, right);
-            fits.then_some(Fact { column, said: Said::Begins(*op, right), at })
+            fits.then_some(Fact { column, test: ColumnTest::Begins(*op, right), at })
         }
         BoundKind::Binary { op, left, right } if op.is_comparison() && *op != Op::Ne => {
             let (column, op, value) = match (place_of(left, table), place_of(right, table)) {
@@ -88,24 +88,26 @@ pub fn said<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b>> 
                 _ => return None,
             };
             let fits = comparable(type_of(table, column).oid, value.ty.oid);
-            fits.then_some(Fact { column, said: Said::Compared(op, value), at })
+            fits.then_some(Fact { column, test: ColumnTest::Compared(op, value), at })
         }
         BoundKind::InList { arg, list, negated: false } => {
             let column = place_of(arg, table)?;
             let ty = type_of(table, column).oid;
             let fits = list.iter().all(|v| is_known(v, table) && comparable(ty, v.ty.oid));
-            fits.then_some(Fact { column, said: Said::Among(list), at })
+            fits.then_some(Fact { column, test: ColumnTest::Among(list), at })
         }
         BoundKind::Quantified { left, op: Op::Eq, all: false, array } => {
             let column = place_of(left, table)?;
             let fits = is_known(array, table) && comparable(type_of(table, column).oid, element_of(array.ty.oid)?);
-            fits.then_some(Fact { column, said: Said::InArray(array), at })
+            fits.then_some(Fact { column, test: ColumnTest::InArray(array), at })
         }
-        BoundKind::IsNull { arg, negated: false } => Some(Fact { column: place_of(arg, table)?, said: Said::Null, at }),
+        BoundKind::IsNull { arg, negated: false } => {
+            Some(Fact { column: place_of(arg, table)?, test: ColumnTest::Null, at })
+        }
         BoundKind::Subquery { .. } => {
             let (left, rows) = rows_of(e)?;
             let column = place_of(left, table)?;
-            comparable(left.ty.oid, left.ty.oid).then(|| Fact { column, said: Said::InRows(Box::new(rows)), at })
+            comparable(left.ty.oid, left.ty.oid).then(|| Fact { column, test: ColumnTest::InRows(Box::new(rows)), at })
         }
         _ => None,
     }

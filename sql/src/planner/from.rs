@@ -67,12 +67,12 @@ pub(super) struct Layout {
 /// What an item of FROM came to: the item, and its columns in the order of the text.
 pub(super) type Placed = (Item, Vec<ScopeColumn>);
 
-struct Ground<'s> {
+struct FromContext<'s> {
     parent: Option<&'s Scope<'s>>,
     locking: &'s [Locking],
 }
 
-impl Ground<'_> {
+impl FromContext<'_> {
     /// The lock on a table that goes by this name, and the rights that the statement needs: only what a locking clause names is locked
     /// for it.
     fn lock(&self, name: &str) -> (LockMode, &'static str) {
@@ -84,7 +84,7 @@ impl Ground<'_> {
     }
 }
 
-impl Ground<'_> {
+impl FromContext<'_> {
     /// The locking clauses that lock the rows inside of a query or view of this name.
     fn locking_of(&self, name: &str) -> Vec<Locking> {
         let names = |l: &&Locking| l.of.is_empty() || l.of.iter().any(|of| of.name() == name);
@@ -265,10 +265,10 @@ impl Planner<'_> {
         params: &mut Params,
         locking: &[Locking],
     ) -> Result<Layout> {
-        let ground = Ground { parent, locking };
+        let context = FromContext { parent, locking };
         let mut out = Layout::empty();
         for item in items {
-            self.add_item(&mut out, item, &ground, params)?;
+            self.add_item(&mut out, item, &context, params)?;
         }
         Ok(out)
     }
@@ -290,13 +290,19 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<()> {
-        let ground = Ground { parent, locking: &[] };
-        items.iter().try_for_each(|item| self.add_item(out, item, &ground, params))
+        let context = FromContext { parent, locking: &[] };
+        items.iter().try_for_each(|item| self.add_item(out, item, &context, params))
     }
 
-    fn add_item(&mut self, out: &mut Layout, item: &FromItem, ground: &Ground<'_>, params: &mut Params) -> Result<()> {
+    fn add_item(
+        &mut self,
+        out: &mut Layout,
+        item: &FromItem,
+        context: &FromContext<'_>,
+        params: &mut Params,
+    ) -> Result<()> {
         let left = out.columns.clone();
-        let (placed, columns) = self.item(out, item, &left, ground, params)?;
+        let (placed, columns) = self.item(out, item, &left, context, params)?;
         for c in &columns {
             if let Some(relation) = &c.relation
                 && left.iter().any(|l| l.relation.as_ref() == Some(relation))
@@ -326,19 +332,19 @@ impl Planner<'_> {
         out: &mut Layout,
         item: &FromItem,
         left: &[ScopeColumn],
-        ground: &Ground<'_>,
+        context: &FromContext<'_>,
         params: &mut Params,
     ) -> Result<Placed> {
         match item {
-            FromItem::Table(table) => self.table(out, table, ground, params),
+            FromItem::Table(table) => self.table(out, table, context, params),
             FromItem::Sample(s) => {
-                let placed = self.table(out, &s.table, ground, params)?;
-                self.sampled(placed, s, (left, ground.parent), params)
+                let placed = self.table(out, &s.table, context, params)?;
+                self.sampled(placed, s, (left, context.parent), params)
             }
             FromItem::Subquery { query, lateral, alias, pos } => {
-                let scope = Scope::over(left.to_vec(), ground.parent);
-                let parent = if *lateral { Some(&scope) } else { ground.parent };
-                let locking = ground.locking_of(alias.as_ref().map_or("", |a| &a.name));
+                let scope = Scope::over(left.to_vec(), context.parent);
+                let parent = if *lateral { Some(&scope) } else { context.parent };
+                let locking = context.locking_of(alias.as_ref().map_or("", |a| &a.name));
                 let plan = self.locked_query(query, locking, parent, params)?;
                 let Some(alias) = alias else {
                     return Err(SqlError::new(code::SYNTAX_ERROR, "subquery in FROM must have an alias")
@@ -350,21 +356,27 @@ impl Planner<'_> {
                 derived_leaf(out, plan, Some(alias), &alias.name, None, lateral)
             }
             FromItem::Function { calls, lateral: _, ordinality, alias, .. } => {
-                let scope = Scope::over(left.to_vec(), ground.parent);
+                let scope = Scope::over(left.to_vec(), context.parent);
                 self.functions(out, calls, *ordinality, alias.as_ref(), &scope, params)
             }
             FromItem::Join { kind, left: l, right: r, on, alias, pos } => {
-                let (item, columns) = self.join(out, (*kind, l, r, on, *pos), left, ground, params)?;
+                let (item, columns) = self.join(out, (*kind, l, r, on, *pos), left, context, params)?;
                 Ok((item, if let Some(alias) = alias { of_join(columns, alias)? } else { columns }))
             }
         }
     }
 
-    fn table(&mut self, out: &mut Layout, t: &TableRef, ground: &Ground<'_>, params: &mut Params) -> Result<Placed> {
+    fn table(
+        &mut self,
+        out: &mut Layout,
+        t: &TableRef,
+        context: &FromContext<'_>,
+        params: &mut Params,
+    ) -> Result<Placed> {
         if t.name.parts.len() == 1
             && let Some(at) = self.ctes.iter().rposition(|c| c.cte.name == t.name.name())
         {
-            return self.cte(out, at, t, ground.parent, params);
+            return self.cte(out, at, t, context.parent, params);
         }
         let found = match self.meaning.find(&t.name, self.env.catalog) {
             Some(found) => found,
@@ -376,15 +388,15 @@ impl Planner<'_> {
             names::Found::System(view) => self.system(out, view, t.name.pos, t.alias.as_ref()),
             names::Found::Object(object) => match &**object {
                 Object::Relation(r) => {
-                    let (mode, privileges) = ground.lock(t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
+                    let (mode, privileges) = context.lock(t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
                     let used = self.lock(r, mode, privileges, t.name.pos);
                     let (item, mut columns) = match r.kind {
-                        RelationKind::View => self.view(out, r, t, ground.inside(t)),
+                        RelationKind::View => self.view(out, r, t, context.inside(t)),
                         RelationKind::MaterializedView if !r.populated => {
                             let message = format!("materialized view \"{}\" has not been populated", r.name);
                             Err(SqlError::new("55000", message).hint("Use the REFRESH MATERIALIZED VIEW command."))
                         }
-                        RelationKind::Table => self.guarded_leaf(out, r, t, ground.inside(t)),
+                        RelationKind::Table => self.guarded_leaf(out, r, t, context.inside(t)),
                         RelationKind::MaterializedView => self.table_leaf(out, r, t.alias.as_ref(), t.name.name()),
                     }?;
                     let aliased = t.alias.as_ref().map_or(0, |a| a.columns.len());
@@ -428,13 +440,13 @@ impl Planner<'_> {
         out: &mut Layout,
         (kind, l, r, on, pos): (JoinKind, &FromItem, &FromItem, &JoinOn, Pos),
         left: &[ScopeColumn],
-        ground: &Ground<'_>,
+        context: &FromContext<'_>,
         params: &mut Params,
     ) -> Result<Placed> {
         let (first, second) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
-        let (first, first_columns) = self.item(out, first, left, ground, params)?;
+        let (first, first_columns) = self.item(out, first, left, context, params)?;
         let seen: Vec<ScopeColumn> = left.iter().chain(&first_columns).cloned().collect();
-        let (second, second_columns) = self.item(out, second, &seen, ground, params)?;
+        let (second, second_columns) = self.item(out, second, &seen, context, params)?;
         let (l_columns, r_columns) =
             if kind == JoinKind::Right { (second_columns, first_columns) } else { (first_columns, second_columns) };
         let join_type = match kind {
@@ -446,7 +458,7 @@ impl Planner<'_> {
             JoinOn::Nothing => (Vec::new(), l_columns.into_iter().chain(r_columns).collect()),
             JoinOn::On(e) => {
                 let columns: Vec<ScopeColumn> = l_columns.into_iter().chain(r_columns).collect();
-                let scope = Scope::over(columns, ground.parent);
+                let scope = Scope::over(columns, context.parent);
                 let bound = self.join_condition(e, &scope, params)?;
                 (split(bound), scope.columns)
             }

@@ -7,7 +7,7 @@ use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, SetStage, SortK
 use super::rewrite::{self, Rewriter};
 use super::{Planner, walk};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::bound::Late;
+use crate::expr::bound::Unplaced;
 use crate::expr::collect::Collected;
 use crate::expr::sets::{SetCall, holds_set};
 use crate::expr::window::{WindowCall, WindowDefinition};
@@ -48,7 +48,7 @@ impl Level<'_> {
 }
 
 /// What a level has behind its slots.
-pub(super) struct Behind {
+pub(super) struct LevelStages {
     pub grouping: Option<Grouping>,
     pub windows: Vec<WindowStage>,
     pub sets: Option<SetStage>,
@@ -154,7 +154,7 @@ impl Planner<'_> {
         keys: Keys,
         mut level: Level<'_>,
         layout: &Layout,
-    ) -> Result<Behind> {
+    ) -> Result<LevelStages> {
         let calls = collected.aggregates.take();
         let asked = level.having.is_some();
         let grouped = !keys.keys.is_empty() || keys.sets.is_some() || !calls.is_empty() || asked;
@@ -208,7 +208,7 @@ impl Planner<'_> {
         })?;
         let exprs = stages.iter().flat_map(WindowStage::exprs);
         exprs.for_each(|e| rewrite::expr_slots(e, 0, &self.subplans, &mut |slot| lifted |= is_lifted(slot)));
-        Ok(Behind { grouping, windows: stages, sets, lifted })
+        Ok(LevelStages { grouping, windows: stages, sets, lifted })
     }
 }
 
@@ -265,9 +265,9 @@ impl Places<'_> {
             return Ok(());
         }
         match &mut e.kind {
-            BoundKind::Late(Late::Window(at)) => e.kind = BoundKind::Aggregate(self.first_window + *at),
-            BoundKind::Late(Late::Set(at)) => e.kind = BoundKind::Aggregate(self.first_set + *at),
-            BoundKind::Late(Late::Grouping(list)) => {
+            BoundKind::Unplaced(Unplaced::Window(at)) => e.kind = BoundKind::Aggregate(self.first_window + *at),
+            BoundKind::Unplaced(Unplaced::Set(at)) => e.kind = BoundKind::Aggregate(self.first_set + *at),
+            BoundKind::Unplaced(Unplaced::Grouping(list)) => {
                 let list = std::mem::take(list);
                 e.kind = self.grouping_value(&list, e.pos)?;
             }

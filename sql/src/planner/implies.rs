@@ -58,7 +58,7 @@ fn implies_otherwise(given: &Bound, wanted: &Bound) -> bool {
         (Some((g, x)), Some((w, y))) if x == y && same(g, w) => return true,
         _ => {}
     }
-    match (said(given), said(wanted)) {
+    match (comparison(given), comparison(wanted)) {
         (Some(g), Some(w)) => same(g.of, w.of) && g.implies(&w),
         _ => false,
     }
@@ -133,7 +133,7 @@ fn constant(e: &Bound) -> Option<&Datum> {
     }
 }
 
-fn said(e: &Bound) -> Option<Comparison<'_>> {
+fn comparison(e: &Bound) -> Option<Comparison<'_>> {
     match &e.kind {
         BoundKind::Binary { op, left, right } if op.is_comparison() => {
             // Values of two types may compare in a third one.

@@ -6,7 +6,7 @@ use super::cost::{Figures, PROBE};
 use super::estimate::MERGE;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
-use super::merging::{item_course, meets};
+use super::merging::{item_order, meets};
 use super::plan::{Join, JoinType, Node, conjunction};
 use super::sought::sought;
 use super::walk;
@@ -93,7 +93,7 @@ fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>,
     };
     let joins = Joins::new(*figures, &[]);
     let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
-    let (lefts, rights) = (item_course(left, &[], figures), item_course(right, &[], figures));
+    let (lefts, rights) = (item_order(left, &[], figures), item_order(right, &[], figures));
     let once = match meets(&lefts, &rights, on.iter()) {
         true => (l.rows + r.rows) * MERGE,
         false => 2.0 * r.rows + l.rows,

@@ -16,7 +16,8 @@ use super::cost::{Figures, PROBE, SORT};
 use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
-use super::merging::{Course, item_course, meets};
+use super::merging::{item_order, meets};
+use super::order::RowOrder;
 use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
 use super::{rewrite, walk};
@@ -60,12 +61,12 @@ struct Joined {
     /// What of it is spent before the first row.
     startup: f64,
     /// The order in which the rows come.
-    course: Course,
+    row_order: RowOrder,
 }
 
 /// The order that is wanted of the first rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedOrder {
     /// The column.
     pub slot: usize,
     /// How many rows will be read.
@@ -101,7 +102,7 @@ impl<'a> Joins<'a> {
 
     /// The tree of an item with its inner joins in the cheapest order under conditions that will be handed down into it; and conditions that
     /// follow from them.
-    pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<Wanted>) -> (Item, Vec<Bound>) {
+    pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<WantedOrder>) -> (Item, Vec<Bound>) {
         let (mut units, mut own) = (Vec::new(), Vec::new());
         flatten(item, &mut units, &mut own);
         let mut all: Vec<Bound> = conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
@@ -218,7 +219,7 @@ struct Search<'a> {
     units: &'a [Unit],
     local: Vec<Vec<Bound>>,
     estimates: Vec<Estimate>,
-    courses: Vec<Course>,
+    row_orders: Vec<RowOrder>,
     conditions: Vec<Condition>,
     /// Units without which this one can't be read, and for EXISTS and IN those that its condition names.
     needs: Vec<u64>,
@@ -249,7 +250,7 @@ impl<'a> Search<'a> {
             units,
             local: vec![Vec::new(); units.len()],
             estimates: Vec::new(),
-            courses: Vec::new(),
+            row_orders: Vec::new(),
             conditions: Vec::new(),
             needs: vec![0; units.len()],
             lateral: vec![false; units.len()],
@@ -284,8 +285,8 @@ impl<'a> Search<'a> {
             search.needs[u] |= needs;
         }
         search.estimates = (0..units.len()).map(|u| joins.estimate(&units[u].item, &search.local[u])).collect();
-        let course = |u: usize| item_course(&units[u].item, &search.local[u], &joins.figures);
-        search.courses = (0..units.len()).map(course).collect();
+        let row_order = |u: usize| item_order(&units[u].item, &search.local[u], &joins.figures);
+        search.row_orders = (0..units.len()).map(row_order).collect();
         search
     }
 
@@ -331,7 +332,7 @@ impl<'a> Search<'a> {
     }
 
     /// The order of least cost.
-    fn best(&self, wanted: Option<Wanted>) -> Vec<(usize, Option<bool>)> {
+    fn best(&self, wanted: Option<WantedOrder>) -> Vec<(usize, Option<bool>)> {
         let free = self.search(None);
         if let (Some(wanted), Some(free)) = (wanted, &free) {
             let first = self.units.iter().position(|u| {
@@ -355,7 +356,13 @@ impl<'a> Search<'a> {
     fn begin(&self, u: usize) -> Option<Joined> {
         let begins = self.units[u].kind == JoinType::Inner && self.needs[u] == 0;
         let Estimate { rows, cost } = self.estimates[u];
-        begins.then(|| Joined { order: vec![(u, None)], rows, cost, startup: 0.0, course: self.courses[u].clone() })
+        begins.then(|| Joined {
+            order: vec![(u, None)],
+            rows,
+            cost,
+            startup: 0.0,
+            row_order: self.row_orders[u].clone(),
+        })
     }
 
     fn search(&self, first: Option<usize>) -> Option<Joined> {
@@ -458,14 +465,14 @@ impl<'a> Search<'a> {
         order.push((u, by_index));
         let cost = l.cost + startup + run + pairs.max(rows) * GIVE;
         // A hash join that is divided does not keep the order.
-        let course = if merged.is_some() || by_index == Some(true) { l.course.clone() } else { Course::new() };
-        Some(Joined { order, rows, cost, startup: l.startup + startup, course })
+        let row_order = if merged.is_some() || by_index == Some(true) { l.row_order.clone() } else { RowOrder::new() };
+        Some(Joined { order, rows, cost, startup: l.startup + startup, row_order })
     }
 
     /// The cost of reading a unit and merging it with what has been joined; none: they do not come in the order of an equality between them.
     fn merged(&self, l: &Joined, u: usize, fresh: &[&Condition]) -> Option<f64> {
         let r = self.estimates[u];
-        let meets = meets(&l.course, &self.courses[u], fresh.iter().map(|c| &c.e));
+        let meets = meets(&l.row_order, &self.row_orders[u], fresh.iter().map(|c| &c.e));
         meets.then_some(r.cost + (l.rows + r.rows) * MERGE)
     }
 

@@ -19,13 +19,13 @@ use clearway_engine::table::pick::Picker;
 use clearway_storage::btree::Direction;
 
 /// What a level that does not count rows asks of them.
-pub(super) struct Need {
+pub(super) struct LevelNeed {
     /// The slot of which it asks the least value of each group alone, or the greatest.
     extreme: Option<(usize, bool)>,
 }
 
 /// What a level asks of the rows of its one scan; none: it counts them, or expressions may have another value for each row.
-pub(super) fn need(query: &Query) -> Option<Need> {
+pub(super) fn need(query: &Query) -> Option<LevelNeed> {
     let Body::Select(select) = &query.body else { return None };
     if !matches!(&*select.source, Node::Scan(_)) {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn need(query: &Query) -> Option<Need> {
     });
     // Groups and conditions that name the column ask for more than its least value.
     let calls = select.grouping.as_ref().map_or(0, |grouping| grouping.calls.len());
-    fixed.then_some(Need { extreme: extreme.filter(|_| uses == calls) })
+    fixed.then_some(LevelNeed { extreme: extreme.filter(|_| uses == calls) })
 }
 
 /// Whether an aggregate gives the same if a row comes several times.
@@ -68,7 +68,7 @@ fn extreme_of(calls: &[AggregateCall]) -> Option<(usize, bool)> {
 }
 
 /// A way to jump.
-struct Way {
+struct JumpPlan {
     access: Access,
     picker: Option<EntryPicker>,
     jump: Jump,
@@ -76,12 +76,12 @@ struct Way {
 }
 
 /// Lets a scan jump if that costs less than reading all rows that it finds.
-pub(super) fn jump(scan: &mut Scan, need: &Need, figures: &Figures<'_>) {
+pub(super) fn jump(scan: &mut Scan, need: &LevelNeed, figures: &Figures<'_>) {
     let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted) else { return };
     let (found, cost) = figures.found(&scan.table, &scan.access);
     let mut least = scan.entries.as_ref().map_or(cost, |entries| found * entries.each);
     let mut best = None;
-    for (place, access) in ways(scan, figures) {
+    for (place, access) in jump_ranges(scan, figures) {
         let picker = match place.map(|place| EntryPicker::new(&scan.table.shape, place, wanted)) {
             None => None,
             Some(Some(picker)) => Some(picker),
@@ -90,10 +90,10 @@ pub(super) fn jump(scan: &mut Scan, need: &Need, figures: &Figures<'_>) {
         let Some((jump, direction)) = leading(scan, place, &access, need, figures) else { continue };
         if jump.rows * JUMP < least {
             least = jump.rows * JUMP;
-            best = Some(Way { access, picker, jump, direction });
+            best = Some(JumpPlan { access, picker, jump, direction });
         }
     }
-    if let Some(Way { access, picker, jump, direction }) = best {
+    if let Some(JumpPlan { access, picker, jump, direction }) = best {
         let of_all = matches!(scan.access, Access::Full);
         // A jump reads one entry: `each` is no figure of it.
         scan.entries = picker.map(|picker| Box::new(Entries { picker, each: 1.0, of_all }));
@@ -103,7 +103,7 @@ pub(super) fn jump(scan: &mut Scan, need: &Need, figures: &Figures<'_>) {
 }
 
 /// The ranges through which a scan may jump: of its key (none), and of indexes.
-fn ways(scan: &Scan, figures: &Figures<'_>) -> Vec<(Option<usize>, Access)> {
+fn jump_ranges(scan: &Scan, figures: &Figures<'_>) -> Vec<(Option<usize>, Access)> {
     let mut out = Vec::new();
     match &scan.access {
         Access::Index(place, _) => out.push((Some(*place), scan.access.clone())),
@@ -129,7 +129,7 @@ fn leading(
     scan: &Scan,
     place: Option<usize>,
     access: &Access,
-    need: &Need,
+    need: &LevelNeed,
     figures: &Figures<'_>,
 ) -> Option<(Jump, Option<Direction>)> {
     let (table, wanted) = (&scan.table, scan.wanted.as_ref()?.wanted());

@@ -17,7 +17,7 @@ use super::checks::check_count;
 use super::dml::given_columns;
 use super::from::{Item, Layout, note_reads};
 use super::plan::{Action, JoinType, Node, PolicyCheck, Target, conjunction, split};
-use super::through::{Face, Verb};
+use super::through::{ChangeTarget, Verb};
 use super::{Planned, policies};
 use crate::context::names::Found;
 use crate::error::{Result, SqlError, code};
@@ -164,7 +164,7 @@ fn refused(name: &str, detail: String) -> SqlError {
 
 impl Planner<'_> {
     /// The table that is merged into, with its lock noted.
-    fn merged(&mut self, t: &TableRef, privileges: &'static str) -> Result<Face> {
+    fn merged(&mut self, t: &TableRef, privileges: &'static str) -> Result<ChangeTarget> {
         let object = match self.env.lookup(&t.name)? {
             Found::Object(object) => object,
             Found::System(v) => {
@@ -189,7 +189,7 @@ impl Planner<'_> {
         if !relation.insert_nothing_rules.is_empty() {
             return Err(refused(&relation.name, "MERGE is not supported for relations with rules.".to_owned()));
         }
-        Ok(Face { relation: relation.clone(), used, verb: Verb::of("UPDATE"), through: None })
+        Ok(ChangeTarget { relation: relation.clone(), used, verb: Verb::of("UPDATE"), through: None })
     }
 
     pub(super) fn merge(&mut self, s: &Statement, params: &mut Params) -> Result<Planned> {
@@ -242,7 +242,7 @@ impl Planner<'_> {
     fn merge_clauses(
         &mut self,
         s: &Statement,
-        face: &Face,
+        face: &ChangeTarget,
         (both, without): (&Scope<'_>, &Scope<'_>),
         params: &mut Params,
     ) -> Result<Bounded> {
@@ -283,7 +283,7 @@ impl Planner<'_> {
     /// The values of the columns of a row that a clause inserts.
     fn merge_insert(
         &mut self,
-        face: &Face,
+        face: &ChangeTarget,
         (insert, given, list): (&stmt::Insert, &[usize], &[Expr]),
         scope: &Scope<'_>,
         params: &mut Params,
@@ -314,7 +314,12 @@ impl Planner<'_> {
     }
 
     /// What policies ask. What they ask of the rows that the statement looks at becomes part of `on`, whose slots of the table begin at `base`.
-    fn merge_guard(&mut self, face: &Face, on: &mut Vec<Bound>, base: usize) -> Result<Option<Box<MergeGuard>>> {
+    fn merge_guard(
+        &mut self,
+        face: &ChangeTarget,
+        on: &mut Vec<Bound>,
+        base: usize,
+    ) -> Result<Option<Box<MergeGuard>>> {
         let (table, owner) = (face.table().clone(), face.owner());
         if !self.is_guarded(&table, owner)? {
             return Ok(None);

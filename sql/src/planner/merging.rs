@@ -12,7 +12,7 @@ use super::estimate::{BUILD, LOOK_UP, MERGE};
 use super::from::{Item, Leaf};
 use super::implied::equality;
 use super::joins::Joins;
-use super::order::{course, course_of, relied_on, rely_on};
+use super::order::{RowOrder, relied_on, rely_on, row_order, row_order_of};
 use super::plan::{Access, Entries, Join, Merge, Node, Scan, Subplan, conjunction, split};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
@@ -22,32 +22,29 @@ use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
 use std::sync::Arc;
 
-/// Columns of an order: slot, descending, nulls first.
-pub(super) type Course = Vec<(usize, (bool, bool))>;
-
 /// A way to read a side.
-struct Way {
+struct SideRead {
     /// The entries of an index, instead of the rows of the whole table.
     instead: Option<(Access, Entries)>,
     cost: f64,
-    course: Course,
+    row_order: RowOrder,
 }
 
 /// The keys of a join by their places, in the order of both sides.
-struct Fit {
+struct SharedOrder {
     keys: Vec<usize>,
     by: Vec<(bool, bool)>,
 }
 
 /// The order in which a table comes that is read under these conditions and its own; empty: the item is no table.
-pub(super) fn item_course(item: &Item, conditions: &[Bound], figures: &Figures<'_>) -> Course {
-    let Item::Leaf { kind: Leaf::Table(table), filters, .. } = item else { return Course::new() };
+pub(super) fn item_order(item: &Item, conditions: &[Bound], figures: &Figures<'_>) -> RowOrder {
+    let Item::Leaf { kind: Leaf::Table(table), filters, .. } = item else { return RowOrder::new() };
     let all: Vec<Bound> = filters.iter().chain(conditions).cloned().collect();
-    course_of(table, &access::choose(table, &all, figures).access, None)
+    row_order_of(table, &access::choose(table, &all, figures).access, None)
 }
 
 /// Whether one of these conditions makes the first columns of two orders equal, so that a merge join is possible.
-pub(super) fn meets<'e>(left: &Course, right: &Course, mut on: impl Iterator<Item = &'e Bound>) -> bool {
+pub(super) fn meets<'e>(left: &RowOrder, right: &RowOrder, mut on: impl Iterator<Item = &'e Bound>) -> bool {
     let (Some((l, by)), Some((r, other))) = (left.first(), right.first()) else { return false };
     let is_key = |e: &Bound| {
         let BoundKind::Binary { op: Op::Eq, left, right } = &e.kind else { return false };
@@ -80,29 +77,29 @@ fn merge_one(join: &mut Join, joins: &Joins<'_>) {
     }
     let (l, r) = (joins.node(&join.left), joins.node(&join.right));
     let mut least = l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP;
-    let (lefts, rights) = (ways(&join.left, joins), ways(&join.right, joins));
+    let (lefts, rights) = (side_reads(&join.left, joins), side_reads(&join.right, joins));
     let mut best = None;
     for (i, left) in lefts.iter().enumerate() {
         for (j, right) in rights.iter().enumerate() {
             let cost = left.cost + right.cost + (l.rows + r.rows) * MERGE;
             if cost < least
-                && let Some(fit) = fit((left_keys, &left.course), (right_keys, &right.course))
+                && let Some(shared) = shared_order((left_keys, &left.row_order), (right_keys, &right.row_order))
             {
                 least = cost;
-                best = Some((i, j, fit));
+                best = Some((i, j, shared));
             }
         }
     }
-    let Some((i, j, fit)) = best else { return };
+    let Some((i, j, shared)) = best else { return };
     let (left, right) = (lefts.into_iter().nth(i), rights.into_iter().nth(j));
     if let (Some(left), Some(right)) = (left, right) {
-        take(join, left, right, fit);
+        take(join, left, right, shared);
     }
 }
 
 /// The ways to read a side that have an order.
-fn ways(node: &Node, joins: &Joins<'_>) -> Vec<Way> {
-    let mut out = vec![Way { instead: None, cost: joins.node(node).cost, course: course(node) }];
+fn side_reads(node: &Node, joins: &Joins<'_>) -> Vec<SideRead> {
+    let mut out = vec![SideRead { instead: None, cost: joins.node(node).cost, row_order: row_order(node) }];
     if let Node::Scan(scan) = node
         && matches!(scan.access, Access::Full)
         && scan.order.is_none()
@@ -111,18 +108,18 @@ fn ways(node: &Node, joins: &Joins<'_>) -> Vec<Way> {
     {
         out.extend((0..scan.table.shape.indexes.len()).filter_map(|place| by_entries(scan, place, wanted, joins)));
     }
-    out.retain(|way| !way.course.is_empty());
+    out.retain(|read| !read.row_order.is_empty());
     out
 }
 
-fn by_entries(scan: &Scan, place: usize, wanted: &[usize], joins: &Joins<'_>) -> Option<Way> {
+fn by_entries(scan: &Scan, place: usize, wanted: &[usize], joins: &Joins<'_>) -> Option<SideRead> {
     let (table, figures) = (&scan.table, &joins.figures);
     let picker = EntryPicker::new(&table.shape, place, wanted)?;
     let each = entry_cost(scan, place, figures);
     let conditions: Vec<Bound> = scan.filter.iter().cloned().flat_map(split).collect();
     let (access, cost) = access::by_entries(table, place, &conditions, each, figures)?;
-    let course = course_of(table, &access, None);
-    Some(Way { instead: Some((access, Entries { picker, each, of_all: true })), cost, course })
+    let row_order = row_order_of(table, &access, None);
+    Some(SideRead { instead: Some((access, Entries { picker, each, of_all: true })), cost, row_order })
 }
 
 /// The column that an expression is, casts between integers aside, which keep the order.
@@ -136,8 +133,11 @@ fn column_of(e: &Bound) -> Option<usize> {
 }
 
 /// MJN-1: the keys in the order of both sides; none: their orders differ.
-fn fit((left_keys, left): (&[Bound], &Course), (right_keys, right): (&[Bound], &Course)) -> Option<Fit> {
-    let mut out = Fit { keys: Vec::new(), by: Vec::new() };
+fn shared_order(
+    (left_keys, left): (&[Bound], &RowOrder),
+    (right_keys, right): (&[Bound], &RowOrder),
+) -> Option<SharedOrder> {
+    let mut out = SharedOrder { keys: Vec::new(), by: Vec::new() };
     for ((l, by), (r, other)) in left.iter().zip(right) {
         let is_key = |at: &usize| {
             let (a, b) = (&left_keys[*at], &right_keys[*at]);
@@ -151,27 +151,27 @@ fn fit((left_keys, left): (&[Bound], &Course), (right_keys, right): (&[Bound], &
 }
 
 /// Makes a merge join of a join.
-fn take(join: &mut Join, left: Way, right: Way, fit: Fit) {
+fn take(join: &mut Join, left: SideRead, right: SideRead, shared: SharedOrder) {
     let is_relied_on = relied_on(&join.left).is_some();
     if !(read_by(&mut join.right, right) && read_by(&mut join.left, left)) {
         return;
     }
     let Some((left, right)) = join.hash.take() else { return };
     let mut keys = (Vec::new(), Vec::new());
-    for at in &fit.keys {
+    for at in &shared.keys {
         keys.0.push(left[*at].clone());
         keys.1.push(right[*at].clone());
     }
-    let others = left.into_iter().zip(right).enumerate().filter(|(at, _)| !fit.keys.contains(at));
+    let others = left.into_iter().zip(right).enumerate().filter(|(at, _)| !shared.keys.contains(at));
     let mut on: Vec<Bound> = others.map(|(_, (l, r))| equality(l, r)).collect();
     on.extend(join.on.take().into_iter().flat_map(split));
     (join.on, join.hash) = (conjunction(on), Some(keys));
-    join.merge = Some(Merge { by: fit.by, is_relied_on });
+    join.merge = Some(Merge { by: shared.by, is_relied_on });
 }
 
-/// Reads a side in this way, in its order; false: it can't be changed.
-fn read_by(node: &mut Arc<Node>, way: Way) -> bool {
-    if let Some((access, entries)) = way.instead {
+/// Reads a side as chosen, in its order; false: it can't be changed.
+fn read_by(node: &mut Arc<Node>, read: SideRead) -> bool {
+    if let Some((access, entries)) = read.instead {
         let Some(Node::Scan(scan)) = Arc::get_mut(node) else { return false };
         (scan.access, scan.entries) = (access, Some(Box::new(entries)));
     }

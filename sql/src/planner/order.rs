@@ -20,6 +20,9 @@ struct OrderedBy {
     nulls_first: Option<bool>,
 }
 
+/// Columns of an order: slot, descending, nulls first.
+pub(super) type RowOrder = Vec<(usize, (bool, bool))>;
+
 /// Whether the bytes of a stored value sort as its type does.
 pub fn sorts_by_bytes(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
@@ -69,19 +72,19 @@ fn index_order(table: &TableSlot, index: usize) -> Vec<OrderedBy> {
 }
 
 /// The columns by which the rows of a source come, from the first one that tells rows apart: slot, descending, nulls first.
-pub(super) fn course(node: &Node) -> Vec<(usize, (bool, bool))> {
+pub(super) fn row_order(node: &Node) -> RowOrder {
     match node {
-        Node::Scan(scan) if scan.jump.is_none() => course_of(&scan.table, &scan.access, scan.order),
-        Node::Filter { input, .. } => course(input),
+        Node::Scan(scan) if scan.jump.is_none() => row_order_of(&scan.table, &scan.access, scan.order),
+        Node::Filter { input, .. } => row_order(input),
         Node::Join(join) if join.kind != JoinType::Full && (join.merge.is_some() || join.hash.is_none()) => {
-            course(&join.left)
+            row_order(&join.left)
         }
         _ => Vec::new(),
     }
 }
 
 /// The same of a scan of a table.
-pub(super) fn course_of(table: &TableSlot, access: &Access, order: Option<Direction>) -> Vec<(usize, (bool, bool))> {
+pub(super) fn row_order_of(table: &TableSlot, access: &Access, order: Option<Direction>) -> RowOrder {
     let (by, equal) = match access {
         Access::Full => (key_order(table).collect(), 0),
         Access::KeyRange(range) => (key_order(table).collect(), range.equal.len()),

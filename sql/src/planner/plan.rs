@@ -12,7 +12,7 @@
 //! - PLN-6: a slot that a scan leaves out (`wanted`) is named by no expression of its level, nor of a query below it.
 //! - PLN-8: behind the slots of its layout a row has, in this order: the values of aggregates, the keys of GROUP BY, the number of the
 //!   grouping set (if there are several), the values of window functions, the values of set-returning functions.
-//!   `BoundKind::Aggregate(n)` names the n-th of them; a complete plan has no `BoundKind::Late`.
+//!   `BoundKind::Aggregate(n)` names the n-th of them; a complete plan has no `BoundKind::Unplaced`.
 
 pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;

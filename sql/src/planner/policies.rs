@@ -16,7 +16,7 @@
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Placed};
 use super::plan::{Body, Node, OutputColumn, Query, RowLock, Select, TableSlot, conjunction};
-use super::through::Face;
+use super::through::ChangeTarget;
 use super::view::Meaning;
 use super::walk;
 use crate::error::{Result, SqlError};
@@ -227,7 +227,7 @@ impl Planner<'_> {
     }
 
     /// What the statement asks of the rows of an INSERT; none: nothing.
-    pub(super) fn insert_guard(&mut self, face: &Face, updates: bool) -> Result<Option<Box<InsertGuard>>> {
+    pub(super) fn insert_guard(&mut self, face: &ChangeTarget, updates: bool) -> Result<Option<Box<InsertGuard>>> {
         let (table, owner) = (face.table().clone(), face.owner());
         if !self.is_guarded(&table, owner)? {
             return Ok(None);
@@ -253,7 +253,7 @@ impl Planner<'_> {
     /// all of the statement is bound: only what reads columns has to meet the policies for SELECT.
     pub(super) fn change_guard(
         &mut self,
-        face: &Face,
+        face: &ChangeTarget,
         command: char,
         conditions: &mut Vec<Bound>,
     ) -> Result<Arc<[PolicyCheck]>> {

@@ -3,7 +3,7 @@
 use super::Planner;
 use super::checks::{check_distinct, first_target, leftmost, what_locks_exclude};
 use super::from::Layout;
-use super::grouping::{Behind, LIFTED_SLOT, Level};
+use super::grouping::{LIFTED_SLOT, Level, LevelStages};
 use super::plan::{Body, Distinct, Node, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
 use super::pullup::Raw;
 use crate::error::{Pos, Result, SqlError, code};
@@ -122,7 +122,7 @@ impl Planner<'_> {
             conjunction(layout.item.conditions_with(&conditions))
         };
         let [limit, offset] = self.limits(q, parent, params)?;
-        let Behind { grouping, windows, sets, lifted } = behind;
+        let LevelStages { grouping, windows, sets, lifted } = behind;
         let is_plain = grouping.is_none() && windows.is_empty() && sets.is_none();
         let is_selection = is_plain && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
         let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none();
@@ -374,7 +374,7 @@ impl Planner<'_> {
         &mut self,
         list: &[Locking],
         s: &AstSelect,
-        behind: &Behind,
+        behind: &LevelStages,
         layout: &Layout,
         conditions: &[Bound],
     ) -> Result<Vec<RowLock>> {

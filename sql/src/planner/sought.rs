@@ -38,7 +38,7 @@ pub enum Values<'b> {
 pub fn sought<'b>(view: &SystemView, base: usize, conditions: &[&'b Bound]) -> Option<Sought<'b>> {
     let mut found: Option<Sought<'b>> = None;
     let mut see = |e: &'b Bound| {
-        if let Some(next) = said(view, base, e)
+        if let Some(next) = sought_by(view, base, e)
             && found.as_ref().is_none_or(|known| next.rows < known.rows)
         {
             found = Some(next);
@@ -53,7 +53,7 @@ pub fn sought<'b>(view: &SystemView, base: usize, conditions: &[&'b Bound]) -> O
     found
 }
 
-fn said<'b>(view: &SystemView, base: usize, e: &'b Bound) -> Option<Sought<'b>> {
+fn sought_by<'b>(view: &SystemView, base: usize, e: &'b Bound) -> Option<Sought<'b>> {
     let (column, values, count) = match &e.kind {
         BoundKind::Binary { op: Op::Eq, left, right } => {
             match (column_of(view, base, left), column_of(view, base, right)) {

@@ -78,7 +78,7 @@ impl Verb {
 }
 
 /// What a statement changes: a table, or a view through which it changes one.
-pub(super) struct Face {
+pub(super) struct ChangeTarget {
     /// The table; with the names of the view, where the statement names one.
     pub relation: Relation,
     /// What the statement uses of the table.
@@ -87,7 +87,7 @@ pub(super) struct Face {
     pub through: Option<Through>,
 }
 
-impl Face {
+impl ChangeTarget {
     /// The table under its own names.
     pub fn table(&self) -> &Relation {
         self.through.as_ref().map_or(&self.relation, |through| &through.table)

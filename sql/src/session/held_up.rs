@@ -22,13 +22,13 @@ pub async fn telling<T>(core: &Core, client: &mut dyn Client, statement: impl Fu
     loop {
         match timeout(EVERY, statement.as_mut()).await {
             Ok(done) => return done,
-            Err(_) => tell(core, client),
+            Err(_) => report_wait(core, client),
         }
     }
 }
 
 /// In PostgreSQL's words for the log (`log_lock_waits`), with the names that a reader knows for the client.
-fn tell(core: &Core, client: &mut dyn Client) {
+fn report_wait(core: &Core, client: &mut dyn Client) {
     let Some(obstacle) = obstacle::now(core).filter(|o| !o.blockers.is_empty()) else { return };
     let (pid, mode, name) = (core.backend.pid, obstacle.mode.name(), obstacle::name(core, &obstacle.tag));
     let waited_ms = waits::now_ns().saturating_sub(obstacle.since_ns) / 1_000_000;

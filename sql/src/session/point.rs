@@ -227,7 +227,7 @@ impl Session {
             self.in_batch -= 1;
             return false;
         };
-        self.tell(short, point, found, client);
+        self.answer(short, point, found, client);
         self.watch.rows = u64::from(found);
         self.watched(short.digest, began_ns, None, short.portal);
         true
@@ -268,7 +268,7 @@ impl Session {
     }
 
     /// Tells the client what was found.
-    fn tell(&mut self, short: &Short<'_>, point: &Point, found: bool, client: &mut dyn Client) {
+    fn answer(&mut self, short: &Short<'_>, point: &Point, found: bool, client: &mut dyn Client) {
         let Scratch { cells, bytes, .. } = &self.scratch;
         if short.portal.is_none()
             && let Some(columns) = &short.cached.plan.columns

@@ -9,7 +9,7 @@
 use super::series::Series;
 use super::session::Session;
 use crate::context::log_line::{Line, Severity, Slow, level_of};
-use crate::context::recorded::{Ran, TEXT_MAX};
+use crate::context::recorded::{RecordedExecution, TEXT_MAX};
 use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
 use crate::context::witness::parameters;
 use crate::error::SqlError;
@@ -59,11 +59,11 @@ struct SlowFigures {
 
 impl Session {
     /// A statement that is recorded.
-    fn ran(&self, digest: &Arc<Digest>, ns: u64, told: &SlowFigures, query: &str) -> Ran {
+    fn ran(&self, digest: &Arc<Digest>, ns: u64, told: &SlowFigures, query: &str) -> RecordedExecution {
         let backend = &self.core.backend;
         let activity = backend.activity.lock();
         let end = (0..=query.len().min(TEXT_MAX)).rev().find(|end| query.is_char_boundary(*end)).unwrap_or(0);
-        Ran {
+        RecordedExecution {
             began_us: waits::wall_us() - (ns / 1_000) as i64,
             ns,
             lock_ns: told.lock_ns,

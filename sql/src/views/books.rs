@@ -2,7 +2,7 @@
 //! digest.
 
 use super::activity::may_watch;
-use super::waits::Seen;
+use super::waits::VisibleStatements;
 use super::{ViewOf, text};
 use crate::exec::{Row, Run};
 use crate::types::Datum;
@@ -44,7 +44,7 @@ fn all(run: &Run<'_>) -> Vec<Row> {
     let process = SessionTime { cpu_ns: waits::clock::process_cpu_ns(), ..SessionTime::NONE };
     let mut process = row([text("process"), Datum::Null, Datum::Null, Datum::Null], &process);
     process.iter_mut().enumerate().filter(|(at, _)| *at == 4 || *at > 5).for_each(|(_, value)| *value = Datum::Null);
-    let seen = Seen::new(run);
+    let seen = VisibleStatements::new(run);
     for cost in run.core.backends.statements.all() {
         let mut time = SessionTime { elapsed_ns: cost.busy_ns, cpu_ns: cost.cpu_ns, ..SessionTime::NONE };
         cost.waits.iter().for_each(|(event, _, ns)| time.waited(*event, *ns));

@@ -5,7 +5,7 @@ use super::activity::{HIDDEN_TEXT, may_watch};
 use super::{ViewOf, int, opt, text};
 use crate::context::backend::Mode;
 use crate::context::instruments::{all as all_instruments, name_of, name_of_class};
-use crate::context::recorded::Ran;
+use crate::context::recorded::RecordedExecution;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use crate::types::numeric::Numeric;
@@ -230,7 +230,7 @@ fn consumers(run: &Run<'_>) -> Vec<Row> {
 
 /// Statements that were recorded, oldest first.
 fn history(run: &Run<'_>) -> Vec<Row> {
-    let row = |ran: &Ran| {
+    let row = |ran: &RecordedExecution| {
         let shown = |s: &str| text(if may_watch(run, ran.pid) { s } else { HIDDEN_TEXT });
         let begin_ps = Datum::numeric(Numeric::from(ran.began_us.saturating_mul(1_000_000)));
         let end_us = ran.began_us.saturating_add((ran.ns / 1_000) as i64);

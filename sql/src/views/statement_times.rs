@@ -1,7 +1,7 @@
 //! The rows of clearway_statement_times: the distribution of each statement's durations.
 
 use super::lock_waits::ms;
-use super::waits::Seen;
+use super::waits::VisibleStatements;
 use super::{ViewOf, int, text};
 use crate::context::statements::bounds_of;
 use crate::exec::{Row, Run};
@@ -12,7 +12,7 @@ pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_statement_times", times)]
 
 /// One row for each digest, application and span of time that executions have taken. The last span has no end.
 fn times(run: &Run<'_>) -> Vec<Row> {
-    let seen = Seen::new(run);
+    let seen = VisibleStatements::new(run);
     let all = run.core.backends.statements.all();
     let rows = all.iter().flat_map(|cost| {
         let seen = &seen;

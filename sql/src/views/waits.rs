@@ -106,14 +106,14 @@ fn latches(_: &Run<'_>) -> Vec<Row> {
 
 /// What a role may see of statements: its own, or all. A session that works as another role than its login sees that role's: behind one login
 /// may stand many.
-pub(super) struct Seen<'r> {
+pub(super) struct VisibleStatements<'r> {
     run: &'r Run<'r>,
     all: bool,
 }
 
-impl<'r> Seen<'r> {
+impl<'r> VisibleStatements<'r> {
     pub(super) fn new(run: &'r Run<'r>) -> Self {
-        Seen { run, all: Judge::of(run.core, &run.names.catalog).may_watch(0) }
+        VisibleStatements { run, all: Judge::of(run.core, &run.names.catalog).may_watch(0) }
     }
 
     pub(super) fn may(&self, user: u32) -> bool {
@@ -143,7 +143,7 @@ fn profile(cost: &Cost) -> String {
 
 /// One row for each digest, role, database and application; what took most time first.
 fn statements(run: &Run<'_>) -> Vec<Row> {
-    let seen = Seen::new(run);
+    let seen = VisibleStatements::new(run);
     let catalog = &run.names.catalog;
     let mut all = run.core.backends.statements.all();
     all.sort_by_key(|cost| std::cmp::Reverse(cost.total_ns));
@@ -191,7 +191,7 @@ fn statements(run: &Run<'_>) -> Vec<Row> {
 
 /// One row for each digest and event.
 fn statement_waits(run: &Run<'_>) -> Vec<Row> {
-    let seen = Seen::new(run);
+    let seen = VisibleStatements::new(run);
     let all = run.core.backends.statements.all();
     let rows = all.iter().flat_map(|cost| {
         let seen = &seen;
@@ -212,7 +212,7 @@ fn statement_waits(run: &Run<'_>) -> Vec<Row> {
 
 /// Samples, oldest first.
 fn session_history(run: &Run<'_>) -> Vec<Row> {
-    let seen = Seen::new(run);
+    let seen = VisibleStatements::new(run);
     let mut texts = HashMap::new();
     for cost in run.core.backends.statements.all() {
         texts.entry(cost.digest.id).or_insert(cost.digest);
@@ -240,7 +240,7 @@ fn session_history(run: &Run<'_>) -> Vec<Row> {
 /// pg_stat_statements 1.10: entries of one digest, role and database are one row, whatever the application. What is not counted here
 /// (buffers that were found, records of the log by statement) is null.
 fn pg_stat_statements(run: &Run<'_>) -> Vec<Row> {
-    let seen = Seen::new(run);
+    let seen = VisibleStatements::new(run);
     let mut by_key: HashMap<(u64, u32, u32), Cost> = HashMap::new();
     for cost in run.core.backends.statements.all() {
         match by_key.get_mut(&(cost.digest.id, cost.user, cost.database)) {
@@ -251,7 +251,7 @@ fn pg_stat_statements(run: &Run<'_>) -> Vec<Row> {
     by_key.values().filter(|cost| cost.calls > cost.errors).map(|cost| stat_row(cost, &seen)).collect()
 }
 
-fn stat_row(cost: &Cost, seen: &Seen<'_>) -> Row {
+fn stat_row(cost: &Cost, seen: &VisibleStatements<'_>) -> Row {
     let float = |ns: u64| Datum::Float8(ns as f64 / 1e6);
     let waited = |events: &[WaitEvent]| {
         let waits = cost.waits.iter().filter(|(event, ..)| events.contains(event));

@@ -19,7 +19,7 @@ use super::tree::Tree;
 use super::write::{record_bytes, take_credit};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::page::PAGE_BYTES;
-use crate::buffer::{Miss, Pin, Why};
+use crate::buffer::{Miss, Pin, ReadReason};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag};
 use crate::record::PageOp;
@@ -145,7 +145,7 @@ impl BulkLoad {
             drop((credit, pins, reservation));
             match flushed {
                 Flushed::Done(taken, pending) => break (taken, pending),
-                Flushed::Miss(miss) => drop(tree.pool().fetch_missing(miss, Why::Path).await?),
+                Flushed::Miss(miss) => drop(tree.pool().fetch_missing(miss, ReadReason::Path).await?),
                 Flushed::Pages(needed) => pages = needed,
                 Flushed::Again => {}
             }

@@ -14,7 +14,7 @@ use super::image::{Frame, Rows};
 use super::node::Node;
 use super::tree::Tree;
 use crate::buffer::page::kind;
-use crate::buffer::{Optimistic, Why};
+use crate::buffer::{Optimistic, ReadReason};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
 use std::collections::BTreeSet;
@@ -195,7 +195,7 @@ impl Tree {
     pub(super) async fn copy_node(&self, page: PageId) -> Result<Copy, StorageError> {
         loop {
             let Some(found) = self.pool().read(page) else {
-                self.pool().fetch(page, Why::Path).await?;
+                self.pool().fetch(page, ReadReason::Path).await?;
                 continue;
             };
             if let Some(copy) = self.try_copy(found)? {

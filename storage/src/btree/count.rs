@@ -3,7 +3,7 @@
 use super::descend::{Descent, Target};
 use super::node::Node;
 use super::tree::Tree;
-use crate::buffer::Why;
+use crate::buffer::ReadReason;
 use crate::error::StorageError;
 use clearway_base::sync::yield_now;
 
@@ -57,7 +57,7 @@ impl Tree {
                     continue;
                 }
             };
-            self.pool().fetch_missing(miss, Why::Path).await?;
+            self.pool().fetch_missing(miss, ReadReason::Path).await?;
         }
     }
 }

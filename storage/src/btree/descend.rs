@@ -72,10 +72,10 @@ impl Trail {
 }
 
 enum Step<'p> {
-    Here,
+    Arrived,
     Right(PageId),
-    Down(PageId, u8),
-    Again,
+    Child(PageId, u8),
+    Restart,
     Shallow,
     Wrong(Optimistic<'p>, String),
 }
@@ -185,8 +185,8 @@ impl Tree {
                 return Ok(None);
             }
             match step {
-                Step::Here => return Ok(Some(Descent::At(page, pending))),
-                Step::Down(child, below) => {
+                Step::Arrived => return Ok(Some(Descent::At(page, pending))),
+                Step::Child(child, below) => {
                     by = Some(page.seen());
                     id = child;
                     expected = Some(below);
@@ -208,7 +208,7 @@ impl Tree {
                     by = Some(page.seen());
                     id = right;
                 }
-                Step::Again => return Ok(None),
+                Step::Restart => return Ok(None),
                 Step::Shallow => return Ok(Some(Descent::Shallow)),
                 Step::Wrong(page, found) => {
                     let expected = format!("the root of {:?}", self.id());
@@ -225,33 +225,33 @@ impl Tree {
         let is_ours = node.0.kind() == kind::NODE && node.0.tree() == self.id();
         let here = node.0.level();
         if mutation::active(Mutation::ResumeAfterMiss) && here == level {
-            return Step::Here;
+            return Step::Arrived;
         }
         if !is_ours || expected.is_some_and(|expected| expected != here) {
             if expected.is_none() {
                 return Step::Wrong(page, format!("kind {} of {:?}", node.0.kind(), node.0.tree()));
             }
-            return Step::Again;
+            return Step::Restart;
         }
         if target.is_left_of(node) {
-            return Step::Again;
+            return Step::Restart;
         }
         if target.is_right_of(node) {
             return match node.right() {
-                PageId(0) => Step::Again,
+                PageId(0) => Step::Restart,
                 right => Step::Right(right),
             };
         }
         if here == level {
-            return Step::Here;
+            return Step::Arrived;
         }
         if here < level {
             // Every level below the root's is passed on the way.
             return Step::Shallow;
         }
         match target.child(node) {
-            Some(index) => Step::Down(node.child(index), here - 1),
-            None => Step::Again,
+            Some(index) => Step::Child(node.child(index), here - 1),
+            None => Step::Restart,
         }
     }
 }

@@ -19,7 +19,7 @@ use super::ops;
 use super::tree::Tree;
 use super::write::{record_bytes, take_credit};
 use crate::buffer::page::kind;
-use crate::buffer::{Latched, Pin, Why};
+use crate::buffer::{Latched, Pin, ReadReason};
 use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::record::PageOp;
@@ -120,7 +120,7 @@ impl Tree {
     async fn own_node(&self, page: PageId, level: u8) -> Result<Option<Copy>, StorageError> {
         loop {
             let Some(found) = self.pool().read(page) else {
-                if !self.pool().fetch_if_used(page, Why::Path).await? {
+                if !self.pool().fetch_if_used(page, ReadReason::Path).await? {
                     return Ok(None);
                 }
                 continue;
@@ -156,7 +156,7 @@ impl Tree {
         let mut freeing = self.pool().space().reserve_free(pages.len()).await?;
         let mut pins: Vec<Pin<'_>> = Vec::with_capacity(pages.len());
         for page in pages {
-            if self.pool().fetch_if_used(*page, Why::Path).await? {
+            if self.pool().fetch_if_used(*page, ReadReason::Path).await? {
                 pins.push(self.pool().pin(*page).await?);
             }
         }

@@ -15,7 +15,7 @@ use super::ops;
 use super::tree::{RowBuf, Tree};
 use super::write::{record_bytes, take_credit};
 use crate::buffer::page::{PAGE_BYTES, PageMut, kind};
-use crate::buffer::{Latched, Pin, Pool, Seen, Why};
+use crate::buffer::{Latched, Pin, Pool, ReadReason, Seen};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, Tag, TreeId};
 use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
@@ -274,7 +274,7 @@ impl Tree {
         while next != PageId(0) {
             let Some(page) = self.pool().read(next) else {
                 // What is free by now may not even be in a file any more.
-                if !self.pool().fetch_if_used(next, Why::Chain).await? {
+                if !self.pool().fetch_if_used(next, ReadReason::Chain).await? {
                     return Ok(false);
                 }
                 continue;

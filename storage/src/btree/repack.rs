@@ -30,7 +30,7 @@ const RUN_MAX: usize = 16;
 
 /// What a leaf takes of its page, as seen without a latch.
 #[derive(Clone, Copy)]
-struct Look {
+struct LeafState {
     used: usize,
     /// What it would take anywhere: header and fences.
     fixed: usize,
@@ -69,19 +69,19 @@ impl Tree {
         tidied: &mut Tidied,
     ) -> Result<Option<Vec<u8>>, StorageError> {
         let Some(family) = self.family(root, key)? else {
-            return Ok(self.look(root, key, 1)?.0);
+            return Ok(self.next_node(root, key, 1)?.0);
         };
         let mut looks = Vec::with_capacity(family.rows.len());
         for row in family.rows.iter() {
             let Ok(child) = row.value.try_into().map(u32::from_le_bytes) else { break };
-            let mut look = self.look_at(PageId(child), budget);
+            let mut look = self.leaf_state(PageId(child), budget);
             if look.is_some_and(|look| look.tagged && (look.dirty || look.quiet)) && budget.rewrites > 0 {
                 if self.strip_leaf(root, row.key).await? {
                     tidied.stripped += 1;
                     budget.rewrites -= 1;
                     // Stripped just now by this run, not changed by another task.
                     let quiet = look.is_some_and(|look| look.quiet);
-                    look = self.look_at(PageId(child), budget).map(|look| Look { quiet, ..look });
+                    look = self.leaf_state(PageId(child), budget).map(|look| LeafState { quiet, ..look });
                 } else {
                     budget.looks = budget.looks.saturating_sub(VAIN_STRIP_LOOKS);
                 }
@@ -149,11 +149,11 @@ impl Tree {
         }
     }
 
-    fn look_at(&self, page: PageId, budget: &TidyBudget) -> Option<Look> {
+    fn leaf_state(&self, page: PageId, budget: &TidyBudget) -> Option<LeafState> {
         let leaf = self.pool().read(page)?;
         let node = Node(leaf.page);
         let is_ours = node.0.kind() == kind::NODE && node.0.tree() == self.id() && node.is_leaf();
-        let look = Look {
+        let look = LeafState {
             used: node.used_bytes(),
             fixed: node.fixed_bytes(),
             quiet: node.0.lsn() < budget.quiet_before,
@@ -165,7 +165,7 @@ impl Tree {
 }
 
 /// Which neighbours to join: first those that fit into one, then the shortest runs that free a leaf.
-fn plan(looks: &[Option<Look>]) -> Vec<Run> {
+fn plan(looks: &[Option<LeafState>]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut taken = vec![false; looks.len()];
     let mut first = 0;
@@ -192,7 +192,7 @@ fn plan(looks: &[Option<Look>]) -> Vec<Run> {
 }
 
 /// The run of these leaves into so many, if they fit.
-fn run_of(looks: &[Option<Look>], first: usize, leaves: usize, into: usize) -> Option<Run> {
+fn run_of(looks: &[Option<LeafState>], first: usize, leaves: usize, into: usize) -> Option<Run> {
     let run = &looks[first..first + leaves];
     let (mut rows, mut fixed, mut quiet) = (0, 0, true);
     for look in run {
@@ -213,9 +213,9 @@ fn run_of(looks: &[Option<Look>], first: usize, leaves: usize, into: usize) -> O
 mod tests {
     use super::*;
 
-    fn look(percent: usize, quiet: bool) -> Option<Look> {
+    fn look(percent: usize, quiet: bool) -> Option<LeafState> {
         let used = 100 + (PAGE_BYTES - 100) * percent / 100;
-        Some(Look { used, fixed: 100, quiet, dirty: false, tagged: false })
+        Some(LeafState { used, fixed: 100, quiet, dirty: false, tagged: false })
     }
 
     #[test]

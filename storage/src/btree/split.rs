@@ -28,7 +28,7 @@ use super::ops;
 use super::tree::Tree;
 use super::write::{has_room, record_bytes, take_credit};
 use crate::buffer::page::PAGE_BYTES;
-use crate::buffer::{Latched, Miss, Pin, Why};
+use crate::buffer::{Latched, Miss, Pin, ReadReason};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
@@ -166,7 +166,7 @@ fn plan(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option
 enum Outcome {
     Done(Option<Pending>),
     Needless,
-    Miss(Miss, Why),
+    Miss(Miss, ReadReason),
     Again,
     /// The node is the root, or no longer is: so many pages are needed.
     Pages(usize),
@@ -259,7 +259,7 @@ impl Tree {
         pins: &[Pin<'_>],
     ) -> Result<Outcome, StorageError> {
         let page = match self.descend(root, Target::Key(key), level)? {
-            Descent::Miss(miss) => return Ok(Outcome::Miss(miss, Why::Path)),
+            Descent::Miss(miss) => return Ok(Outcome::Miss(miss, ReadReason::Path)),
             Descent::Shallow => return Ok(Outcome::Needless),
             Descent::At(page, _) => page,
         };
@@ -410,7 +410,7 @@ impl Tree {
 
     fn try_separator(&self, root: PageId, pending: &Pending, credit: &mut Credit<'_>) -> Result<Outcome, StorageError> {
         let parent = match self.descend(root, Target::Key(&pending.separator), pending.level)? {
-            Descent::Miss(miss) => return Ok(Outcome::Miss(miss, Why::Path)),
+            Descent::Miss(miss) => return Ok(Outcome::Miss(miss, ReadReason::Path)),
             // Others have told the parent, and it has been merged away since with its children.
             Descent::Shallow => return Ok(Outcome::Needless),
             Descent::At(page, _) => page,
@@ -422,7 +422,7 @@ impl Tree {
         // away when the latch is taken at this very version.
         let Some(child) = self.pool().read(pending.child) else {
             let miss = Miss { page: pending.child, by: Some(pending.by) };
-            return Ok(Outcome::Miss(miss, Why::Neighbour));
+            return Ok(Outcome::Miss(miss, ReadReason::Neighbour));
         };
         let node = Node(child.page);
         let is_child = node.0.kind() == crate::buffer::page::kind::NODE

@@ -155,7 +155,7 @@ impl Tree {
         while self.level_of(root).is_some_and(|top| level < top) {
             let mut key = Some(Vec::new());
             while let Some(at) = key.take() {
-                let (next, small) = self.look(root, &at, level)?;
+                let (next, small) = self.next_node(root, &at, level)?;
                 let joined = match small {
                     true => self.join_at(root, &at, level, MERGED_BYTES_MAX, false).await?,
                     false => Joined::Left,
@@ -223,7 +223,12 @@ impl Tree {
     }
 
     /// Where the next node begins, and whether this one is small enough to be worth a second look.
-    pub(super) fn look(&self, root: PageId, key: &[u8], level: u8) -> Result<(Option<Vec<u8>>, bool), StorageError> {
+    pub(super) fn next_node(
+        &self,
+        root: PageId,
+        key: &[u8],
+        level: u8,
+    ) -> Result<(Option<Vec<u8>>, bool), StorageError> {
         loop {
             match self.descend(root, Target::Key(key), level)? {
                 // Not in memory: on to the next node that the parent knows.

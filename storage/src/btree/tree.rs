@@ -2,7 +2,7 @@
 
 use super::descend::{Descent, Target};
 use super::node::{GHOST, MEMORY_LOCKS, Node};
-use crate::buffer::{Optimistic, Pool, Seen, Why};
+use crate::buffer::{Optimistic, Pool, ReadReason, Seen};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag, TreeId};
 use crate::mutation::{self, Mutation};
@@ -218,7 +218,7 @@ impl Tree {
             };
             match miss {
                 Some(miss) => {
-                    self.pool().fetch_missing(miss, Why::Path).await?;
+                    self.pool().fetch_missing(miss, ReadReason::Path).await?;
                     if mutation::active(Mutation::ResumeAfterMiss) {
                         // Between the end of a read and the reader stands the run queue; here, a long one.
                         for _ in 0..64 {

@@ -20,7 +20,7 @@ use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::page::{PAGE_BYTES, kind};
-use crate::buffer::{Latched, Miss, Why};
+use crate::buffer::{Latched, Miss, ReadReason};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
@@ -30,7 +30,7 @@ use crate::wal::RoomChange;
 use std::borrow::Cow;
 
 /// Why an attempt ended without doing its work.
-pub(super) enum Hurdle {
+pub(super) enum Obstacle {
     /// This page must be fetched.
     Miss(Miss),
     /// The leaf must be stripped or split first.
@@ -44,7 +44,7 @@ pub(super) enum Hurdle {
 }
 
 /// How an attempt ended.
-pub(super) type Attempt<T> = Result<Result<T, Hurdle>, StorageError>;
+pub(super) type Attempt<T> = Result<Result<T, Obstacle>, StorageError>;
 
 /// What a record costs in the log: `parts` bytes of arguments, keys and images in `ops` operations.
 pub(super) fn record_bytes(log: &dyn PageLog, ops: usize, parts: usize) -> usize {
@@ -114,7 +114,7 @@ impl Tree {
             drop(credit);
             match attempt {
                 Ok(done) => return Ok(done),
-                Err(hurdle) => self.clear(hurdle, key, max_value, Purpose::Change).await?,
+                Err(obstacle) => self.clear(obstacle, key, max_value, Purpose::Change).await?,
             }
         }
     }
@@ -122,17 +122,17 @@ impl Tree {
     /// Removes what stood in an attempt's way.
     pub(super) async fn clear(
         &self,
-        hurdle: Hurdle,
+        obstacle: Obstacle,
         key: &[u8],
         max_value: usize,
         purpose: Purpose,
     ) -> Result<(), StorageError> {
-        match hurdle {
-            Hurdle::Miss(miss) => self.pool().fetch_missing(miss, Why::Path).await.map(|_| ()),
-            Hurdle::Room => self.make_room(key, max_value, purpose).await,
-            Hurdle::Pages => self.pool().space().room_for_undo().await,
-            Hurdle::Separator(pending) => self.put_separator(pending, purpose).await,
-            Hurdle::Again => {
+        match obstacle {
+            Obstacle::Miss(miss) => self.pool().fetch_missing(miss, ReadReason::Path).await.map(|_| ()),
+            Obstacle::Room => self.make_room(key, max_value, purpose).await,
+            Obstacle::Pages => self.pool().space().room_for_undo().await,
+            Obstacle::Separator(pending) => self.put_separator(pending, purpose).await,
+            Obstacle::Again => {
                 self.pool().counters().restarts.add(1);
                 Ok(())
             }
@@ -163,10 +163,10 @@ impl Tree {
             return Ok(Ok(leaf));
         }
         Ok(match self.descend(root, Target::Key(key), 0)? {
-            Descent::Miss(miss) => Err(Hurdle::Miss(miss)),
-            Descent::Shallow => Err(Hurdle::Again),
-            Descent::At(_, Some(pending)) => Err(Hurdle::Separator(pending)),
-            Descent::At(leaf, None) => self.latch(&leaf).ok_or(Hurdle::Again),
+            Descent::Miss(miss) => Err(Obstacle::Miss(miss)),
+            Descent::Shallow => Err(Obstacle::Again),
+            Descent::At(_, Some(pending)) => Err(Obstacle::Separator(pending)),
+            Descent::At(leaf, None) => self.latch(&leaf).ok_or(Obstacle::Again),
         })
     }
 
@@ -186,10 +186,10 @@ impl Tree {
     {
         let mut leaf = match self.latch_leaf(root, key)? {
             Ok(leaf) => leaf,
-            Err(hurdle) => return Ok(Err(hurdle)),
+            Err(obstacle) => return Ok(Err(obstacle)),
         };
         if !has_room(&mut leaf, key, max_value) {
-            return Ok(Err(Hurdle::Room));
+            return Ok(Err(Obstacle::Room));
         }
         let node = node_of(leaf.page());
         let found = node.search(key);
@@ -202,7 +202,7 @@ impl Tree {
         // What the closure makes of the row is not known yet.
         let at_most = RoomChange { given_up: row.map_or(0, |_| PAGE_BYTES), taken: key.len() + max_value + 32 };
         if self.pool().log().undo_room().is_some_and(|room| !room.allows(at_most)) {
-            return Ok(Err(Hurdle::Pages));
+            return Ok(Err(Obstacle::Pages));
         }
         let memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
         let f = f.take().expect("BTR-9: an attempt that calls the closure is the last");
@@ -332,7 +332,7 @@ impl Tree {
                     wal.undo_spent(log, bytes);
                     return Ok(range);
                 }
-                Err(hurdle) => self.clear(hurdle, &entry.key, value_len, Purpose::System).await?,
+                Err(obstacle) => self.clear(obstacle, &entry.key, value_len, Purpose::System).await?,
             }
         }
     }
@@ -347,10 +347,10 @@ impl Tree {
     ) -> Attempt<LsnRange> {
         let mut leaf = match self.latch_leaf(root, &entry.key)? {
             Ok(leaf) => leaf,
-            Err(hurdle) => return Ok(Err(hurdle)),
+            Err(obstacle) => return Ok(Err(obstacle)),
         };
         if !has_room(&mut leaf, &entry.key, value_len) {
-            return Ok(Err(Hurdle::Room));
+            return Ok(Err(Obstacle::Room));
         }
         self.check_undoable(&leaf, entry)?;
         let room = room_of(&leaf, entry);
@@ -417,7 +417,7 @@ impl Tree {
             drop(credit);
             match attempt {
                 Ok(purged) => return Ok(purged),
-                Err(hurdle) => self.clear(hurdle, key, 0, Purpose::Change).await?,
+                Err(obstacle) => self.clear(obstacle, key, 0, Purpose::Change).await?,
             }
         }
     }
@@ -425,7 +425,7 @@ impl Tree {
     fn try_purge(&self, root: PageId, credit: &mut Credit<'_>, key: &[u8], versions: &dyn Versions) -> Attempt<bool> {
         let mut leaf = match self.latch_leaf(root, key)? {
             Ok(leaf) => leaf,
-            Err(hurdle) => return Ok(Err(hurdle)),
+            Err(obstacle) => return Ok(Err(obstacle)),
         };
         let node = node_of(leaf.page());
         let Ok(index) = node.search(key) else {

@@ -23,13 +23,13 @@ use std::sync::atomic::fence;
 
 impl Pool {
     /// Brings a page into memory. On return it may have been evicted again; the caller looks it up anew.
-    pub async fn fetch(&self, id: PageId, why: Why) -> Result<(), StorageError> {
+    pub async fn fetch(&self, id: PageId, why: ReadReason) -> Result<(), StorageError> {
         self.load(id, Load::Existing, why).await.map(|_| ())
     }
 
     /// As [`Pool::fetch`], for a page that may have been freed since the pointer to it was read. False if it was freed: it need
     /// not be readable then.
-    pub async fn fetch_if_used(&self, id: PageId, why: Why) -> Result<bool, StorageError> {
+    pub async fn fetch_if_used(&self, id: PageId, why: ReadReason) -> Result<bool, StorageError> {
         if !self.space.in_use(id) {
             return Ok(false);
         }
@@ -42,7 +42,7 @@ impl Pool {
 
     /// Brings a missing page into memory. False if it can't be read and the page that pointed to it has changed since: a page
     /// without a pointer may have been truncated from its file, or have a new owner that has not written it yet (BUF-17).
-    pub async fn fetch_missing(&self, miss: Miss, why: Why) -> Result<bool, StorageError> {
+    pub async fn fetch_missing(&self, miss: Miss, why: ReadReason) -> Result<bool, StorageError> {
         match self.fetch(miss.page, why).await {
             Ok(()) => Ok(true),
             Err(StorageError::Corruption(_) | StorageError::Invalid(_)) if miss.is_stale(self) => Ok(false),
@@ -53,14 +53,14 @@ impl Pool {
     /// Brings pages into memory, with all reads in flight at once, but never more than a quarter of the pool. Only an error of
     /// the missing page is returned; an error of another page shows when that page is read.
     pub async fn fetch_all(&self, miss: Miss, others: &[PageId]) -> Result<(), StorageError> {
-        let first = async move { self.fetch_missing(miss, Why::Path).await.map(|_| ()) };
+        let first = async move { self.fetch_missing(miss, ReadReason::Path).await.map(|_| ()) };
         let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(first)];
         for page in others.iter().take(self.frames() / 4) {
             let page = *page;
             if !Word(self.entry(page).load(Relaxed)).is_resident() {
                 reads.push(Box::pin(async move {
                     // A hint may be out of date; the page is verified when it is needed.
-                    let _ = self.fetch(page, Why::Ahead).await;
+                    let _ = self.fetch(page, ReadReason::Ahead).await;
                     Ok(())
                 }));
             }
@@ -74,7 +74,7 @@ impl Pool {
             if let Some(pin) = self.try_pin(id) {
                 return Ok(pin);
             }
-            self.load(id, Load::Existing, Why::Pin).await?;
+            self.load(id, Load::Existing, ReadReason::Pin).await?;
         }
     }
 
@@ -84,7 +84,7 @@ impl Pool {
             if let Some(pin) = self.try_pin(id) {
                 return Ok(pin);
             }
-            self.load(id, Load::New, Why::Pin).await?;
+            self.load(id, Load::New, ReadReason::Pin).await?;
         }
     }
 
@@ -96,12 +96,12 @@ impl Pool {
             if let Some(pin) = self.try_pin(id) {
                 return Ok((pin, whole));
             }
-            whole = self.load(id, Load::Redo, Why::Pin).await?;
+            whole = self.load(id, Load::Redo, ReadReason::Pin).await?;
         }
     }
 
     /// Loads a page unless it is in memory. False: it was damaged or never written (only for redo).
-    async fn load(&self, id: PageId, how: Load, why: Why) -> Result<bool, StorageError> {
+    async fn load(&self, id: PageId, how: Load, why: ReadReason) -> Result<bool, StorageError> {
         let entry = self.entry(id);
         let ticket = loop {
             let word = Word(entry.load(Acquire));
@@ -152,14 +152,14 @@ impl Pool {
         }
     }
 
-    fn count_read(&self, why: Why) {
+    fn count_read(&self, why: ReadReason) {
         self.counters.misses.add(1);
         let reason = match why {
-            Why::Path => &self.counters.path_reads,
-            Why::Ahead => &self.counters.ahead_reads,
-            Why::Chain => &self.counters.chain_reads,
-            Why::Pin => &self.counters.pin_reads,
-            Why::Neighbour => &self.counters.neighbour_reads,
+            ReadReason::Path => &self.counters.path_reads,
+            ReadReason::Ahead => &self.counters.ahead_reads,
+            ReadReason::Chain => &self.counters.chain_reads,
+            ReadReason::Pin => &self.counters.pin_reads,
+            ReadReason::Neighbour => &self.counters.neighbour_reads,
         };
         reason.add(1);
     }
@@ -203,7 +203,7 @@ impl Miss {
 
 /// The reason for a read; each reason has a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ReadReason {
     /// It is the next on a descent's way.
     Path,
     /// A scan will come to it.

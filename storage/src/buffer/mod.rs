@@ -58,7 +58,7 @@ pub use counters::{Counters, CountersView};
 pub(crate) use double_write::whole;
 pub use double_write::{DoubleWrite, Restored, Twins};
 pub use guard::{Latched, Optimistic, Pin, Seen};
-pub use load::{Miss, Why};
+pub use load::{Miss, ReadReason};
 pub(crate) use load::{not_ahead, verify};
 pub use owned::OwnedPin;
 pub use page::{PAGE_BYTES, Page, PageMut};

@@ -64,7 +64,7 @@ pub enum Held {
 ///
 /// # Errors
 /// It is neither empty nor a database; a database without its control file or a directory of its own; a wider mode; a failed read.
-pub async fn look(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Held, StorageError> {
+pub async fn contents_of(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Held, StorageError> {
     let entries = vfs.list(dir).await?;
     if entries.iter().any(|entry| entry.name == CONTROL) {
         for part in PARTS {

@@ -2,7 +2,7 @@
 
 use super::analysis::{Analysis, Findings, Loser};
 use super::control::{Control, ControlFile};
-use super::create::{FIRST_LSN, is_databases, look, prepare_new, sync_parent};
+use super::create::{FIRST_LSN, contents_of, is_databases, prepare_new, sync_parent};
 use super::progress::{Phase, Progress};
 use super::redo::RedoPass;
 use super::saved::Saved;
@@ -93,7 +93,7 @@ pub(crate) async fn open(
         }
         None => {
             // NEW-2: this process holds the lock by now, so the check of the directory is final.
-            look(vfs, dir).await?;
+            contents_of(vfs, dir).await?;
             let control = prepare_new(vfs, dir, options).await?;
             let file = ControlFile::create(vfs, dir, &control).await?;
             sync_parent(vfs, dir).await?;

@@ -53,8 +53,8 @@ impl LockManager {
         self.obstacle(pid).map_or_else(Vec::new, |o| o.blockers.iter().map(|b| b.pid).collect())
     }
 
-    /// What a session waits for; `None` if it doesn't wait. A polite request has waited since its first round. Locks one shard, and for a
-    /// request that has stepped aside each owner in turn.
+    /// What a session waits for; `None` if it doesn't wait. A request that steps aside has waited since its first round. Locks one
+    /// shard, and for a request that has stepped aside each owner in turn.
     pub fn obstacle(&self, pid: i32) -> Option<Obstacle> {
         let owner = self.owners().into_iter().find(|o| o.pid() == pid)?;
         let Some(waiter) = owner.waiting.lock().clone() else {

@@ -335,7 +335,7 @@ impl Default for History {
 
 /// What of a wait becomes of it.
 #[derive(PartialEq, Eq)]
-enum Keep {
+enum Kept {
     Single,
     Longest,
     Counted,
@@ -391,7 +391,7 @@ impl History {
         let key = FoldKey(waiter.tag.clone(), digest, root);
         let plain = outcome == Outcome::Granted && !told;
         let keep = self.book(key.clone(), waited_ns, now_ns, plain);
-        if keep == Keep::Counted {
+        if keep == Kept::Counted {
             return;
         }
         let record = self.record(waiter, since_ns, now_ns, outcome);
@@ -399,7 +399,7 @@ impl History {
             witness.waited_long(&record);
         }
         let mut inner = self.inner.lock();
-        if keep == Keep::Longest {
+        if keep == Kept::Longest {
             // A longer one may have come between.
             let fold = inner.folds.get_mut(&key);
             let longer =
@@ -416,7 +416,7 @@ impl History {
     }
 
     /// HIS-2. Waits that did not end well, and those that the log has told of, are records of their own.
-    fn book(&self, key: FoldKey, waited_ns: u64, now_ns: u64, plain: bool) -> Keep {
+    fn book(&self, key: FoldKey, waited_ns: u64, now_ns: u64, plain: bool) -> Kept {
         self.changed.store(true, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         if inner.folds.len() >= FOLDS_MAX && !inner.folds.contains_key(&key) {
@@ -440,16 +440,16 @@ impl History {
         }
         if !plain || fold.singles < SINGLES {
             fold.singles += u32::from(plain);
-            return Keep::Single;
+            return Kept::Single;
         }
         fold.count += 1;
         fold.total_ns += waited_ns;
         fold.histogram[bucket_of(waited_ns)] += 1;
         if waited_ns > fold.longest_ns {
             fold.longest_ns = waited_ns;
-            return Keep::Longest;
+            return Kept::Longest;
         }
-        Keep::Counted
+        Kept::Counted
     }
 
     fn record(&self, waiter: &Waiter, since_ns: u64, now_ns: u64, outcome: Outcome) -> WaitRecord {

@@ -10,7 +10,7 @@ use clearway_base::waits::VirtualClock;
 use clearway_storage::ids::{Lsn, TreeId};
 
 use super::super::{
-    AdvisoryKey, Begun, Granted, IfTaken, LockError, LockManager, LockMode, LockScope, LockTag, Owner, Request,
+    AdvisoryKey, Granted, IfTaken, LockError, LockManager, LockMode, LockScope, LockTag, Owner, Request, RequestState,
 };
 use super::*;
 
@@ -197,8 +197,8 @@ fn a_lock_that_is_granted_before_the_session_stands_still_is_no_wait() {
         let mode = LockMode::RowUpdate;
         locks.begin(&Request { owner, tag: row(1), mode, scope, if_taken: IfTaken::Wait, implicit: None, looks: false })
     };
-    assert!(matches!(queued(&a), Ok(Begun::Granted(_))));
-    let Ok(Begun::Queued(pending)) = queued(&b) else { panic!("it is taken") };
+    assert!(matches!(queued(&a), Ok(RequestState::Granted(_))));
+    let Ok(RequestState::Queued(pending)) = queued(&b) else { panic!("it is taken") };
     locks.release_transaction(&a, Lsn(1));
     let mut wait: Acquire<'_> = Box::pin(pending.wait());
     assert!(poll(&mut wait).is_ready());
@@ -227,9 +227,9 @@ fn groups_and_records_are_bounded_and_texts_are_cut() {
 }
 
 /// Keeps what the log is told.
-struct Told(Arc<Mutex<Vec<String>>>);
+struct LogLines(Arc<Mutex<Vec<String>>>);
 
-impl Witness for Told {
+impl Witness for LogLines {
     fn facts(&self, pid: i32) -> Facts {
         Facts { application: format!("app {pid}"), ..Facts::default() }
     }
@@ -255,7 +255,7 @@ impl Witness for Told {
 fn the_log_hears_of_a_long_wait_once_of_its_end_and_of_deadlocks() {
     let locks = LockManager::new();
     let lines = Arc::new(Mutex::new("test/told", Vec::new()));
-    locks.history().witnessed_by(|| Box::new(Told(lines.clone())));
+    locks.history().witnessed_by(|| Box::new(LogLines(lines.clone())));
     let (a, b) = (locks.register(1), locks.register(2));
     assert!(poll(&mut ask(&locks, &a, row(1), LockMode::RowUpdate)).is_ready());
     assert!(poll(&mut ask(&locks, &b, row(2), LockMode::RowUpdate)).is_ready());

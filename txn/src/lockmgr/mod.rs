@@ -17,7 +17,8 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
+//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
+//! POL-1 in step_aside.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
 
@@ -28,10 +29,10 @@ pub mod history;
 mod line;
 pub mod modes;
 mod owner;
-pub mod polite;
 mod queue;
 mod release;
 pub mod report;
+pub mod step_aside;
 pub mod tag;
 pub mod view;
 mod wait;
@@ -69,7 +70,7 @@ pub enum LockError {
     Deadlock(Option<Arc<DeadlockReport>>),
     /// The session itself gave the wait up.
     #[error("the wait was abandoned")]
-    Left,
+    Abandoned,
 }
 
 /// What to do when the lock is not free.
@@ -217,8 +218,8 @@ impl LockManager {
     /// a lock that was just granted to it.
     pub async fn acquire(&self, request: Request<'_>) -> Result<Granted, LockError> {
         match self.begin(&request)? {
-            Begun::Granted(granted) => Ok(granted),
-            Begun::Queued(pending) => pending.wait().await,
+            RequestState::Granted(granted) => Ok(granted),
+            RequestState::Queued(pending) => pending.wait().await,
         }
     }
 
@@ -227,22 +228,22 @@ impl LockManager {
     ///
     /// # Errors
     /// `NotAvailable` where the request says `Fail` and the lock is taken.
-    pub fn begin(&self, request: &Request<'_>) -> Result<Begun<'_>, LockError> {
+    pub fn begin(&self, request: &Request<'_>) -> Result<RequestState<'_>, LockError> {
         if self.try_fast(request) {
-            return Ok(Begun::Granted(Granted { dep_lsn: Lsn::ZERO, waited: false }));
+            return Ok(RequestState::Granted(Granted { dep_lsn: Lsn::ZERO, waited: false }));
         }
         let mut announced = self.announce(request);
         match self.enter(request) {
-            Entered::Granted(dep_lsn, anew) => {
+            EntryOutcome::Granted(dep_lsn, anew) => {
                 if anew {
                     announced.keep();
                 }
-                Ok(Begun::Granted(Granted { dep_lsn, waited: false }))
+                Ok(RequestState::Granted(Granted { dep_lsn, waited: false }))
             }
-            Entered::Refused => Err(LockError::NotAvailable),
-            Entered::Queued(waiter, behind) => {
+            EntryOutcome::Refused => Err(LockError::NotAvailable),
+            EntryOutcome::Queued(waiter, behind) => {
                 let wait = WaitFuture { manager: self, waiter, done: false };
-                Ok(Begun::Queued(PendingLock { wait, announced, behind }))
+                Ok(RequestState::Queued(PendingLock { wait, announced, behind }))
             }
         }
     }
@@ -306,7 +307,7 @@ impl LockManager {
     }
 
     /// Grants or queues, in one step.
-    fn enter(&self, request: &Request<'_>) -> Entered {
+    fn enter(&self, request: &Request<'_>) -> EntryOutcome {
         let mut guard = self.shard_of(&request.tag).lock();
         let now_ns = clock::now_ns();
         let lock = guard.locks.entry(request.tag.clone()).or_default();
@@ -319,7 +320,7 @@ impl LockManager {
             && request.mode.conflicts().meets(lock.queue.modes())
             && !lock.held_by(request.owner).contains(request.mode);
         let entered = match lock.decide(request.owner, request.mode) {
-            _ if refused => Entered::Refused,
+            _ if refused => EntryOutcome::Refused,
             Decision::Grant => {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
                 lock.grant(request.owner, request.mode);
@@ -328,9 +329,9 @@ impl LockManager {
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
                 request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
-                Entered::Granted(lock.dep_lsn(request.mode), anew)
+                EntryOutcome::Granted(lock.dep_lsn(request.mode), anew)
             }
-            Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
+            Decision::Wait(_) if request.if_taken == IfTaken::Fail => EntryOutcome::Refused,
             Decision::Wait(position) => {
                 let conflicts = request.mode.conflicts();
                 let before = Culprit::of(lock, request, position);
@@ -346,7 +347,7 @@ impl LockManager {
                 lock.queue.insert(position, waiter.clone());
                 lock.version += 1;
                 *request.owner.waiting.lock() = Some(waiter.clone());
-                Entered::Queued(waiter, behind)
+                EntryOutcome::Queued(waiter, behind)
             }
         };
         if lock.is_idle() {
@@ -375,7 +376,7 @@ impl LockManager {
             *waiting = None;
         }
         drop(waiting);
-        // A polite request tells of all its rounds at once.
+        // A request that steps aside tells of all its rounds at once.
         if let Some(aside) = &mut *waiter.owner.aside.lock() {
             aside.waiter = Some(waiter.clone());
             return;
@@ -419,7 +420,7 @@ impl LockManager {
         lock.keep(owner, kept, commit_lsn);
         let mut wake = self.admit(lock);
         if commit_lsn != Lsn::ZERO {
-            wake.extend(lock.queue.lookers().inspect(|waiter| waiter.look()).cloned());
+            wake.extend(lock.queue.lookers().inspect(|waiter| waiter.let_look()).cloned());
         }
         if lock.is_idle() {
             shard.locks.remove(tag);
@@ -429,7 +430,7 @@ impl LockManager {
 }
 
 /// The outcome of a request.
-pub enum Begun<'m> {
+pub enum RequestState<'m> {
     /// The lock is held.
     Granted(Granted),
     /// The request stands in the queue.
@@ -476,7 +477,7 @@ impl PendingLock<'_> {
     }
 }
 
-enum Entered {
+enum EntryOutcome {
     /// Granted: the LSN to depend on, and whether the owner did not hold the mode before.
     Granted(Lsn, bool),
     Refused,

@@ -5,7 +5,7 @@
 //! Owner ── held (mutex) ── locks: tag -> HeldLock      in the lock table, too
 //!       │               ├─ fast: weak table locks       in this list only (PostgreSQL's fast path)
 //!       │               └─ trail: acquisitions in order, for ROLLBACK TO SAVEPOINT
-//!       ├─ waiting (mutex) ── the one wait in progress; aside: a polite request that has stepped aside
+//!       ├─ waiting (mutex) ── the one wait in progress; aside: a request that has stepped aside
 //!       └─ blocking: a session has waited behind a lock of this owner since this owner last released all its locks
 //! ```
 //!
@@ -34,7 +34,7 @@ use clearway_storage::ids::TxnId;
 
 use super::history::Facts;
 use super::modes::{LockMode, ModeSet};
-use super::polite::Aside;
+use super::step_aside::AsideRequest;
 use super::tag::{LockTag, VirtualId};
 use super::wait::Waiter;
 
@@ -91,7 +91,7 @@ pub struct Owner {
     idle_ns: AtomicU64,
     pub(super) held: Mutex<Held>,
     pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
-    pub(super) aside: Mutex<Option<Aside>>,
+    pub(super) aside: Mutex<Option<AsideRequest>>,
     pub(super) blocking: AtomicBool,
 }
 

@@ -70,7 +70,7 @@ impl LockManager {
         }
         let wait = match (&waiting, &aside) {
             (Some(waiter), aside) if waiter.is_queued() => {
-                // A polite request has waited since its first round, not since it entered the queue again.
+                // A request that steps aside has waited since its first round, not since it entered the queue again.
                 let since_ns = aside.as_ref().map_or(waiter.since_ns, |a| a.since_ns);
                 Some(row(&waiter.tag, waiter.mode, false, since_ns, &None))
             }

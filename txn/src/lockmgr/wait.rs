@@ -106,7 +106,7 @@ impl Waiter {
     }
 
     /// A holder has committed: the waiter looks at the row. The caller wakes it after the shard's mutex is released.
-    pub(super) fn look(&self) {
+    pub(super) fn let_look(&self) {
         self.look.store(true, Ordering::Release);
     }
 
@@ -152,7 +152,7 @@ impl Future for WaitFuture<'_> {
                 }
                 GRANTED => Ok(Some(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed)))),
                 KILLED => Err(LockError::Deadlock(self.waiter.report.get().cloned())),
-                _ => Err(LockError::Left),
+                _ => Err(LockError::Abandoned),
             }
         };
         self.done = true;

@@ -32,7 +32,7 @@ use super::record::UndoRecord;
 use super::snapshots::Snapshots;
 use super::span::Span;
 use super::state::{Status, TxnState};
-use super::undo::{Fetched, Look, UndoStore};
+use super::undo::{Fetched, TagState, UndoStore};
 use crate::lockmgr::Owner;
 
 /// The records of a span.
@@ -205,10 +205,10 @@ impl VersionBook {
             return Newest::Settled;
         }
         // UND-1: under the latch the row's tag is current, so a record that is gone belonged to a settled version.
-        let record = match self.undo.look_with(tag, fetched) {
-            Look::Gone => return Newest::Settled,
-            Look::Spilled(_) => return Newest::Spilled,
-            Look::Here(record) => record,
+        let record = match self.undo.state_with(tag, fetched) {
+            TagState::Gone => return Newest::Settled,
+            TagState::Spilled(_) => return Newest::Spilled,
+            TagState::InMemory(record) => record,
         };
         match record.status() {
             // VER-3: a transaction still holds its locks between the storing of its status and the publishing of `visible_lsn`.
@@ -234,15 +234,15 @@ impl VersionBook {
     pub fn changes_of(&self, record: &Arc<UndoRecord>, fetched: &Fetched) -> Result<(Arc<UndoRecord>, u32), Tag> {
         let (mut first, mut strong) = (record.clone(), record.position);
         loop {
-            match self.undo.look_with(first.prev, fetched) {
-                Look::Here(before) if before.is_of(record) => {
+            match self.undo.state_with(first.prev, fetched) {
+                TagState::InMemory(before) if before.is_of(record) => {
                     assert!(before.position < first.position, "UND-3: {before:?}, then {first:?}");
                     if before.strength >= record.strength {
                         strong = before.position;
                     }
                     first = before;
                 }
-                Look::Spilled(_) => return Err(first.prev),
+                TagState::Spilled(_) => return Err(first.prev),
                 _ => return Ok((first, strong)),
             }
         }
@@ -256,16 +256,18 @@ impl VersionBook {
             let mut last: Option<(Tag, Arc<UndoRecord>)> = None;
             let mut own = None;
             while !tag.is_settled() {
-                let record = match self.undo.look_with(tag, fetched) {
-                    Look::Here(record) => record,
-                    Look::Gone if self.was_moved(last.as_ref().map(|(tag, record)| (tag, record))) => continue 'again,
-                    Look::Gone => break,
+                let record = match self.undo.state_with(tag, fetched) {
+                    TagState::InMemory(record) => record,
+                    TagState::Gone if self.was_moved(last.as_ref().map(|(tag, record)| (tag, record))) => {
+                        continue 'again;
+                    }
+                    TagState::Gone => break,
                     // SPN-2: in the common case the record itself need not be read.
-                    Look::Spilled(span) if span.through() <= view.read_lsn => {
+                    TagState::Spilled(span) if span.through() <= view.read_lsn => {
                         *dep_lsn = span.through().max(*dep_lsn);
                         break;
                     }
-                    Look::Spilled(_) => return Visible::Spilled(tag),
+                    TagState::Spilled(_) => return Visible::Spilled(tag),
                 };
                 match record.status() {
                     Status::Committed(lsn) if lsn <= view.read_lsn => {
@@ -326,7 +328,8 @@ impl VersionBook {
     /// Whether the record that led to a missing one was itself replaced or freed since, so that the row's chain must be walked again (PRU-3).
     pub(super) fn was_moved(&self, last: Option<(&Tag, &Arc<UndoRecord>)>) -> bool {
         last.is_some_and(|(tag, record)| {
-            record.spot.is_none() && !matches!(self.undo.look(*tag), Look::Here(now) if Arc::ptr_eq(&now, record))
+            record.spot.is_none()
+                && !matches!(self.undo.state(*tag), TagState::InMemory(now) if Arc::ptr_eq(&now, record))
         })
     }
 
@@ -335,7 +338,7 @@ impl VersionBook {
     /// # Errors
     /// From the file.
     pub async fn fetch(&self, tag: Tag, fetched: &mut Fetched) -> Result<(), StorageError> {
-        if let Look::Spilled(span) = self.undo.look_with(tag, fetched) {
+        if let TagState::Spilled(span) = self.undo.state_with(tag, fetched) {
             assert_no_latches();
             fetched.keep(&span, span.bytes().await?);
         }
@@ -355,10 +358,10 @@ impl VersionBook {
         let mut record = record.clone();
         while !self.undo.free(tag, &record) {
             self.fetch(tag, &mut fetched).await?;
-            match self.undo.look_with(tag, &fetched) {
-                Look::Here(now) => record = now,
-                Look::Spilled(_) => {}
-                Look::Gone => break,
+            match self.undo.state_with(tag, &fetched) {
+                TagState::InMemory(now) => record = now,
+                TagState::Spilled(_) => {}
+                TagState::Gone => break,
             }
         }
         Ok(())
@@ -378,14 +381,14 @@ impl VersionBook {
             if tag.is_settled() {
                 break Tag::SETTLED;
             }
-            let record = match self.undo.look_with(tag, fetched) {
-                Look::Gone if self.was_moved(passed.last().map(|(tag, _, record)| (tag, record))) => {
+            let record = match self.undo.state_with(tag, fetched) {
+                TagState::Gone if self.was_moved(passed.last().map(|(tag, _, record)| (tag, record))) => {
                     tag = passed.pop().map_or(Tag::SETTLED, |(at, _, _)| at);
                     continue;
                 }
-                Look::Gone => break Tag::SETTLED,
-                Look::Spilled(_) => return Err(tag),
-                Look::Here(record) => record,
+                TagState::Gone => break Tag::SETTLED,
+                TagState::Spilled(_) => return Err(tag),
+                TagState::InMemory(record) => record,
             };
             let Status::Committed(lsn) = record.status() else {
                 break tag;
@@ -413,10 +416,10 @@ impl VersionBook {
 
     /// The undo of a transaction up to a log record, oldest first; a spilled record is given as its span.
     fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<Undo> {
-        let undo = |tag| match self.undo.look(tag) {
-            Look::Gone => None,
-            Look::Here(record) => Some(Undo::Entry(record.entry(tag))),
-            Look::Spilled(span) => Some(Undo::Spilled(tag, span)),
+        let undo = |tag| match self.undo.state(tag) {
+            TagState::Gone => None,
+            TagState::InMemory(record) => Some(Undo::Entry(record.entry(tag))),
+            TagState::Spilled(span) => Some(Undo::Spilled(tag, span)),
         };
         let logged = |undo: &Undo| match undo {
             Undo::Entry(entry) => entry.lsn != Lsn::ZERO && entry.lsn <= last,
@@ -490,11 +493,11 @@ enum Undo {
 impl Versions for VersionBook {
     fn is_settled(&self, tag: Tag) -> bool {
         let horizon = self.snapshots.horizon();
-        match self.undo.look(tag) {
-            Look::Gone => true,
-            Look::Here(record) => matches!(record.status(), Status::Committed(lsn) if horizon.covers(lsn)),
+        match self.undo.state(tag) {
+            TagState::Gone => true,
+            TagState::InMemory(record) => matches!(record.status(), Status::Committed(lsn) if horizon.covers(lsn)),
             // SPN-2
-            Look::Spilled(span) => horizon.covers(span.through()),
+            TagState::Spilled(span) => horizon.covers(span.through()),
         }
     }
 

@@ -17,7 +17,7 @@ use clearway_storage::ids::{Lsn, Tag, TxnId};
 use super::book::{VersionBook, View};
 use super::record::UndoRecord;
 use super::state::Status;
-use super::undo::{Fetched, Look};
+use super::undo::{Fetched, TagState};
 use crate::lockmgr::LockMode;
 
 /// When a change took effect: its commit LSN, and its position among the changes of its transaction.
@@ -172,12 +172,14 @@ impl VersionBook {
             let (mut tag, mut fate) = (head, Fate::default());
             let mut last: Option<(Tag, Arc<UndoRecord>)> = None;
             while !tag.is_settled() {
-                let record = match self.undo.look_with(tag, fetched) {
-                    Look::Here(record) => record,
-                    Look::Gone if self.was_moved(last.as_ref().map(|(tag, record)| (tag, record))) => continue 'again,
-                    Look::Gone => break,
-                    Look::Spilled(span) if span.through() <= since.commit => break,
-                    Look::Spilled(_) => return Err(tag),
+                let record = match self.undo.state_with(tag, fetched) {
+                    TagState::InMemory(record) => record,
+                    TagState::Gone if self.was_moved(last.as_ref().map(|(tag, record)| (tag, record))) => {
+                        continue 'again;
+                    }
+                    TagState::Gone => break,
+                    TagState::Spilled(span) if span.through() <= since.commit => break,
+                    TagState::Spilled(_) => return Err(tag),
                 };
                 match record.status() {
                     Status::Committed(commit) => {

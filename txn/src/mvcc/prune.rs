@@ -30,7 +30,7 @@ use super::fate::Passed;
 use super::record::{UndoRecord, Writer};
 use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
-use super::undo::Look;
+use super::undo::TagState;
 
 /// The least number of kept changes that each pruning rechecks.
 const AGAIN_MIN: usize = 64;
@@ -190,7 +190,7 @@ impl VersionBook {
 
     fn judge(&self, tag: Tag, horizon: &Horizon) -> Fate {
         // `sweep_spans` in budget.rs judges spilled records, a span at a time.
-        let Look::Here(record) = self.undo.look(tag) else {
+        let TagState::InMemory(record) = self.undo.state(tag) else {
             return Fate::NotHere;
         };
         let Status::Committed(commit) = record.status() else {
@@ -220,7 +220,7 @@ impl VersionBook {
     fn make_link(&self, tag: Tag, record: &Arc<UndoRecord>, commit: Lsn, horizon: &Horizon) {
         let mut passed = Vec::new();
         let mut prev = record.prev;
-        while let Look::Here(older) = self.undo.look(prev) {
+        while let TagState::InMemory(older) = self.undo.state(prev) {
             let Status::Committed(lsn) = older.status() else { break };
             if horizon.covers(lsn) || older.is_needed(lsn, horizon) {
                 break;

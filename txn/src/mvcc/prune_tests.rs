@@ -18,7 +18,7 @@ use super::record::NewUndo;
 use super::snapshots::Reader;
 use super::spill::SpillFile;
 use super::state::TxnState;
-use super::undo::{Fetched, Look};
+use super::undo::{Fetched, TagState};
 use crate::lockmgr::{LockManager, LockMode, Owner};
 
 const TREE: TreeId = TreeId(7);
@@ -124,7 +124,9 @@ impl World {
         while let Some(tag) = txn.last_change() {
             let mut fetched = Fetched::default();
             block_on(self.book.fetch(tag, &mut fetched)).expect("readable");
-            let Look::Here(record) = self.book.undo().look_with(tag, &fetched) else { panic!("{tag:?} is lost") };
+            let TagState::InMemory(record) = self.book.undo().state_with(tag, &fetched) else {
+                panic!("{tag:?} is lost")
+            };
             let at = u64::from_be_bytes(record.key[..].try_into().expect("eight bytes")) as usize;
             let BeforeImage::Row { ghost, value, .. } = &record.before else { panic!("{record:?}") };
             self.rows[at] = Row { tag: record.prev, value: value.to_vec(), ghost: *ghost };

@@ -41,13 +41,13 @@ pub(super) const SHARDS: usize = 64;
 /// Bytes that a chunk counts beside its records.
 const CHUNK_BYTES: i64 = 640;
 
-/// What stands under a tag.
+/// What the store has under a tag.
 #[derive(Clone, Debug)]
-pub enum Look {
+pub enum TagState {
     /// Nothing: UND-1.
     Gone,
     /// A record in memory.
-    Here(Arc<UndoRecord>),
+    InMemory(Arc<UndoRecord>),
     /// A record in the spill file, if it is in the span.
     Spilled(Arc<Span>),
 }
@@ -234,27 +234,27 @@ impl UndoStore {
         self.bytes[index].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What stands under a tag.
-    pub fn look(&self, tag: Tag) -> Look {
+    /// What the store has under a tag.
+    pub fn state(&self, tag: Tag) -> TagState {
         let (index, number, place) = locate(tag);
         let shard = self.shards[index].lock();
         // UND-4
         if let Some(chunk) = shard.chunks.get(&number) {
-            return chunk.places.get(place).and_then(Clone::clone).map_or(Look::Gone, Look::Here);
+            return chunk.places.get(place).and_then(Clone::clone).map_or(TagState::Gone, TagState::InMemory);
         }
         match shard.spans.range(..=number).next_back() {
-            Some((_, span)) if number <= span.last => Look::Spilled(span.clone()),
-            _ => Look::Gone,
+            Some((_, span)) if number <= span.last => TagState::Spilled(span.clone()),
+            _ => TagState::Gone,
         }
     }
 
-    /// As [`UndoStore::look`]; a spilled record is taken from `fetched` if its span is there.
-    pub fn look_with(&self, tag: Tag, fetched: &Fetched) -> Look {
-        match self.look(tag) {
-            Look::Spilled(span) => match fetched.spans.get(&span.id) {
+    /// As [`UndoStore::state`]; a spilled record is taken from `fetched` if its span is there.
+    pub fn state_with(&self, tag: Tag, fetched: &Fetched) -> TagState {
+        match self.state(tag) {
+            TagState::Spilled(span) => match fetched.spans.get(&span.id) {
                 // UND-6
-                Some(bytes) => span.find(bytes, tag).map_or(Look::Gone, Look::Here),
-                None => Look::Spilled(span),
+                Some(bytes) => span.find(bytes, tag).map_or(TagState::Gone, TagState::InMemory),
+                None => TagState::Spilled(span),
             },
             look => look,
         }

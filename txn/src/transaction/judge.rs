@@ -25,13 +25,13 @@ use clearway_storage::record::BeforeImage;
 
 use super::{Basis, Change, Changed, LockedRow, Since};
 use crate::error::TxnError;
-use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, PendingLock, Request};
+use crate::lockmgr::{IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, PendingLock, Request, RequestState};
 use crate::mutation::{self, Mutation};
 use crate::mvcc::book::{Link, Newest, View, Visible};
 use crate::mvcc::fate::Fate;
 use crate::mvcc::record::{NewUndo, UndoRecord};
 use crate::mvcc::state::TxnState;
-use crate::mvcc::undo::{Fetched, Look};
+use crate::mvcc::undo::{Fetched, TagState};
 use crate::transactions::Transactions;
 
 /// The outcome of one attempt to change a row.
@@ -92,7 +92,7 @@ pub(super) enum LockAttempt<'m> {
 
 impl<'m> Judge<'m, '_> {
     /// Asks the lock table for the row. `busy`: the writer that so far only the row's tag names is entered as a holder first.
-    fn ask(&self, mode: LockMode, busy: Option<&Writing<'_>>) -> Result<Begun<'m>, ()> {
+    fn ask(&self, mode: LockMode, busy: Option<&Writing<'_>>) -> Result<RequestState<'m>, ()> {
         self.before.get_or_init(|| self.state.owner().mark().after_changes(self.state.position()));
         let implicit = busy.map(|writing| Implicit {
             owner: writing.newest.live().owner().clone(),
@@ -148,10 +148,10 @@ impl<'m> Judge<'m, '_> {
         if in_table || busy.is_some() {
             match self.ask(strength, busy.as_ref()) {
                 Err(()) => return (Edit::Keep, Attempt::Refused),
-                Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
+                Ok(RequestState::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
                 // The writer ended between the reading of its status and the request.
-                Ok(Begun::Granted(_)) if busy.is_some() => return (Edit::SetMemoryLockHint, Attempt::Again),
-                Ok(Begun::Granted(_)) => {}
+                Ok(RequestState::Granted(_)) if busy.is_some() => return (Edit::SetMemoryLockHint, Attempt::Again),
+                Ok(RequestState::Granted(_)) => {}
             }
         }
         match self.refuse(&leaf, change, basis, &newest) {
@@ -319,10 +319,10 @@ impl<'m> Judge<'m, '_> {
         if !matches!(newest, Newest::Mine(_)) {
             return Ok(None);
         }
-        match self.all.book().undo().look_with(tag, self.fetched) {
-            Look::Here(mine) => Ok(Some(mine)),
-            Look::Spilled(_) => Err(tag),
-            Look::Gone => Ok(None),
+        match self.all.book().undo().state_with(tag, self.fetched) {
+            TagState::InMemory(mine) => Ok(Some(mine)),
+            TagState::Spilled(_) => Err(tag),
+            TagState::Gone => Ok(None),
         }
     }
 
@@ -401,10 +401,10 @@ impl<'m> Judge<'m, '_> {
         }
         let dep_lsn = match self.ask(mode, busy.as_ref()) {
             Err(()) => return (Edit::Keep, LockAttempt::Refused),
-            Ok(Begun::Queued(pending)) => {
+            Ok(RequestState::Queued(pending)) => {
                 return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending));
             }
-            Ok(Begun::Granted(granted)) => granted.dep_lsn,
+            Ok(RequestState::Granted(granted)) => granted.dep_lsn,
         };
         let mut locked = LockedRow {
             value: row.value.to_vec(),
@@ -426,7 +426,7 @@ impl<'m> Judge<'m, '_> {
             Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
-                if let Look::Here(record) = book.undo().look_with(row.tag, self.fetched) {
+                if let TagState::InMemory(record) = book.undo().state_with(row.tag, self.fetched) {
                     locked.moved_to = record.moved_to.clone();
                 }
             }

@@ -1,4 +1,4 @@
-//! EXPLAIN of joins.
+//! EXPLAIN of joins: name, kind and conditions, with PostgreSQL's words.
 
 use super::render::Shown;
 use super::words::Names;

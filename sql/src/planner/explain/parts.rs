@@ -3,7 +3,7 @@
 use crate::expr::Bound;
 use crate::expr::bound::{BoundKind, SubqueryUse};
 use crate::expr::operators::Op;
-use crate::planner::facts::{Said, said};
+use crate::planner::facts::{ColumnTest, fact_of};
 use crate::planner::plan::{Action, Node, Plan, Range, TableSlot};
 use crate::planner::walk;
 
@@ -79,8 +79,8 @@ pub(super) fn is_scalar(plan: &Plan, id: usize) -> bool {
 
 /// Whether a condition is one of those from which a range was made.
 pub(super) fn is_guaranteed(e: &Bound, table: &TableSlot, columns: &[usize], r: &Range) -> bool {
-    let Some(fact) = said(table, e, 0) else { return false };
-    let Said::Compared(op, value) = fact.said else { return false };
+    let Some(fact) = fact_of(table, e, 0) else { return false };
+    let ColumnTest::Compared(op, value) = fact.test else { return false };
     let at = columns.iter().position(|c| *c == fact.column);
     match (op, at) {
         (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, value)),

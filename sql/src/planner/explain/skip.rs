@@ -5,7 +5,7 @@ use super::words::Words;
 use crate::planner::indexes::expression_at;
 use crate::planner::plan::{Access, KeyValues, Scan};
 
-/// Adds them to what is shown of a scan.
+/// Adds the names of these columns to the details of a scan.
 pub(super) fn note(scan: &Scan, words: &Words<'_>, details: &mut Vec<(&'static str, Value)>) {
     let table = &scan.table;
     let columns = |index: Option<usize>| index.map_or(&table.shape.key, |i| &table.shape.indexes[i].columns);

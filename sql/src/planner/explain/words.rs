@@ -121,7 +121,7 @@ impl Words<'_> {
                 let known = self.levels.first().and_then(|l| l.aggregates.get(*i));
                 known.cloned().unwrap_or_else(|| format!("aggregate {}", i + 1))
             }
-            K::Late(_) => "a value of the level".to_owned(),
+            K::Unplaced(_) => "a value of the level".to_owned(),
             K::Subquery { id, usage, args, correlated } => self.subquery(*id, usage, args, *correlated, depth),
         }
     }

@@ -1,4 +1,4 @@
-//! A file of the server, as the other end of a COPY: it takes the client's place.
+//! COPY with a file of the server: the file takes the place of the client, so that COPY reads and writes it by the same code.
 
 use crate::context::core::Core;
 use crate::context::errors::of_file;

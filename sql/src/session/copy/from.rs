@@ -21,7 +21,7 @@ use std::sync::Arc;
 const BATCH_ROWS: usize = 512;
 
 /// What is copied where.
-struct Into {
+struct CopyTarget {
     table: String,
     columns: Vec<String>,
     types: Vec<SqlType>,
@@ -120,7 +120,7 @@ impl Source<'_> {
     }
 
     /// The next row; none: more bytes are needed.
-    fn row(&mut self, into: &Into, conversion: &Conversion<'_>, all_here: bool) -> Result<Option<Vec<Datum>>> {
+    fn row(&mut self, into: &CopyTarget, conversion: &Conversion<'_>, all_here: bool) -> Result<Option<Vec<Datum>>> {
         match self {
             Source::Binary(rows) => {
                 let row = rows.row(&into.types).map_err(|e| located(e, into, rows.number + 1, None))?;
@@ -153,7 +153,7 @@ impl Source<'_> {
 }
 
 /// HEADER MATCH.
-fn matched(fields: &Fields, into: &Into) -> Result<()> {
+fn matched(fields: &Fields, into: &CopyTarget) -> Result<()> {
     let bad = |message: String| Err(SqlError::new("22P04", message));
     if fields.len() != into.columns.len() {
         let (got, expected) = (fields.len(), into.columns.len());
@@ -173,7 +173,7 @@ fn matched(fields: &Fields, into: &Into) -> Result<()> {
 /// A row's values; an error says whether it is of the whole line.
 fn values(
     fields: &Fields,
-    into: &Into,
+    into: &CopyTarget,
     conversion: &Conversion<'_>,
     number: u64,
 ) -> std::result::Result<Vec<Datum>, (SqlError, bool)> {
@@ -210,7 +210,7 @@ fn shortened(s: &str) -> String {
     }
 }
 
-fn located(error: SqlError, into: &Into, line: u64, place: Option<String>) -> SqlError {
+fn located(error: SqlError, into: &CopyTarget, line: u64, place: Option<String>) -> SqlError {
     error.context(format!("COPY {}, line {line}{}", into.table, place.unwrap_or_default()))
 }
 
@@ -227,7 +227,7 @@ pub(super) async fn copy_from(
     let (columns, types): (Vec<String>, Vec<SqlType>) = columns.into_iter().unzip();
     let not_null = forced_columns(&form.force_not_null, &columns, "FORCE_NOT_NULL")?;
     let null = forced_columns(&form.force_null, &columns, "FORCE_NULL")?;
-    let into = Into { table, columns, types, not_null, null };
+    let into = CopyTarget { table, columns, types, not_null, null };
     let core = session.core.clone();
     let cached = inner.plan.lock().clone();
     let request = Request {
@@ -264,7 +264,7 @@ pub(super) async fn copy_from(
 async fn pump(
     core: &Arc<Core>,
     mut source: Source<'_>,
-    into: &Into,
+    into: &CopyTarget,
     filter: Option<crate::expr::Bound>,
     execution: Execution,
     client: &mut dyn Client,

@@ -14,7 +14,7 @@ use clearway_engine::progress::Progress;
 use std::sync::Arc;
 
 /// The client, as the end of a COPY TO.
-struct Out<'a> {
+struct ToClient<'a> {
     writer: Writer<'a>,
     core: Arc<crate::context::core::Core>,
     client: &'a mut dyn Client,
@@ -22,7 +22,7 @@ struct Out<'a> {
     progress: Arc<Progress>,
 }
 
-impl Sink for Out<'_> {
+impl Sink for ToClient<'_> {
     fn row(&mut self, run: &Run<'_>, row: Row) -> Result<()> {
         let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
         self.line.clear();
@@ -101,7 +101,7 @@ pub(super) async fn copy_to(
     client.copy_out(CopyFormat { binary: form.format == Format::Binary, columns: count });
     let progress = core.engine.take().progress().clone();
     let _working = progress.begin(super::shown::now("COPY TO", &core, &c.source));
-    let mut out = Out { writer, core: core.clone(), client, line: Vec::new(), progress };
+    let mut out = ToClient { writer, core: core.clone(), client, line: Vec::new(), progress };
     out.writer.begin(&mut out.line);
     if !out.line.is_empty() {
         out.client.copy_data(&out.line);

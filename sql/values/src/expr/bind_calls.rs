@@ -2,7 +2,7 @@
 
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;
-use super::bound::{Bound, BoundKind, Late};
+use super::bound::{Bound, BoundKind, Unplaced};
 use super::collect::add_aggregate;
 use super::functions;
 use super::host::HOST_FUNCTIONS;
@@ -212,7 +212,7 @@ impl Binder<'_> {
     fn collected_set(&mut self, bound: SetCall, pos: Pos) -> Bound {
         let ty = bound.ty();
         let at = self.collected.as_deref_mut().map_or(0, |c| c.set(bound));
-        Bound { kind: BoundKind::Late(Late::Set(at)), ty, pos }
+        Bound { kind: BoundKind::Unplaced(Unplaced::Set(at)), ty, pos }
     }
 
     fn may_give_rows(&mut self, pos: Pos) -> Result<()> {

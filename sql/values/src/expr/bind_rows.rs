@@ -1,7 +1,7 @@
 //! The binder for rows: ROW(...), fields, all fields at once, comparisons of whole rows, and their casts.
 
 use super::bind::Binder;
-use super::bound::{Bound, BoundKind, Late};
+use super::bound::{Bound, BoundKind, Unplaced};
 use super::eval::Env;
 use super::functions::Function;
 use super::host::HostFunction;
@@ -111,7 +111,7 @@ impl Binder<'_> {
                 let types = items.iter().map(|i| i.ty).collect();
                 Some(Arc::new(RowShape { oid: oid::RECORD, names: None, types }))
             }
-            BoundKind::Late(Late::Set(at)) if row.ty.oid == oid::RECORD => {
+            BoundKind::Unplaced(Unplaced::Set(at)) if row.ty.oid == oid::RECORD => {
                 self.collected.as_deref().and_then(|c| c.sets.get(*at)?.shape())
             }
             BoundKind::Const(Datum::Row(value)) => Some(value.shape.clone()),

@@ -3,7 +3,7 @@
 use super::aggregate;
 use super::bind::Binder;
 use super::bind_calls::no_function;
-use super::bound::{Bound, BoundKind, Late};
+use super::bound::{Bound, BoundKind, Unplaced};
 use super::window::{WindowCall, WindowDefinition, WindowFunction, is_window_function, window_function};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Call, Expr};
@@ -42,7 +42,7 @@ impl Binder<'_> {
             let bound = bound?;
             let ty = bound.ty;
             let at = collected.window_call(bound);
-            return Ok(Bound { kind: BoundKind::Late(Late::Window(at)), ty, pos });
+            return Ok(Bound { kind: BoundKind::Unplaced(Unplaced::Window(at)), ty, pos });
         }
         Err(SqlError::internal(format!("{name} without a place for its window")))
     }
@@ -221,7 +221,7 @@ impl Binder<'_> {
         let offset = self.node(e)?;
         let clause = frame.mode.sql();
         let names_column = offset.lowest_level() == Some(0);
-        let late = offset.any(&|e| matches!(e.kind, BoundKind::Late(_) | BoundKind::Aggregate(_)));
+        let late = offset.any(&|e| matches!(e.kind, BoundKind::Unplaced(_) | BoundKind::Aggregate(_)));
         let to = match frame.mode {
             FrameMode::Rows | FrameMode::Groups => oid::INT8,
             FrameMode::Range => {
@@ -255,7 +255,7 @@ impl Binder<'_> {
             return Err(SqlError::new("54023", message).at(pos));
         }
         let list: Vec<Bound> = list.iter().map(|e| self.bind(e)).collect::<Result<_>>()?;
-        Ok(Bound { kind: BoundKind::Late(Late::Grouping(list)), ty: oid::INT4.into(), pos })
+        Ok(Bound { kind: BoundKind::Unplaced(Unplaced::Grouping(list)), ty: oid::INT4.into(), pos })
     }
 }
 

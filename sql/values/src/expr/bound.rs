@@ -41,7 +41,7 @@ pub enum SubqueryUse {
 
 /// What the planner replaces before a plan is complete, when it knows where the value will stand in a row.
 #[derive(Clone, Debug)]
-pub enum Late {
+pub enum Unplaced {
     /// The value of the n-th window function of the query.
     Window(usize),
     /// The value of the n-th function of the select list that gives rows.
@@ -147,7 +147,7 @@ pub enum BoundKind {
     /// The value of the n-th aggregate of the query.
     Aggregate(usize),
     /// Only while a query is being planned.
-    Late(Late),
+    Unplaced(Unplaced),
     Subquery {
         id: usize,
         usage: SubqueryUse,
@@ -168,8 +168,8 @@ impl Bound {
         use BoundKind as K;
         match &self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
-            K::Late(Late::Window(_) | Late::Set(_)) => Vec::new(),
-            K::Late(Late::Grouping(list)) => list.iter().collect(),
+            K::Unplaced(Unplaced::Window(_) | Unplaced::Set(_)) => Vec::new(),
+            K::Unplaced(Unplaced::Grouping(list)) => list.iter().collect(),
             K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } => vec![left, right],
             K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
             K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
@@ -192,8 +192,8 @@ impl Bound {
         use BoundKind as K;
         match &mut self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
-            K::Late(Late::Window(_) | Late::Set(_)) => Vec::new(),
-            K::Late(Late::Grouping(list)) => list.iter_mut().collect(),
+            K::Unplaced(Unplaced::Window(_) | Unplaced::Set(_)) => Vec::new(),
+            K::Unplaced(Unplaced::Grouping(list)) => list.iter_mut().collect(),
             K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } => vec![left, right],
             K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
             K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
@@ -240,7 +240,7 @@ impl Bound {
             K::Quantified { left, array, .. } => left.any(f) || array.any(f),
             K::Spread { args: list, .. } | K::Record { items: list, .. } => list.iter().any(|e| e.any(f)),
             K::Slice { arg, bounds } => arg.any(f) || bounds.iter().any(|e| e.any(f)),
-            K::Late(_) | K::Case { .. } | K::Host { .. } | K::Subquery { .. } => {
+            K::Unplaced(_) | K::Case { .. } | K::Host { .. } | K::Subquery { .. } => {
                 self.children().into_iter().any(|c| c.any(f))
             }
         }
@@ -257,9 +257,9 @@ impl Bound {
             (K::Column { index: i, level: l }, K::Column { index: j, level: m }) => i == j && l == m,
             (K::Param(i), K::Param(j)) => i == j,
             (K::Aggregate(i), K::Aggregate(j)) => i == j,
-            (K::Late(Late::Window(i)), K::Late(Late::Window(j))) => i == j,
-            (K::Late(Late::Set(i)), K::Late(Late::Set(j))) => i == j,
-            (K::Late(Late::Grouping(_)), K::Late(Late::Grouping(_))) => true,
+            (K::Unplaced(Unplaced::Window(i)), K::Unplaced(Unplaced::Window(j))) => i == j,
+            (K::Unplaced(Unplaced::Set(i)), K::Unplaced(Unplaced::Set(j))) => i == j,
+            (K::Unplaced(Unplaced::Grouping(_)), K::Unplaced(Unplaced::Grouping(_))) => true,
             (K::Binary { op: x, .. }, K::Binary { op: y, .. }) => x == y,
             (K::Prefix { op: x, .. }, K::Prefix { op: y, .. }) => x == y,
             (K::Quantified { op: x, all: a, .. }, K::Quantified { op: y, all: b, .. }) => x == y && a == b,

@@ -122,7 +122,7 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             Ok(element(&array, &index))
         }
         K::Row(_) | K::Record { .. } | K::Spread { .. } | K::Slice { .. } => composite(e, env),
-        K::Late(_) => Err(SqlError::internal("an expression that was not planned to its end")),
+        K::Unplaced(_) => Err(SqlError::internal("an expression that was not planned to its end")),
         K::Host { .. } | K::Subquery { .. } => {
             Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
         }

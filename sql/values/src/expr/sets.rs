@@ -319,5 +319,5 @@ fn series(b: &mut Binder<'_>, name: &str, args: Vec<Bound>, pos: Pos) -> Result<
 
 /// Whether an expression holds a function that gives rows.
 pub fn holds_set(e: &Bound) -> bool {
-    e.any(&|e| matches!(e.kind, BoundKind::Late(super::bound::Late::Set(_))))
+    e.any(&|e| matches!(e.kind, BoundKind::Unplaced(super::bound::Unplaced::Set(_))))
 }

@@ -12,14 +12,14 @@ const HOUR_MICROS: i64 = 60 * MINUTE_MICROS;
 const DAY_MICROS: i64 = 24 * HOUR_MICROS;
 
 /// Why a text is no interval.
-enum Bad {
+enum IntervalError {
     /// It does not look like one: another form may fit.
     Format,
     /// A field is beyond what can be stored.
     Overflow,
 }
 
-type Read<T> = std::result::Result<T, Bad>;
+type Read<T> = std::result::Result<T, IntervalError>;
 
 /// What a number counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,16 +83,16 @@ struct Sums {
 }
 
 fn add(to: &mut i32, value: i64, times: i64) -> Read<()> {
-    let value = i32::try_from(value).map_err(|_| Bad::Overflow)?;
-    let more = i32::try_from(i64::from(value) * times).map_err(|_| Bad::Overflow)?;
-    *to = to.checked_add(more).ok_or(Bad::Overflow)?;
+    let value = i32::try_from(value).map_err(|_| IntervalError::Overflow)?;
+    let more = i32::try_from(i64::from(value) * times).map_err(|_| IntervalError::Overflow)?;
+    *to = to.checked_add(more).ok_or(IntervalError::Overflow)?;
     Ok(())
 }
 
 impl Sums {
     fn micros(&mut self, value: i64, fraction: f64, unit: i64) -> Read<()> {
-        let more = value.checked_mul(unit).ok_or(Bad::Overflow)?;
-        self.micros = self.micros.checked_add(more).ok_or(Bad::Overflow)?;
+        let more = value.checked_mul(unit).ok_or(IntervalError::Overflow)?;
+        self.micros = self.micros.checked_add(more).ok_or(IntervalError::Overflow)?;
         self.part_of(fraction, unit)
     }
 
@@ -108,7 +108,7 @@ impl Sums {
         } else {
             0
         };
-        self.micros = self.micros.checked_add(whole as i64 + rounded).ok_or(Bad::Overflow)?;
+        self.micros = self.micros.checked_add(whole as i64 + rounded).ok_or(IntervalError::Overflow)?;
         Ok(())
     }
 
@@ -153,17 +153,17 @@ impl Sums {
             Unit::Decade => self.years(value, fraction, 10)?,
             Unit::Century => self.years(value, fraction, 100)?,
             Unit::Millennium => self.years(value, fraction, 1_000)?,
-            Unit::Other => return Err(Bad::Format),
+            Unit::Other => return Err(IntervalError::Format),
         }
         Ok(if unit == Unit::Second && fraction != 0.0 { seconds_bits() } else { unit.bit() })
     }
 
     fn negated(self) -> Read<Sums> {
         Ok(Sums {
-            years: self.years.checked_neg().ok_or(Bad::Overflow)?,
-            months: self.months.checked_neg().ok_or(Bad::Overflow)?,
-            days: self.days.checked_neg().ok_or(Bad::Overflow)?,
-            micros: self.micros.checked_neg().ok_or(Bad::Overflow)?,
+            years: self.years.checked_neg().ok_or(IntervalError::Overflow)?,
+            months: self.months.checked_neg().ok_or(IntervalError::Overflow)?,
+            days: self.days.checked_neg().ok_or(IntervalError::Overflow)?,
+            micros: self.micros.checked_neg().ok_or(IntervalError::Overflow)?,
         })
     }
 
@@ -181,23 +181,23 @@ fn leading_int(text: &str) -> Read<(i64, &str)> {
     if digits == 0 {
         return Ok((0, text));
     }
-    number.parse().map(|n| (n, rest)).map_err(|_| Bad::Overflow)
+    number.parse().map(|n| (n, rest)).map_err(|_| IntervalError::Overflow)
 }
 
 /// `.25`, or a point alone.
 fn fraction(text: &str) -> Read<f64> {
     match text.strip_prefix('.') {
         Some("") => Ok(0.0),
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => text.parse().map_err(|_| Bad::Format),
-        _ => Err(Bad::Format),
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => text.parse().map_err(|_| IntervalError::Format),
+        _ => Err(IntervalError::Format),
     }
 }
 
 /// `hours:minutes`, `hours:minutes:seconds`, or with a fraction behind two parts `minutes:seconds`: microseconds.
 fn time(text: &str, range: i32) -> Read<i64> {
-    let small = |n: i64| i32::try_from(n).map_err(|_| Bad::Overflow);
+    let small = |n: i64| i32::try_from(n).map_err(|_| IntervalError::Overflow);
     let (hours, rest) = leading_int(text)?;
-    let rest = rest.strip_prefix(':').ok_or(Bad::Format)?;
+    let rest = rest.strip_prefix(':').ok_or(IntervalError::Format)?;
     let (minutes, rest) = leading_int(rest)?;
     small(minutes)?;
     let (hours, minutes, seconds, part) = if rest.is_empty() && range != MINUTE | SECOND {
@@ -206,15 +206,15 @@ fn time(text: &str, range: i32) -> Read<i64> {
         small(hours)?;
         (0, hours, minutes, if rest.is_empty() { 0.0 } else { fraction(rest)? })
     } else {
-        let (seconds, rest) = leading_int(rest.strip_prefix(':').ok_or(Bad::Format)?)?;
+        let (seconds, rest) = leading_int(rest.strip_prefix(':').ok_or(IntervalError::Format)?)?;
         small(seconds)?;
         (hours, minutes, seconds, if rest.is_empty() { 0.0 } else { fraction(rest)? })
     };
     if hours < 0 || !(0..60).contains(&minutes) || !(0..=60).contains(&seconds) {
-        return Err(Bad::Overflow);
+        return Err(IntervalError::Overflow);
     }
     let below = minutes * MINUTE_MICROS + seconds * MICROS + (part * 1e6).round_ties_even() as i64;
-    hours.checked_mul(HOUR_MICROS).and_then(|h| h.checked_add(below)).ok_or(Bad::Overflow)
+    hours.checked_mul(HOUR_MICROS).and_then(|h| h.checked_add(below)).ok_or(IntervalError::Overflow)
 }
 
 /// The finest field of a restricted interval: what a number without a unit counts.
@@ -244,7 +244,7 @@ struct Reader {
 impl Reader {
     fn mark(&mut self, seen: u32) -> Read<()> {
         if self.seen & seen != 0 {
-            return Err(Bad::Format);
+            return Err(IntervalError::Format);
         }
         self.seen |= seen;
         Ok(())
@@ -265,14 +265,14 @@ impl Reader {
         if let Some(months) = rest.strip_prefix('-') {
             let (months, rest) = leading_int(months)?;
             if !(0..12).contains(&months) {
-                return Err(Bad::Overflow);
+                return Err(IntervalError::Overflow);
             }
             if !rest.is_empty() {
-                return Err(Bad::Format);
+                return Err(IntervalError::Format);
             }
             unit = Unit::Month;
             let months = if minus { -months } else { months };
-            value = value.checked_mul(12).and_then(|v| v.checked_add(months)).ok_or(Bad::Overflow)?;
+            value = value.checked_mul(12).and_then(|v| v.checked_add(months)).ok_or(IntervalError::Overflow)?;
         } else if !rest.is_empty() {
             part = fraction(rest)?;
             if minus {
@@ -307,7 +307,7 @@ impl Reader {
                 Ok(())
             }
             FieldKind::Word | FieldKind::SignedWord => {
-                self.unit = Some(unit(&field.text).ok_or(Bad::Format)?);
+                self.unit = Some(unit(&field.text).ok_or(IntervalError::Format)?);
                 Ok(())
             }
         }
@@ -315,7 +315,7 @@ impl Reader {
 }
 
 fn by_fields(text: &str, range: i32, style: IntervalStyle) -> Read<Sums> {
-    let fields = fields(text).ok_or(Bad::Format)?;
+    let fields = fields(text).ok_or(IntervalError::Format)?;
     let signed = |f: &Field| f.text.starts_with(['-', '+']);
     let first_only = fields.first().is_some_and(|f| f.text.starts_with('-')) && !fields.iter().skip(1).any(signed);
     let negative = style == IntervalStyle::SqlStandard && first_only;
@@ -324,7 +324,7 @@ fn by_fields(text: &str, range: i32, style: IntervalStyle) -> Read<Sums> {
         reader.field(field)?;
     }
     if reader.seen == 0 {
-        return Err(Bad::Format);
+        return Err(IntervalError::Format);
     }
     if reader.ago { reader.sums.negated() } else { Ok(reader.sums) }
 }
@@ -332,7 +332,7 @@ fn by_fields(text: &str, range: i32, style: IntervalStyle) -> Read<Sums> {
 /// A number of a duration, cut into whole part and fraction, and what follows it.
 fn duration_number(text: &str) -> Read<(i64, f64, &str)> {
     if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.')) {
-        return Err(Bad::Format);
+        return Err(IntervalError::Format);
     }
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -348,9 +348,9 @@ fn duration_number(text: &str) -> Read<(i64, f64, &str)> {
             end += 1 + sign + exponent;
         }
     }
-    let value: f64 = text[..end].parse().map_err(|_| Bad::Format)?;
+    let value: f64 = text[..end].parse().map_err(|_| IntervalError::Format)?;
     if !(-1e15..=1e15).contains(&value) {
-        return Err(Bad::Overflow);
+        return Err(IntervalError::Overflow);
     }
     Ok((value.trunc() as i64, value - value.trunc(), &text[end..]))
 }
@@ -362,7 +362,7 @@ fn width(text: &str) -> usize {
 
 /// `P1Y2M3DT4H5M6S`, `P0001-02-03T04:05:06`, `P00010203T040506`.
 fn by_duration(text: &str) -> Read<Sums> {
-    let mut rest = text.strip_prefix('P').filter(|rest| !rest.is_empty()).ok_or(Bad::Format)?;
+    let mut rest = text.strip_prefix('P').filter(|rest| !rest.is_empty()).ok_or(IntervalError::Format)?;
     let mut sums = Sums::default();
     let (mut of_time, mut first) = (false, true);
     while !rest.is_empty() {
@@ -391,7 +391,7 @@ fn by_duration(text: &str) -> Read<Sums> {
                 alternative_time(&mut sums, (value, part), start, behind)?;
                 return Ok(sums);
             }
-            _ => return Err(Bad::Format),
+            _ => return Err(IntervalError::Format),
         };
         sums.of_unit(unit, value, part)?;
         first = false;
@@ -405,7 +405,7 @@ fn alternative_date<'a>(sums: &mut Sums, first: (i64, f64), start: &str, behind:
     let time = |rest: &'a str| match rest.strip_prefix('T') {
         Some(time) => Ok(time),
         None if rest.is_empty() => Ok(rest),
-        None => Err(Bad::Format),
+        None => Err(IntervalError::Format),
     };
     if width(start) == 8 && !behind.starts_with('-') {
         sums.years(value / 10_000, 0.0, 1)?;
@@ -439,9 +439,9 @@ fn alternative_time(sums: &mut Sums, first: (i64, f64), start: &str, behind: &st
     if rest.is_empty() {
         return Ok(());
     }
-    let (value, part, rest) = duration_number(rest.strip_prefix(':').ok_or(Bad::Format)?)?;
+    let (value, part, rest) = duration_number(rest.strip_prefix(':').ok_or(IntervalError::Format)?)?;
     sums.micros(value, part, MICROS)?;
-    if rest.is_empty() { Ok(()) } else { Err(Bad::Format) }
+    if rest.is_empty() { Ok(()) } else { Err(IntervalError::Format) }
 }
 
 impl Interval {
@@ -451,15 +451,15 @@ impl Interval {
     /// 22007, 22015, 22008.
     pub fn parse(text: &str, modifier: i32, style: IntervalStyle) -> Result<Self> {
         let sums = match by_fields(text, modifier::range(modifier), style) {
-            Err(Bad::Format) => by_duration(text),
+            Err(IntervalError::Format) => by_duration(text),
             other => other,
         };
         let sums = sums.map_err(|bad| match bad {
-            Bad::Format => {
+            IntervalError::Format => {
                 let message = format!("invalid input syntax for type interval: \"{text}\"");
                 SqlError::new(code::INVALID_DATETIME_FORMAT, message)
             }
-            Bad::Overflow => SqlError::new("22015", format!("interval field value out of range: \"{text}\"")),
+            IntervalError::Overflow => SqlError::new("22015", format!("interval field value out of range: \"{text}\"")),
         })?;
         let read = sums.interval();
         read.ok_or_else(|| SqlError::new(code::DATETIME_FIELD_OVERFLOW, "interval out of range"))

@@ -84,7 +84,7 @@ pub struct UserType {
 }
 
 /// Types of tables' rows that have been asked for.
-type Asked = Arc<Mutex<HashMap<Oid, UserType>>>;
+type RowTypeCache = Arc<Mutex<HashMap<Oid, UserType>>>;
 
 /// The types of a catalog.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub struct UserTypes {
     /// The schemas in which names without one are looked for.
     path: Vec<String>,
     /// The types of tables' rows, and those that have been asked for.
-    rows: Option<(Arc<dyn RowTypes>, Asked)>,
+    rows: Option<(Arc<dyn RowTypes>, RowTypeCache)>,
     /// The functions and procedures; none: there are none.
     routines: Option<Arc<dyn Routines>>,
 }
@@ -403,18 +403,18 @@ impl<F: Future> Future for Within<'_, F> {
         // The slot goes to the thread and comes back: no reference is counted.
         let this = &mut *self;
         let before = HERE.replace(this.slot.take());
-        let _back = Back { before, slot: &mut this.slot };
+        let _back = TakeBack { before, slot: &mut this.slot };
         this.future.as_mut().poll(cx)
     }
 }
 
 /// Takes the slot from the thread again, also when the poll panics.
-struct Back<'a> {
+struct TakeBack<'a> {
     before: Option<Slot>,
     slot: &'a mut Option<Slot>,
 }
 
-impl Drop for Back<'_> {
+impl Drop for TakeBack<'_> {
     fn drop(&mut self) {
         *self.slot = HERE.replace(self.before.take());
     }

@@ -1,4 +1,4 @@
-//! money, macaddr, macaddr8 and xid8: types whose values are 64 bits that sort as unsigned numbers.
+//! money, macaddr, macaddr8 and xid8: types whose values are 64 bits that sort as unsigned numbers (cents with their sign bit turned over).
 
 use super::datum::Datum;
 use super::numeric::Numeric;

@@ -1,4 +1,4 @@
-//! A date or time in a jsonpath; `expr/json_moment.rs` has its text and its order.
+//! A date or time as an item of a jsonpath, which `.datetime()` makes of a string; `expr/json_moment.rs` has its text and its order.
 
 /// A date or time. Zones are seconds west of Greenwich.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

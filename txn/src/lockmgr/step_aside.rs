@@ -1,7 +1,7 @@
-//! Polite requests: they wait in the queue only for short windows, so that a schema change behind a long transaction does not block
-//! others for long.
+//! Requests that step aside: they wait in the queue only for short windows, so that a schema change that waits for a long transaction does not
+//! block other sessions for long.
 //!
-//! # Life of a polite request
+//! # Life of a request that steps aside
 //! ```text
 //! in the queue ──► granted
 //!   │   ▲  for at most `window`: requests that come meanwhile wait behind it
@@ -29,9 +29,9 @@ use super::{Granted, LockError, LockManager, Request, wait_event};
 /// The least time that a request stays aside.
 const ASIDE_MIN: Duration = Duration::from_millis(50);
 
-/// How polite a request is.
+/// How a request steps aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Polite {
+pub struct StepAsideTerms {
     /// How long it is in the queue at a time. Then it stays aside as long, 50 ms at least.
     pub window: Duration,
     /// How often it steps aside; `None`: without limit.
@@ -40,9 +40,9 @@ pub struct Polite {
     pub fails: bool,
 }
 
-/// A polite request, in the queue or aside.
+/// A request that steps aside, while it waits: in the queue or aside.
 #[derive(Clone, Debug)]
-pub(super) struct Aside {
+pub(super) struct AsideRequest {
     pub(super) tag: LockTag,
     pub(super) mode: LockMode,
     pub(super) since_ns: u64,
@@ -54,7 +54,7 @@ pub(super) struct Aside {
 struct Shown<'a>(&'a LockManager, &'a Arc<Owner>);
 
 impl<'a> Shown<'a> {
-    fn new(manager: &'a LockManager, owner: &'a Arc<Owner>, aside: Aside) -> Shown<'a> {
+    fn new(manager: &'a LockManager, owner: &'a Arc<Owner>, aside: AsideRequest) -> Shown<'a> {
         *owner.aside.lock() = Some(aside);
         Shown(manager, owner)
     }
@@ -73,23 +73,27 @@ impl LockManager {
     /// Takes a lock, stepping aside again and again while it is taken. Dropping the future gives up the wait, wherever it is.
     ///
     /// # Errors
-    /// As [`LockManager::acquire`]; `NotAvailable` after the last round if `polite` says so.
-    pub async fn acquire_politely(&self, request: Request<'_>, polite: Polite) -> Result<Granted, LockError> {
+    /// As [`LockManager::acquire`]; `NotAvailable` after the last round if `terms` says so.
+    pub async fn acquire_stepping_aside(
+        &self,
+        request: Request<'_>,
+        terms: StepAsideTerms,
+    ) -> Result<Granted, LockError> {
         let since_ns = clock::now_ns();
-        let aside = Aside { tag: request.tag.clone(), mode: request.mode, since_ns, waiter: None };
+        let aside = AsideRequest { tag: request.tag.clone(), mode: request.mode, since_ns, waiter: None };
         let _shown = Shown::new(self, request.owner, aside);
-        let mut left = polite.rounds;
+        let mut left = terms.rounds;
         while left != Some(0) {
             left = left.map(|rounds| rounds - 1);
-            if let Ok(done) = timeout(polite.window, self.acquire(request.clone())).await {
+            if let Ok(done) = timeout(terms.window, self.acquire(request.clone())).await {
                 return done;
             }
             // POL-1
             assert!(request.owner.waiting.lock().is_none(), "POL-1: a waiter that stepped aside still waits");
             let (_, object) = wait_event(&request.tag);
-            waits::in_wait(WaitEvent::DdlStepAside, object, sleep(polite.window.max(ASIDE_MIN))).await;
+            waits::in_wait(WaitEvent::DdlStepAside, object, sleep(terms.window.max(ASIDE_MIN))).await;
         }
-        match polite.fails {
+        match terms.fails {
             true => Err(LockError::NotAvailable),
             false => self.acquire(request).await,
         }
@@ -97,5 +101,5 @@ impl LockManager {
 }
 
 #[cfg(test)]
-#[path = "polite_tests.rs"]
+#[path = "step_aside_tests.rs"]
 mod tests;

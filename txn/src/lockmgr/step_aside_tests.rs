@@ -1,4 +1,4 @@
-//! Tests of polite requests, in virtual time: a schema change that waits behind a long transaction.
+//! Tests of requests that step aside, in virtual time: a schema change that waits behind a long transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use clearway_storage::ids::Lsn;
 
 use crate::lockmgr::modes::LockMode;
 use crate::lockmgr::owner::{LockScope, Owner};
-use crate::lockmgr::polite::Polite;
+use crate::lockmgr::step_aside::StepAsideTerms;
 use crate::lockmgr::tag::LockTag;
 use crate::lockmgr::{Granted, IfTaken, LockError, LockManager, Request};
 
@@ -24,10 +24,14 @@ fn request<'a>(owner: &'a Arc<Owner>, mode: LockMode) -> Request<'a> {
     Request { owner, tag: TABLE, mode, scope, if_taken, implicit: None, looks: false }
 }
 
-async fn ddl(locks: Arc<LockManager>, owner: Arc<Owner>, polite: Option<Polite>) -> (Result<Granted, LockError>, u64) {
+async fn ddl(
+    locks: Arc<LockManager>,
+    owner: Arc<Owner>,
+    terms: Option<StepAsideTerms>,
+) -> (Result<Granted, LockError>, u64) {
     let request = request(&owner, LockMode::AccessExclusive);
-    let got = match polite {
-        Some(polite) => locks.acquire_politely(request, polite).await,
+    let got = match terms {
+        Some(terms) => locks.acquire_stepping_aside(request, terms).await,
         None => locks.acquire(request).await,
     };
     let at_ns = clock::now_ns();
@@ -39,7 +43,7 @@ async fn ddl(locks: Arc<LockManager>, owner: Arc<Owner>, polite: Option<Polite>)
 
 /// A transaction holds the table for `held_ms`, a schema change comes, and then a writer every seven milliseconds. Returns what became of
 /// the schema change and when, in milliseconds since the transaction began, and the longest wait of a writer.
-fn scene(held_ms: u64, polite: Option<Polite>) -> (Result<Granted, LockError>, u64, u64) {
+fn scene(held_ms: u64, terms: Option<StepAsideTerms>) -> (Result<Granted, LockError>, u64, u64) {
     Sim::new(7)
         .block_on(async move {
             let locks = Arc::new(LockManager::new());
@@ -50,7 +54,7 @@ fn scene(held_ms: u64, polite: Option<Polite>) -> (Result<Granted, LockError>, u
             let change = testkit::spawn("ddl", {
                 let (locks, over) = (locks.clone(), over.clone());
                 async move {
-                    let ended = ddl(locks, change, polite).await;
+                    let ended = ddl(locks, change, terms).await;
                     over.store(true, Ordering::SeqCst);
                     ended
                 }
@@ -87,8 +91,8 @@ fn scene(held_ms: u64, polite: Option<Polite>) -> (Result<Granted, LockError>, u
 
 #[test]
 fn newcomers_wait_no_longer_than_the_window() {
-    let polite = Polite { window: WINDOW, rounds: Some(1_000), fails: false };
-    let (got, at_ms, longest_ms) = scene(5_000, Some(polite));
+    let terms = StepAsideTerms { window: WINDOW, rounds: Some(1_000), fails: false };
+    let (got, at_ms, longest_ms) = scene(5_000, Some(terms));
     assert!(got.is_ok());
     assert!(longest_ms > 0 && longest_ms <= 50, "a writer waited {longest_ms} ms");
     assert!((5_000..=5_100).contains(&at_ms), "the change came at {at_ms} ms");
@@ -96,15 +100,15 @@ fn newcomers_wait_no_longer_than_the_window() {
 
 #[test]
 fn after_the_last_round_it_stays_in_the_queue_or_fails() {
-    let (got, at_ms, longest_ms) = scene(2_000, Some(Polite { window: WINDOW, rounds: Some(3), fails: true }));
+    let (got, at_ms, longest_ms) = scene(2_000, Some(StepAsideTerms { window: WINDOW, rounds: Some(3), fails: true }));
     assert!(matches!(got, Err(LockError::NotAvailable)), "{got:?}");
     assert!((300..400).contains(&at_ms) && longest_ms <= 50, "after {at_ms} ms");
 }
 
 #[test]
 fn without_a_window_whoever_comes_later_waits_for_its_end() {
-    for polite in [None, Some(Polite { window: WINDOW, rounds: Some(0), fails: false })] {
-        let (got, at_ms, longest_ms) = scene(2_000, polite);
+    for terms in [None, Some(StepAsideTerms { window: WINDOW, rounds: Some(0), fails: false })] {
+        let (got, at_ms, longest_ms) = scene(2_000, terms);
         assert!(got.is_ok());
         assert_eq!(at_ms, 2_000);
         assert!(longest_ms > 1_900, "a writer waited {longest_ms} ms");
@@ -113,8 +117,8 @@ fn without_a_window_whoever_comes_later_waits_for_its_end() {
 
 #[test]
 fn it_steps_aside_for_ever_unless_told_otherwise() {
-    let polite = Polite { window: WINDOW, rounds: None, fails: false };
-    let (got, at_ms, longest_ms) = scene(600_000, Some(polite));
+    let terms = StepAsideTerms { window: WINDOW, rounds: None, fails: false };
+    let (got, at_ms, longest_ms) = scene(600_000, Some(terms));
     assert!(got.is_ok());
     assert!(longest_ms > 0 && longest_ms <= 50, "a writer waited {longest_ms} ms in ten minutes");
     assert!((600_000..=600_100).contains(&at_ms), "the change came at {at_ms} ms");
@@ -122,7 +126,8 @@ fn it_steps_aside_for_ever_unless_told_otherwise() {
 
 #[test]
 fn without_a_window_nobody_is_held_back() {
-    let (got, at_ms, longest_ms) = scene(5_000, Some(Polite { window: Duration::ZERO, rounds: None, fails: false }));
+    let (got, at_ms, longest_ms) =
+        scene(5_000, Some(StepAsideTerms { window: Duration::ZERO, rounds: None, fails: false }));
     assert!(got.is_ok());
     assert_eq!(longest_ms, 0, "a writer waited");
     assert!((5_000..=5_100).contains(&at_ms), "the change came at {at_ms} ms");
