@@ -32,14 +32,17 @@ impl ServerFile {
         ServerFile::with(store, path, OpenHow::read_only(FileKind::Other)).await
     }
 
-    /// An empty file, to be written; what stood in a file of the name is lost.
+    /// An empty file, to be written, or a device; what stood in a file of the name is lost.
     ///
     /// # Errors
     /// A failed open or truncation.
     pub async fn create(store: &Store, path: &str) -> Result<ServerFile, VfsError> {
         let made = ServerFile::with(store, path, OpenHow::create(FileKind::Other)).await?;
-        made.file.set_len(0).await?;
-        Ok(made)
+        match made.file.set_len(0).await {
+            // A device, such as /dev/null, has no length.
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => Ok(made),
+            done => done.map(|()| made),
+        }
     }
 
     async fn with(store: &Store, path: &str, how: OpenHow) -> Result<ServerFile, VfsError> {

@@ -23,6 +23,9 @@ copy (select nosuch from copy_files) to :'file';
 truncate copy_files;
 copy copy_files from :'file';
 select count(*) from copy_files;
+-- A device has no length.
+copy copy_files to '/dev/null';
+\echo :ERROR
 -- What can't be opened.
 copy copy_files from '/nosuch/file';
 \echo :LAST_ERROR_SQLSTATE
