@@ -8,6 +8,7 @@ use crate::context::backend::Mode;
 use crate::context::errors::from_engine;
 use crate::context::modes;
 use crate::error::{Result, SqlError};
+use crate::exec::BoxFuture;
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
 use clearway_engine::session::{Durability, Isolation, TxnOptions};
 use std::sync::atomic::Ordering::Relaxed;
@@ -307,7 +308,7 @@ impl Session {
         }
         let durability = if later { Durability::Async } else { Durability::Wait };
         if self.core.has_end_work()
-            && let Err(e) = self.before_commit().await
+            && let Err(e) = self.ending().await
         {
             // As a commit that fails: the transaction is gone.
             self.roll_back().await?;
@@ -336,6 +337,11 @@ impl Session {
             self.core.notifying.lock().roll_back();
             self.core.deferred.lock().clear();
         }
+    }
+
+    /// The future of `before_commit`, whose code is generated in this crate alone.
+    fn ending(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.before_commit())
     }
 
     /// What is still to be done in a transaction that is about to commit.

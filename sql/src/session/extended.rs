@@ -10,6 +10,7 @@ use crate::context::core::{NamedStatement, now};
 use crate::context::obstacle;
 use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
+use crate::exec::BoxFuture;
 use crate::expr::Params;
 use crate::syntax::parse;
 use crate::syntax::stmt::Statement;
@@ -238,9 +239,7 @@ impl Session {
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();
-        let ran =
-            user::within(types, pin!(breath::within(flag, Box::pin(self.execute_portal(portal, max_rows, client)))))
-                .await;
+        let ran = user::within(types, pin!(breath::within(flag, self.executing(portal, max_rows, client)))).await;
         match ran {
             Ok(()) => {
                 self.deliver(client);
@@ -248,6 +247,16 @@ impl Session {
             }
             Err(e) => self.failed(e, client).await,
         }
+    }
+
+    /// The future of `execute_portal`; as that of `run_text`, its code is generated in this crate alone.
+    fn executing<'a>(
+        &'a mut self,
+        portal: &'a str,
+        max_rows: u32,
+        client: &'a mut dyn Client,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.execute_portal(portal, max_rows, client))
     }
 
     async fn execute_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {

@@ -35,6 +35,7 @@ use crate::context::settings::{HiddenMessages, Settings, SettingsMark};
 use crate::context::statements::Digest;
 use crate::context::witness;
 use crate::error::{Result, SqlError};
+use crate::exec::BoxFuture;
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
 use crate::syntax::{Parsed, parse};
@@ -319,9 +320,15 @@ impl Session {
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();
-        let ran = user::within(types, pin!(breath::within(flag, pin!(self.run_text(sql, client))))).await;
+        let ran = user::within(types, pin!(breath::within(flag, self.running_text(sql, client)))).await;
         self.rest();
         ran
+    }
+
+    /// The future of `run_text`. It is made by a function that is not async: so its code is generated in this crate, and not once more in each
+    /// crate that awaits a session.
+    fn running_text<'a>(&'a mut self, sql: &'a str, client: &'a mut dyn Client) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.run_text(sql, client))
     }
 
     async fn run_text(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
