@@ -35,7 +35,7 @@ pub use class::{Class, ClassStats, Holder, classes, restore_classes, track_holde
 pub use class::{note_latch_given_back, note_latch_taken};
 pub use latch::{Exclusive, Latch, Shared, Version};
 pub use lsn::{Closed, LsnWaiters, WaitLsn};
-pub use mutex::{Condvar, Mutex, MutexGuard};
+pub use mutex::{Condvar, Loan, Mutex, MutexGuard};
 pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use slice::ask_for_slice;

@@ -4,6 +4,8 @@
 //! - MUTEX-1: only the thread that has set the bit LOCKED touches the value.
 //! - MUTEX-2: a thread that waits for a condition enters the queue before it releases the mutex. So a notification that follows a
 //!   change made under the mutex reaches the waiter.
+//! - MUTEX-3: a loan has the bit LOCKED as a guard has it, and it alone gives the bit back. It may be given back by another thread than the
+//!   one that took it, so it is not in the order of the latches that a thread holds.
 //!
 //! # Not here
 //! Poisoning: a panic under a mutex in a background thread poisons the database; the engine does that.
@@ -84,6 +86,14 @@ impl<T: ?Sized> Mutex<T> {
         Some(self.holds())
     }
 
+    /// Takes the mutex if nothing holds it, for as long as the loan lives: over an await too, and in another thread. It is for a value of
+    /// which the program is sure that it is free: a `lock` in the meantime would wait for all that the borrower waits for.
+    #[inline]
+    pub fn lend(&self) -> Option<Loan<'_, T>> {
+        self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).ok()?;
+        Some(Loan { mutex: self, value: PhantomData })
+    }
+
     /// The value, without locking: the borrow shows that no other thread has it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
@@ -130,6 +140,11 @@ impl<T: ?Sized> Mutex<T> {
     fn unlock(&self) {
         held::mutex_given_back(self.class.place());
         self.class.gave_back();
+        self.give_back();
+    }
+
+    #[inline]
+    fn give_back(&self) {
         let before = self.word.fetch_sub(LOCKED, Release);
         debug_assert!(before & LOCKED != 0, "MUTEX-1");
         if before & PARKED != 0 {
@@ -178,6 +193,39 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.mutex.unlock();
+    }
+}
+
+/// Holds a mutex until dropped, and may move between threads meanwhile (MUTEX-3).
+#[must_use = "the mutex is given back when the loan is dropped"]
+pub struct Loan<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
+    /// It may be shared and sent as the exclusive borrow may that it stands for.
+    value: PhantomData<&'a mut T>,
+}
+
+impl<T: ?Sized> Deref for Loan<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: MUTEX-1 and MUTEX-3, the loan holds LOCKED.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for Loan<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: MUTEX-1 and MUTEX-3, the loan holds LOCKED, and it is borrowed exclusively.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for Loan<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.give_back();
     }
 }
 

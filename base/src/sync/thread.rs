@@ -126,7 +126,8 @@ thread_local! {
 }
 
 /// The calling thread's number: threads that ask are counted from 0. What is kept in shards takes the shard of this number, so that threads
-/// seldom meet at one.
+/// seldom meet at one. No thread has the number of another one, also after that has ended.
+#[inline]
 pub fn thread_number() -> usize {
     let number = NUMBER.try_with(|number| {
         if number.get() == usize::MAX {

@@ -4,56 +4,43 @@
 //! exclusive access. A borrower returns the session before an expression is evaluated, so there is never more than one borrower. When a
 //! statement is dropped during a wait, the dropped guard returns the session.
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Loan, Mutex};
 use clearway_engine::session::Session;
 use std::ops::{Deref, DerefMut};
 
 /// Holds the session while no part of the statement uses it.
-pub struct EngineCell(Mutex<Option<Box<Session>>>);
+pub struct EngineCell(Mutex<Box<Session>>);
 
 impl EngineCell {
     /// A cell with a session.
     pub fn new(session: Session) -> Self {
-        Self(Mutex::new("sql/exec/cell", Some(Box::new(session))))
+        Self(Mutex::new("sql/exec/cell", Box::new(session)))
     }
 
     /// The session, until the guard is dropped.
     ///
     /// # Panics
     /// If it is lent already.
+    #[inline]
     pub fn take(&self) -> Lent<'_> {
-        let session = self.0.lock().take();
-        assert!(session.is_some(), "the engine's session is lent to one at a time");
-        Lent { cell: self, session }
-    }
-
-    /// The session itself, for its end.
-    pub fn into_inner(self) -> Option<Box<Session>> {
-        self.0.lock().take()
+        Lent(self.0.lend().expect("the engine's session is lent to one at a time"))
     }
 }
 
 /// The session on loan.
-pub struct Lent<'a> {
-    cell: &'a EngineCell,
-    session: Option<Box<Session>>,
-}
+pub struct Lent<'a>(Loan<'a, Box<Session>>);
 
 impl Deref for Lent<'_> {
     type Target = Session;
+    #[inline]
     fn deref(&self) -> &Session {
-        self.session.as_ref().expect("given back on drop only")
+        &self.0
     }
 }
 
 impl DerefMut for Lent<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Session {
-        self.session.as_mut().expect("given back on drop only")
-    }
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        *self.cell.0.lock() = self.session.take();
+        &mut self.0
     }
 }
