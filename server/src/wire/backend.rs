@@ -160,12 +160,14 @@ pub fn row_description(out: &mut Vec<u8>, columns: &[Column<'_>]) {
         count(out, columns.len());
         for column in columns {
             string(out, column.name);
-            out.extend_from_slice(&column.table.to_be_bytes());
-            out.extend_from_slice(&column.attribute.to_be_bytes());
-            out.extend_from_slice(&column.ty.oid.to_be_bytes());
-            out.extend_from_slice(&column.len.to_be_bytes());
-            out.extend_from_slice(&column.ty.modifier.to_be_bytes());
-            out.extend_from_slice(&i16::from(column.binary).to_be_bytes());
+            let mut fields = [0; 18];
+            fields[..4].copy_from_slice(&column.table.to_be_bytes());
+            fields[4..6].copy_from_slice(&column.attribute.to_be_bytes());
+            fields[6..10].copy_from_slice(&column.ty.oid.to_be_bytes());
+            fields[10..12].copy_from_slice(&column.len.to_be_bytes());
+            fields[12..16].copy_from_slice(&column.ty.modifier.to_be_bytes());
+            fields[16..].copy_from_slice(&i16::from(column.binary).to_be_bytes());
+            out.extend_from_slice(&fields);
         }
     });
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::WireError;
+use super::few::Few;
 use super::reader::Reader;
 
 /// Bytes of a message that has no need of more, its length field included; PostgreSQL has the same two classes.
@@ -75,6 +76,9 @@ pub enum Target<'a> {
     Portal(&'a str),
 }
 
+/// Format codes.
+pub type Formats = Few<i16, 8>;
+
 /// Bind's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind<'a> {
@@ -83,11 +87,11 @@ pub struct Bind<'a> {
     /// From which statement.
     pub statement: &'a str,
     /// Parameter formats: none (all text), one for all, or one each; 0 or 1.
-    pub formats: Vec<i16>,
+    pub formats: Formats,
     /// Parameters; None is NULL.
-    pub values: Vec<Option<&'a [u8]>>,
+    pub values: Few<Option<&'a [u8]>, 8>,
     /// Formats of the result's columns, likewise.
-    pub result_formats: Vec<i16>,
+    pub result_formats: Formats,
 }
 
 /// A message of the client.
@@ -180,28 +184,23 @@ fn bind<'a>(reader: &mut Reader<'a>) -> Result<Bind<'a>, WireError> {
     let (portal, statement) = (reader.string()?, reader.string()?);
     let formats = format_codes(reader)?;
     let count = reader.count(4)?;
-    let mut values = Vec::with_capacity(count);
-    for _ in 0..count {
-        let length = reader.i32()?;
-        values.push(match length {
-            -1 => None,
-            length => {
-                let length = usize::try_from(length).map_err(|_| WireError::Short)?;
-                Some(reader.bytes(length)?)
-            }
-        });
-    }
+    let values = Few::read(count, || match reader.i32()? {
+        -1 => Ok(None),
+        length => {
+            let length = usize::try_from(length).map_err(|_| WireError::Short)?;
+            reader.bytes(length).map(Some)
+        }
+    })?;
     let result_formats = format_codes(reader)?;
     Ok(Bind { portal, statement, formats, values, result_formats })
 }
 
-fn format_codes(reader: &mut Reader<'_>) -> Result<Vec<i16>, WireError> {
+fn format_codes(reader: &mut Reader<'_>) -> Result<Formats, WireError> {
     let count = reader.count(2)?;
-    let code = |_| match reader.i16()? {
+    Few::read(count, || match reader.i16()? {
         code @ (0 | 1) => Ok(code),
         other => Err(WireError::FormatCode(other)),
-    };
-    (0..count).map(code).collect()
+    })
 }
 
 fn target<'a>(reader: &mut Reader<'a>, message: &'static str) -> Result<Target<'a>, WireError> {

@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! `startup` (the packets before a session, which have no type byte), `frontend` (frames and messages of the client), `backend` (messages
-//! of the server), `reader` (checked reading of one message's body).
+//! of the server), `reader` (checked reading of one message's body), `few` (its short lists).
 //!
 //! # Invariants
 //! - WIRE-1: no bytes of a client make a decoder panic, read past the message's own end, or reserve memory by a length that the client
@@ -13,6 +13,7 @@
 //! [`WireError`]: malformed content of a well-framed message is an ERROR and the session goes on; broken framing is FATAL.
 
 pub mod backend;
+pub mod few;
 pub mod frontend;
 mod reader;
 pub mod startup;

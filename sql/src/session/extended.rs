@@ -314,7 +314,7 @@ impl Session {
         let core = self.core.clone();
         let body = async {
             let mut execution = match running.take() {
-                Some(execution) => execution,
+                Some(execution) => *execution,
                 None => self.start(&prepared, &statement, params).await?,
             };
             let done = execution.give(&core, u64::from(max_rows), &formats, client).await?;
@@ -334,7 +334,7 @@ impl Session {
         }
         if let Some(portal) = self.portals.get_mut(name) {
             portal.finished = done;
-            portal.running = if done { None } else { Some(execution) };
+            portal.running = (!done).then(|| Box::new(execution));
         }
         Ok(())
     }

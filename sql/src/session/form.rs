@@ -59,17 +59,19 @@ fn pad(s: &str, column: &OutputColumn, out: &mut Vec<u8>) {
 
 /// Columns as the client is told of them.
 pub fn describe(columns: &[OutputColumn], formats: &[i16], client: &mut dyn Client) {
-    let list: Vec<Column<'_>> = columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| Column {
-            name: &c.name,
-            table: c.origin.0,
-            attribute: c.origin.1,
-            ty: c.ty,
-            len: facts(c.ty.oid).map_or(-1, |f| f.len),
-            binary: format_of(formats, i),
-        })
-        .collect();
+    let described = |i: usize, c: &'_ OutputColumn| Column {
+        name: "",
+        table: c.origin.0,
+        attribute: c.origin.1,
+        ty: c.ty,
+        len: facts(c.ty.oid).map_or(-1, |f| f.len),
+        binary: format_of(formats, i),
+    };
+    // A list of one column, which every look-up of a value has, needs no memory.
+    if let [only] = columns {
+        return client.row_description(&[Column { name: &only.name, ..described(0, only) }]);
+    }
+    let list: Vec<Column<'_>> =
+        columns.iter().enumerate().map(|(i, c)| Column { name: &c.name, ..described(i, c) }).collect();
     client.row_description(&list);
 }

@@ -16,7 +16,8 @@ pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) params: Vec<Datum>,
     pub(super) formats: Vec<i16>,
-    pub(super) running: Option<Execution>,
+    /// In a place of its own: most portals are never suspended, and a portal is moved with every execution.
+    pub(super) running: Option<Box<Execution>>,
     pub(super) finished: bool,
 }
 

@@ -80,6 +80,23 @@ pub struct PageMut<'a> {
     page: Page<'a>,
 }
 
+/// One to seven bytes as the leading bytes of a number, the rest of it zero. Reads that overlap: no loop and no copy.
+#[inline]
+fn leading(bytes: &[u8]) -> u64 {
+    let last_at = 64 - 8 * bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(u32::from_be_bytes(*last)) << last_at;
+    }
+    let middle = bytes.len() / 2;
+    match (bytes, bytes.get(middle)) {
+        ([first, .., last], Some(between)) => {
+            u64::from(*first) << 56 | u64::from(*between) << (56 - 8 * middle) | u64::from(*last) << last_at
+        }
+        ([only], _) => u64::from(*only) << 56,
+        _ => 0,
+    }
+}
+
 impl<'a> Page<'a> {
     /// The page in these words.
     #[inline]
@@ -162,10 +179,8 @@ impl<'a> Page<'a> {
             done += 8;
         }
         if done < shared {
-            let mut rest = [0_u8; 8];
-            rest[..shared - done].copy_from_slice(&other[done..shared]);
             let keep = u64::MAX << (64 - 8 * (shared - done));
-            match (self.u64_at(at).swap_bytes() & keep).cmp(&u64::from_be_bytes(rest)) {
+            match (self.u64_at(at).swap_bytes() & keep).cmp(&leading(&other[done..shared])) {
                 Ordering::Equal => {}
                 unequal => return unequal,
             }

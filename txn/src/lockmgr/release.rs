@@ -40,11 +40,13 @@ impl LockManager {
             let mut held = owner.held.lock();
             held.txn = None;
             held.fast.clear();
-            let trail = std::mem::take(&mut held.trail);
             if held.locks.is_empty() {
+                // The next transaction uses the list again.
+                held.trail.clear();
                 owner.blocking.store(false, Ordering::SeqCst);
                 return;
             }
+            let trail = std::mem::take(&mut held.trail);
             // In the order in which the locks were taken, so that every simulated run wakes waiters in the same order.
             let (gone, left): (Vec<_>, Vec<_>) = trail.into_iter().partition(|step| which(&step.tag));
             held.trail = left;
