@@ -282,6 +282,34 @@ flood("flooder", 4, "\\set id random(1, 5000)\nselect v from big where id = :id;
 OF_FLOOD = "select application_name, calls from clearway_statements where query like 'select v from big%' and calls > 1"
 shown = psql(OF_FLOOD)
 check("a flood of statements is that of its application", shown == "flooder|800", shown)
+# The counts of statements are of whole executions while sessions run, end in the middle, and forget: each execution has added 1 to a row.
+psql("create table counted (id int primary key, v int); insert into counted select g, 0 from generate_series(1, 64) g")
+open(f"{scratch}/counted.sql", "w").write("\\set id random(1, 64)\nupdate counted set v = v + 1 where id = :id;\n")
+OF_COUNTED = ("select coalesce(sum(calls - errors), 0), coalesce(sum(rows), 0), coalesce(bool_and(total_ms between calls * min_ms - 0.001 and calls * max_ms + 0.001), true)"
+              " from clearway_statements where application_name = '{}' and query like 'update counted%'")
+counting = subprocess.Popen(["pgbench", "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-c", "12", "-j", "2", "-T", "60",
+                             "-f", f"{scratch}/counted.sql", "postgres"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"PGAPPNAME": "counting"})
+until("select count(*) > 0 from clearway_statements where calls > 50 and application_name = 'counting'", "t")
+readings = [psql(OF_COUNTED.format("counting")).split("|") for _ in range(15)]
+psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'counting'")
+counting.wait()
+until("select count(*) from pg_stat_activity where application_name = 'counting'", "0")
+calls, v = int(psql(OF_COUNTED.format("counting")).split("|")[0]), int(psql("select sum(v) from counted"))
+rising = [int(calls) for calls, _, _ in readings]
+check("counts that are read while sessions run are whole and rise", rising == sorted(rising) and all(calls == rows and fits == "t" for calls, rows, fits in readings), readings)
+# A session that is terminated may have run one more, whose transaction was rolled back.
+check("no execution of sessions that were terminated is lost or counted twice", v <= calls <= v + 12, (calls, v))
+forgetful = Session("forgetful")
+for before in (3, 5):
+    for _ in range(before):
+        forgetful.run("update counted set v = v + 1 where id = 1")
+    shown = psql(OF_COUNTED.format("forgetful"))
+    check("a session's executions count in full", shown.startswith(f"{before}|{before}|"), shown)
+    psql("select pg_stat_statements_reset(0, 0, queryid) from (select distinct queryid from pg_stat_statements where query like 'update counted%') q")
+forgetful.run("update counted set v = v + 1 where id = 1")
+shown = psql(OF_COUNTED.format("forgetful"))
+check("after a reset only what came later counts", shown.startswith("1|1|"), shown)
+forgetful.end()
 configure("set lock_history_min = '0us'")
 psql("create table hot (id int primary key, v int); insert into hot values (1, 0)")
 flood("crush", 12, "\\set id 1\nupdate hot set v = v + 1 where id = :id;\n")

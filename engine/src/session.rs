@@ -153,9 +153,9 @@ pub struct Session {
     database: Oid,
     owner: Arc<Owner>,
     reader: Reader,
-    txn: Option<Transaction>,
+    txn: Option<Box<Transaction>>,
     /// The transaction that ended last; the next one reuses it.
-    ended: Option<Transaction>,
+    ended: Option<Box<Transaction>>,
     options: TxnOptions,
     /// A statement of the transaction has had a snapshot.
     queried: bool,
@@ -269,7 +269,7 @@ impl Session {
                 txn.begin_again(options.read_only);
                 txn
             }
-            None => Transaction::begin(self.db.transactions().clone(), self.owner.clone(), options.read_only),
+            None => Box::new(Transaction::begin(self.db.transactions().clone(), self.owner.clone(), options.read_only)),
         });
         self.options = options;
         self.queried = false;
@@ -471,7 +471,7 @@ impl Session {
     /// A mark at the transaction's present point.
     pub fn mark(&self) -> Mark {
         Mark {
-            txn: self.txn.as_ref().map(Transaction::mark),
+            txn: self.txn.as_deref().map(Transaction::mark),
             locks: self.owner.mark(),
             changes: self.changes.len(),
             dropped: self.dropped.len(),
@@ -506,7 +506,7 @@ impl Session {
 
     /// The LSN up to which replies depend on commits.
     pub fn dep_lsn(&self) -> Lsn {
-        self.dep_lsn.max(self.txn.as_ref().map_or(Lsn::ZERO, Transaction::dep_lsn))
+        self.dep_lsn.max(self.txn.as_deref().map_or(Lsn::ZERO, Transaction::dep_lsn))
     }
 
     /// Whether everything that the session was told of is durable (SES-4).
@@ -534,8 +534,9 @@ impl Session {
     }
 
     /// Takes a weak mode of a relation's lock unless a strong mode is announced; false if the lock was not taken and [`Session::lock`] has to.
-    pub fn lock_weak(&mut self, tag: &LockTag, mode: LockMode) -> bool {
-        self.db.transactions().locks().acquire_weak(&self.owner, tag, mode)
+    /// `now_ns`: since when it counts as held, by the clock of wait events.
+    pub fn lock_weak(&mut self, tag: &LockTag, mode: LockMode, now_ns: u64) -> bool {
+        self.db.transactions().locks().acquire_weak(&self.owner, tag, mode, now_ns)
     }
 
     /// Takes a lock of any kind.
@@ -581,7 +582,7 @@ impl Drop for Session {
         let trees = self.temporary.end();
         match self.txn.take() {
             // The database takes over the open transaction and undoes it in the background.
-            Some(txn) => self.db.leave(txn, trees),
+            Some(txn) => self.db.leave(*txn, trees),
             None => {
                 let all = self.db.transactions();
                 all.locks().unregister(&self.owner);

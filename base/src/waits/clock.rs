@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 
@@ -66,6 +66,42 @@ pub fn now_ns() -> u64 {
 /// The wall clock in microseconds since 1970-01-01 00:00 UTC; for what people read, never for intervals.
 pub fn wall_us() -> i64 {
     installed().map_or_else(kernel::wall_us, |clock| clock.wall_us())
+}
+
+/// How long the difference between the two clocks is taken for the same: a wall clock that was set shows after this.
+const WALL_KEPT_NS: u64 = 5_000_000;
+
+/// The wall clock less `now_ns`, in microseconds, and until when by `now_ns` that counts.
+static WALL_AHEAD_US: AtomicI64 = AtomicI64::new(0);
+static WALL_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The wall clock at a moment of `now_ns` just past, as `wall_us`; right to some microseconds, so that of two moments the later one may have
+/// the smaller number. Costs no reading of a clock.
+#[inline]
+pub fn wall_us_at(now_ns: u64) -> i64 {
+    if VIRTUAL_CLOCKS.load(Relaxed) != 0 || now_ns >= WALL_UNTIL_NS.load(Relaxed) {
+        return compare_clocks(now_ns);
+    }
+    (now_ns / 1_000) as i64 + WALL_AHEAD_US.load(Relaxed)
+}
+
+#[cold]
+fn compare_clocks(now_ns: u64) -> i64 {
+    if let Some(clock) = installed() {
+        return clock.wall_us();
+    }
+    // Of several pairs the tightest, so that an interruption between the two readings does not count. The counter is read last: what this
+    // clock says is never ahead of the wall clock.
+    let pair = || {
+        let (before_ns, wall_us, read_ns) = (self::now_ns(), kernel::wall_us(), self::now_ns());
+        (read_ns - before_ns, wall_us, read_ns)
+    };
+    let pairs = (0..4).map(|_| pair());
+    let (_, wall_us, read_ns) = pairs.min_by_key(|(width_ns, ..)| *width_ns).unwrap_or_else(pair);
+    let ahead_us = wall_us - read_ns.div_ceil(1_000) as i64;
+    WALL_AHEAD_US.store(ahead_us, Relaxed);
+    WALL_UNTIL_NS.store(read_ns + WALL_KEPT_NS, Relaxed);
+    (now_ns / 1_000) as i64 + ahead_us
 }
 
 /// Processor time of the calling thread in nanoseconds.
@@ -375,6 +411,22 @@ mod tests {
             assert!(now >= last, "CLK-1: {last} then {now}");
             last = now;
         }
+    }
+
+    #[test]
+    fn the_wall_clock_at_a_moment_is_what_it_showed() {
+        for _ in 0..20 {
+            let now_ns = now_ns();
+            let (at, wall) = (wall_us_at(now_ns), wall_us());
+            // The thread may lose its processor between the two.
+            let between_us = ((self::now_ns() - now_ns) / 1_000) as i64 + 100;
+            assert!((wall - between_us..=wall + 100).contains(&at), "{at} at {wall}");
+            let later = wall_us_at(now_ns + 3_000_000) - wall_us_at(now_ns);
+            assert!(later.abs_diff(3_000) < 500, "{later} us in 3 ms");
+        }
+        let clock = Arc::new(VirtualClock::new());
+        let _installed = clock.install();
+        assert_eq!(wall_us_at(now_ns()), VirtualClock::ORIGIN_WALL_US);
     }
 
     #[test]

@@ -32,6 +32,10 @@ pub(super) struct Context {
     pub step: Cell<Step>,
     /// The thread's clocks as they were lately (CPU-3).
     pub last_read: Cell<LastRead>,
+    /// Processor time that steps have been charged with since then.
+    pub charged_ns: Cell<u64>,
+    /// When the task began, in this poll, to wait for its client, which ends what it does in the poll; 0: it has not.
+    pub rests_ns: Cell<u64>,
 }
 
 thread_local! {
@@ -44,6 +48,8 @@ thread_local! {
             waited_ns: Cell::new(0),
             step: Cell::new(Step::NONE),
             last_read: Cell::new(LastRead::NONE),
+            charged_ns: Cell::new(0),
+            rests_ns: Cell::new(0),
         }
     };
 }

@@ -53,14 +53,13 @@ pub(super) struct LastRead {
     at_ns: u64,
     cpu_ns: u64,
     delay_ns: u64,
-    /// Processor time and run delay that steps have been charged with since.
-    charged_ns: u64,
+    /// Run delay that steps have been charged with since; their processor time is in `Context::charged_ns`.
     delayed_ns: u64,
 }
 
 impl LastRead {
     /// Nothing was read.
-    pub const NONE: LastRead = LastRead { at_ns: 0, cpu_ns: 0, delay_ns: 0, charged_ns: 0, delayed_ns: 0 };
+    pub const NONE: LastRead = LastRead { at_ns: 0, cpu_ns: 0, delay_ns: 0, delayed_ns: 0 };
 
     fn now(now_ns: u64) -> LastRead {
         let delay_ns = clock::run_delay_ns().unwrap_or(0);
@@ -68,14 +67,14 @@ impl LastRead {
     }
 
     /// Run delay of a step with a gap, and its processor time if that was not measured by itself.
-    fn explain(&mut self, gap_ns: u64, measured: bool) -> (u64, u64) {
+    fn explain(&mut self, gap_ns: u64, charged_ns: u64, measured: bool) -> (u64, u64) {
         let Some(delay_ns) = clock::run_delay_ns() else { return (0, 0) };
         let delay_ns = delay_ns.saturating_sub(self.delay_ns + self.delayed_ns).min(gap_ns);
         self.delayed_ns += delay_ns;
         if measured {
             return (delay_ns, 0);
         }
-        let cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu_ns + self.charged_ns);
+        let cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu_ns + charged_ns);
         (delay_ns, cpu_ns.min(gap_ns - delay_ns))
     }
 }
@@ -126,33 +125,43 @@ impl Step {
         let waited_ns = context.waited_ns.get();
         if now_ns.saturating_sub(context.last_read.get().at_ns) > REFRESH_NS {
             context.last_read.set(LastRead::now(now_ns));
+            context.charged_ns.set(0);
         }
         let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns() } else { None };
         let cpu_ns = (how != Measure::Short).then(clock::thread_cpu_ns);
         Step { began_ns: now_ns, waited_ns, cpu_ns, delay_ns }
     }
 
-    /// Divides the time since the step began; returns how the next one is to be measured.
-    fn charge(&self, context: &Context, session: &SessionStats, now_ns: u64) -> Measure {
-        let wall_ns = now_ns.saturating_sub(self.began_ns);
-        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns));
-        let mut cpu_ns = match self.cpu_ns {
-            Some(before) => clock::thread_cpu_ns().saturating_sub(before).min(own_ns),
-            None if own_ns < SHORT_NS => own_ns,
-            None => 0, // CPU-1
-        };
+    /// Processor time and run delay of a step that is not short, or whose processor time was measured.
+    #[cold]
+    fn divide(&self, context: &Context, own_ns: u64) -> (u64, u64) {
+        let measured_ns = self.cpu_ns.map(|before| clock::thread_cpu_ns().saturating_sub(before).min(own_ns));
+        let mut cpu_ns = measured_ns.unwrap_or(0);
         let mut last_read = context.last_read.get();
         let mut delay_ns = 0;
         if let Some(before) = self.delay_ns {
             delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
             last_read.delayed_ns += delay_ns;
         } else if own_ns - cpu_ns >= GAP_NS {
-            let (delayed_ns, computed_ns) = last_read.explain(own_ns - cpu_ns, self.cpu_ns.is_some()); // CPU-3
+            let charged_ns = context.charged_ns.get();
+            let (delayed_ns, computed_ns) = last_read.explain(own_ns - cpu_ns, charged_ns, measured_ns.is_some()); // CPU-3
             delay_ns = delayed_ns;
             cpu_ns += computed_ns;
         }
-        last_read.charged_ns += cpu_ns;
         context.last_read.set(last_read);
+        (cpu_ns, delay_ns)
+    }
+
+    /// Divides the time since the step began; returns how the next one is to be measured.
+    fn charge(&self, context: &Context, session: &SessionStats, now_ns: u64) -> Measure {
+        let wall_ns = now_ns.saturating_sub(self.began_ns);
+        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns));
+        // CPU-1
+        let (cpu_ns, delay_ns) = match self.cpu_ns {
+            None if own_ns < SHORT_NS => (own_ns, 0),
+            _ => self.divide(context, own_ns),
+        };
+        context.charged_ns.set(context.charged_ns.get() + cpu_ns);
         if delay_ns > 0 {
             totals::record(WaitEvent::RunQueue, delay_ns, 0);
             session.record(WaitEvent::RunQueue, delay_ns);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, Waker};
 
 use pin_project_lite::pin_project;
 
@@ -211,7 +211,13 @@ impl OpenWait {
     fn begin(event: WaitEvent, object: Object, behind: u64) -> Self {
         let instrument = totals::instrument(event);
         let since_ns = if instrument.timed { clock::now_ns() } else { 0 };
-        let session = context::with(|context| context.session.borrow().clone()).flatten();
+        let session = context::with(|context| {
+            if event.class() == WaitClass::Client {
+                context.rests_ns.set(since_ns);
+            }
+            context.session.borrow().clone()
+        });
+        let session = session.flatten();
         Self { shown: CurrentWait { event, since_ns, object, behind }, instrument, session }
     }
 
@@ -233,6 +239,8 @@ impl OpenWait {
 
 impl Drop for OpenWait {
     fn drop(&mut self) {
+        // The poll may go on with other work.
+        context::with(|context| context.rests_ns.set(0));
         if !self.instrument.enabled {
             return;
         }
@@ -263,6 +271,8 @@ pin_project! {
         future: F,
         session: Option<Arc<SessionStats>>,
         stamp: Arc<context::Stamp>,
+        // Wakes the task by way of the stamp.
+        waker: Waker,
         suspended_ns: u64,
         suspended_by: Option<WaitEvent>,
     }
@@ -273,7 +283,8 @@ pin_project! {
 /// that was pending in that poll: so waits side by side (read-ahead) count once.
 pub fn with_session<F: Future>(session: Arc<SessionStats>, future: F) -> WithSession<F> {
     let stamp = context::Stamp::new(Some(session.clone()));
-    WithSession { future, session: Some(session), stamp, suspended_ns: 0, suspended_by: None }
+    let waker = Waker::from(stamp.clone());
+    WithSession { future, session: Some(session), stamp, waker, suspended_ns: 0, suspended_by: None }
 }
 
 impl<F: Future> Future for WithSession<F> {
@@ -282,7 +293,6 @@ impl<F: Future> Future for WithSession<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
         let this = self.project();
         let mut woke_ns = this.stamp.rearm(cx.waker());
-        let waker = Arc::clone(this.stamp).into();
         let now_ns = clock::now_ns();
         if *this.suspended_ns != 0
             && let Some(session) = this.session
@@ -302,7 +312,7 @@ impl<F: Future> Future for WithSession<F> {
             }
         }
         let entered = Entered::session(this.session, woke_ns, now_ns, (this.suspended_ns, this.suspended_by));
-        let polled = this.future.poll(&mut TaskContext::from_waker(&waker));
+        let polled = this.future.poll(&mut TaskContext::from_waker(this.waker));
         drop(entered);
         polled
     }
@@ -327,6 +337,7 @@ impl<'a> Entered<'a> {
             let outer = slot.as_ref().map(|session| processor::begins(context, session, now_ns));
             std::mem::swap(&mut *context.session.borrow_mut(), slot);
             context.pending.set(None);
+            context.rests_ns.set(0);
             (context.woke_ns.replace(woke_ns), outer)
         });
         let (woke_before_ns, outer) = before.unwrap_or((0, None));
@@ -336,7 +347,9 @@ impl<'a> Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let now_ns = clock::now_ns();
+        // The wait for the client begins where the poll ends.
+        let rests_ns = context::with(|context| context.rests_ns.replace(0)).filter(|rests_ns| *rests_ns != 0);
+        let now_ns = rests_ns.unwrap_or_else(clock::now_ns);
         *self.ended.0 = now_ns;
         context::with(|context| {
             std::mem::swap(&mut *context.session.borrow_mut(), self.slot);

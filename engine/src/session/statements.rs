@@ -42,6 +42,11 @@ impl Session {
     /// Opens a statement; locks and deadlock reports show its text.
     pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
         self.owner.statement(text);
+        self.open_told_statement(mode)
+    }
+
+    /// The same for a statement whose text the owner of its locks knows already.
+    pub fn open_told_statement(&mut self, mode: StatementMode) -> Statement {
         self.keep_snapshot(mode);
         let (read_lsn, snapshot) = match self.kept {
             Some(kept) => (kept.read_lsn, None),
@@ -82,7 +87,7 @@ impl Session {
 
     /// How many bytes of undo the open transaction has written.
     pub fn undo_bytes(&self) -> u64 {
-        self.txn.as_ref().map_or(0, Transaction::undo_bytes)
+        self.txn.as_deref().map_or(0, Transaction::undo_bytes)
     }
 
     /// Closes a statement.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::{self, SessionStats};
 
 use super::configuration::{Configuration, Defaults};
@@ -452,25 +452,43 @@ impl Backend {
 
     /// The same with parameters.
     pub fn runs_with(&self, query: Arc<str>, parameters: Option<Arc<[Datum]>>) {
-        let now_us = wall_us();
+        let mut activity = self.begins(waits::now_ns());
+        (activity.query, activity.parameters) = (query, parameters);
+    }
+
+    /// The same of a command of a fast path, which begins at this moment of the clock of wait events. A session that runs one command again
+    /// and again allocates nothing here.
+    pub fn runs_from(&self, now_ns: u64, query: &Arc<str>, parameters: Option<&[Datum]>) {
+        let mut activity = self.begins(now_ns);
+        if !Arc::ptr_eq(&activity.query, query) {
+            activity.query = query.clone();
+        }
+        let known = activity.parameters.as_mut().and_then(Arc::get_mut);
+        match (known, parameters) {
+            (Some(known), Some(now)) if known.len() == now.len() => known.clone_from_slice(now),
+            (_, parameters) => activity.parameters = parameters.map(Arc::from),
+        }
+    }
+
+    fn begins(&self, now_ns: u64) -> MutexGuard<'_, Activity> {
+        let now_us = waits::wall_us_at(now_ns);
         if let Some(owner) = self.owner.get() {
             owner.runs();
         }
         let mut activity = self.activity.lock();
-        activity.parameters = parameters;
         activity.leaves_state(now_us);
         activity.state = BackendState::Active;
-        activity.query = query;
         activity.query_start_us = now_us;
         activity.state_change_us = now_us;
         if activity.xact_start_us == 0 {
             activity.xact_start_us = now_us;
         }
+        activity
     }
 
     /// It waits for a command; `state` says where.
     pub fn rests(&self, state: BackendState) {
-        let now_us = wall_us();
+        let now_us = waits::wall_us_at(waits::now_ns());
         let mut activity = self.activity.lock();
         if activity.state != state {
             activity.leaves_state(now_us);
@@ -516,62 +534,5 @@ fn wall_us() -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cancel_needs_the_secret_and_a_dropped_session_is_gone() {
-        let backends = Arc::new(Backends::default());
-        let listed = backends.list(SessionStats::new("client"), 42, ClientIdentity::default());
-        let backend = Arc::clone(listed.backend());
-        backends.cancel(backend.pid, 41);
-        assert_eq!(backend.interrupt.pending(), None);
-        backends.cancel(backend.pid, 42);
-        assert_eq!(backend.interrupt.pending(), Some(Reason::Cancel));
-        assert_eq!(backends.count(), 1);
-        drop(listed);
-        assert_eq!(backends.count(), 0, "BCK-1");
-        assert!(!backends.raise(backend.pid, Reason::Terminate));
-    }
-
-    #[test]
-    fn a_password_is_taken_out_of_a_text() {
-        let shown = |sql: &str| redacted(sql).into_owned();
-        assert_eq!(shown("alter role x PassWord 'se''cret;' login"), "alter role x PassWord <redacted> login");
-        assert_eq!(shown("create role x password E'a\\'b'"), "create role x password E<redacted>");
-        assert_eq!(shown("create role x password $a$secret$a$"), "create role x password <redacted>");
-        assert_eq!(shown("create role x password 'a'; alter role y password 'b'"), "create role x password <redacted>");
-        assert_eq!(
-            shown("select password from t; alter role y password 'b' login"),
-            "select password from t; alter role y password <redacted> login"
-        );
-        assert_eq!(shown("select password from t"), "select password from t");
-        assert_eq!(
-            shown("alter role x password 'unfinished"),
-            "alter role x password <redacted>unfinished".replace("unfinished", "")
-        );
-        assert!(matches!(redacted("select 1"), std::borrow::Cow::Borrowed(_)));
-        assert_eq!(shown("password; password 'a'"), "password; password <redacted>");
-        // Each of them once, and not on a stack.
-        let long = "password;".repeat(1 << 20);
-        assert!(matches!(redacted(&long), std::borrow::Cow::Borrowed(_)));
-        assert_eq!(
-            shown(&format!("{long} alter role x password 'b'")),
-            format!("{long} alter role x password <redacted>")
-        );
-    }
-
-    #[test]
-    fn a_transaction_keeps_its_start() {
-        let backends = Arc::new(Backends::default());
-        let listed = backends.list(SessionStats::new("client"), 1, ClientIdentity::default());
-        listed.backend().runs("begin".into());
-        listed.backend().rests(BackendState::IdleInTransaction);
-        let began_us = listed.backend().activity.lock().xact_start_us;
-        assert!(began_us > 0);
-        listed.backend().runs("select 1".into());
-        assert_eq!(listed.backend().activity.lock().xact_start_us, began_us);
-        listed.backend().rests(BackendState::Idle);
-        assert_eq!(listed.backend().activity.lock().xact_start_us, 0);
-    }
-}
+#[path = "backend_tests.rs"]
+mod tests;

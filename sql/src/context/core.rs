@@ -207,9 +207,9 @@ impl Core {
         self.end_work.load(Ordering::Relaxed)
     }
 
-    /// A transaction begins now.
-    pub fn transaction_begins(&self) {
-        self.transaction_started.store(now(), Ordering::Relaxed);
+    /// A transaction begins at this moment of the clock of wait events.
+    pub fn transaction_begins(&self, now_ns: u64) {
+        self.transaction_started.store(waits::wall_us_at(now_ns) - EPOCH_US, Ordering::Relaxed);
     }
 
     /// When the transaction began, in microseconds since 2000-01-01 UTC: what `now()` says and 'now' means.

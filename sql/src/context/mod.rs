@@ -17,6 +17,7 @@
 //! tags           tags in a statement's comment          recorded    statements recorded one by one
 //! samples        what sessions were doing, by second    observed    statements and samples as text, kept over restarts
 //! statement_sample  the slowest execution of a digest    notify_queue  notifications that are not read yet
+//! digest, cost, tally  what statements by digest consist of: the text, the sums, the counts of a thread
 //! waited         totals of waits, kept over restarts    instruments MySQL's names of wait events
 //! limits         what all sessions of a role or a database may have together
 //! views          declares the system views
@@ -33,7 +34,9 @@ pub mod checkpoint;
 pub mod configuration;
 pub mod convert;
 pub mod core;
+mod cost;
 pub mod deferred;
+mod digest;
 pub mod errors;
 pub mod extensions;
 pub mod immutable;
@@ -62,6 +65,7 @@ pub mod settings;
 pub mod statement_sample;
 pub mod statements;
 pub mod tags;
+pub mod tally;
 pub mod types;
 mod units;
 pub mod views;

@@ -24,6 +24,12 @@ pub struct SampleText {
     pub ended_us: i64,
 }
 
+/// Whether an execution that took `ns`, and ended at `ended_ns`, is to take the place of a sample (STX-1).
+#[inline]
+pub(super) fn is_due(ns: u64, ended_ns: u64, sample_ns: u64, sample_ended_ns: u64) -> bool {
+    ns > sample_ns || ended_ns.saturating_sub(sample_ended_ns) > AGE_NS
+}
+
 impl SampleText {
     /// That of an execution, with the text as the client sent it.
     pub(super) fn of(text: &str, ns: u64, ended_ns: u64) -> SampleText {
@@ -35,7 +41,7 @@ impl SampleText {
 
     /// Whether an execution that took so long, and ended then, is to take its place.
     pub(super) fn yields_to(&self, ns: u64, ended_ns: u64) -> bool {
-        ns > self.ns || ended_ns.saturating_sub(self.ended_ns) > AGE_NS
+        is_due(ns, ended_ns, self.ns, self.ended_ns)
     }
 
     /// Merges another sample of the digest: the slower one stays if they ended within a minute, else the later one (STX-1).

@@ -11,6 +11,7 @@ use super::session::{Bind, Block, Prepared, Session};
 use super::short::Short;
 use crate::syntax::stmt::{Statement, Transaction, TransactionModes};
 use crate::types::Datum;
+use clearway_base::waits;
 use clearway_engine::session::Durability;
 
 /// What has come of a text.
@@ -113,18 +114,21 @@ impl Session {
             Transaction::Commit { chain: false } if self.block == Block::Open => false,
             _ => return false,
         };
-        let may = if begins { self.check_modes(TransactionModes::default()).is_ok() } else { self.may_commit_now() };
+        let may =
+            if begins { self.check_modes(TransactionModes::default()).is_ok() } else { !self.core.has_end_work() };
         if !may || !self.may_try() {
             return false;
         }
-        self.core.backend.runs(prepared.text.clone());
-        let began_ns = self.watch(&prepared.digest, &prepared.text, portal);
+        let began_ns = waits::now_ns();
+        self.core.backend.runs_from(began_ns, &prepared.text, None);
+        self.watch_from(began_ns, &prepared.digest, &prepared.text, portal);
         if begins {
-            self.open(TransactionModes::default());
+            self.open(TransactionModes::default(), began_ns);
             self.block = Block::Open;
         } else if !self.end_now() {
             return false;
         }
+        self.watch.has_looked_at_nothing();
         self.watched(&prepared.digest, began_ns, None, portal);
         self.deliver(client);
         client.command_complete(match statement {
@@ -135,14 +139,15 @@ impl Session {
         true
     }
 
-    /// Whether a commit has nothing to do but to commit.
-    fn may_commit_now(&self) -> bool {
-        !self.core.has_end_work() && !self.core.settings.lock().commits_archived
-    }
-
-    /// Commits; the reply still waits for its durability. False: nothing has happened.
+    /// Commits; the reply still waits for its durability. False: nothing has happened, and perhaps the commit has more to do than to commit.
     fn end_now(&mut self) -> bool {
-        let later = self.core.settings.lock().commits_later;
+        let (later, archived) = {
+            let settings = self.core.settings.lock();
+            (settings.commits_later, settings.commits_archived)
+        };
+        if archived || self.core.has_end_work() {
+            return false;
+        }
         let durability = if later { Durability::Async } else { Durability::Wait };
         let ended = {
             let mut engine = self.core.engine.take();
@@ -161,7 +166,7 @@ impl Session {
             return false;
         }
         match self.block {
-            Block::Implicit => self.may_commit_now() && self.end_now(),
+            Block::Implicit => self.end_now(),
             Block::None => {
                 self.portals.clear();
                 true

@@ -10,6 +10,7 @@ use crate::context::modes;
 use crate::error::{Result, SqlError};
 use crate::exec::BoxFuture;
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
+use clearway_base::waits;
 use clearway_engine::session::{Durability, Isolation, TxnOptions};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -39,8 +40,14 @@ impl Session {
     }
 
     pub(super) fn begin_implicit(&mut self) {
+        let now_ns = if self.block == Block::None { waits::now_ns() } else { 0 };
+        self.begin_implicit_at(now_ns);
+    }
+
+    /// The same at this moment of the clock of wait events.
+    pub(super) fn begin_implicit_at(&mut self, now_ns: u64) {
         if self.block == Block::None {
-            self.open(TransactionModes::default());
+            self.open(TransactionModes::default(), now_ns);
             self.block = Block::Implicit;
             let mode = &self.core.backend.mode;
             mode.store(mode.load(Relaxed) & !Mode::BLOCK, Relaxed);
@@ -48,7 +55,7 @@ impl Session {
         self.in_batch += 1;
     }
 
-    pub(super) fn open(&mut self, modes: TransactionModes) {
+    pub(super) fn open(&mut self, modes: TransactionModes, now_ns: u64) {
         let mut settings = self.core.settings.lock();
         self.settings_at_begin = Some(settings.mark());
         let level = match modes.isolation {
@@ -66,7 +73,7 @@ impl Session {
         let _ = self.core.set_archived(archived);
         let repeatable = if matches!(level, "repeatable read" | "serializable") { Mode::REPEATABLE } else { 0 };
         self.core.backend.mode.store(repeatable | (u8::from(read_only) * Mode::READ_ONLY) | Mode::BLOCK, Relaxed);
-        self.core.transaction_begins();
+        self.core.transaction_begins(now_ns);
         let mut engine = self.core.engine.take();
         engine.set_relaxed(relaxed);
         engine.begin(TxnOptions { isolation: isolation_of(level), read_only });
@@ -100,7 +107,7 @@ impl Session {
                         self.block = Block::Open;
                     }
                     _ => {
-                        self.open(*modes);
+                        self.open(*modes, waits::now_ns());
                         self.block = Block::Open;
                     }
                 }
@@ -291,7 +298,7 @@ impl Session {
             self.core.engine.take().begin(options);
             self.block = Block::Open;
             self.settings_at_begin = Some(self.core.settings.lock().mark());
-            self.core.transaction_begins();
+            self.core.transaction_begins(waits::now_ns());
         }
         Ok(if commit { "COMMIT" } else { "ROLLBACK" }.to_owned())
     }

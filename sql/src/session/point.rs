@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::client::Client;
-use super::run::{self, Cached, format_of};
+use super::run::{self, format_of};
 use super::session::{Block, Session};
 use super::short::Short;
 use crate::context::errors::from_engine;
@@ -24,6 +24,7 @@ use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::planner::plan::{Access, Action, Body, Node, Plan, Scan};
 use crate::types::{Datum, SqlType, oid};
+use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::session::StatementMode;
 use clearway_engine::table::pick::Picker;
@@ -219,11 +220,12 @@ impl Session {
     /// there is.
     pub(super) fn run_point(&mut self, short: &Short<'_>, point: &Point, client: &mut dyn Client) -> bool {
         let has_key = key_bytes(&point.key, short.params, &mut self.scratch.key);
-        self.core.backend.runs(short.text.clone());
-        let began_ns = self.watch(short.digest, short.text, short.portal);
-        self.begin_implicit();
+        let began_ns = waits::now_ns();
+        self.core.backend.runs_from(began_ns, short.text, None);
+        self.watch_from(began_ns, short.digest, short.text, short.portal);
+        self.begin_implicit_at(began_ns);
         let alone = self.block == Block::Implicit && self.in_batch <= 1;
-        let Some(Ok(found)) = self.look_up(short.cached, point, short.text, has_key, alone) else {
+        let Some(Ok(found)) = self.look_up(short, point, has_key, (alone, began_ns)) else {
             self.in_batch -= 1;
             return false;
         };
@@ -236,19 +238,18 @@ impl Session {
     /// Reads the row into the scratch memory; false: there is none. None: it can't be done without waiting.
     fn look_up(
         &mut self,
-        cached: &Cached,
+        short: &Short<'_>,
         point: &Point,
-        text: &Arc<str>,
         has_key: bool,
-        alone: bool,
+        (alone, began_ns): (bool, u64),
     ) -> Option<Result<bool>> {
         let Scratch { key, cells, bytes } = &mut self.scratch;
         let mut engine = self.core.engine.take();
-        engine.owner().statement(text);
-        if !engine.lock_weak(&point.lock, LockMode::AccessShare) {
+        engine.owner().statement(short.text);
+        if !engine.lock_weak(&point.lock, LockMode::AccessShare, began_ns) {
             return None;
         }
-        if !cached.version.is_some_and(|version| engine.sees_catalog(version)) {
+        if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
             return None; // PNT-2
         }
         let durable = alone || engine.options().read_only;
@@ -257,13 +258,14 @@ impl Session {
             engine.keep_snapshot(mode);
             return Some(Ok(false));
         }
-        let statement = engine.open_statement(text, mode);
+        let statement = engine.open_told_statement(mode);
         let found = match engine.find_now(&point.shape, &statement.view, key) {
             None => None,
             Some(None) => Some(Ok(false)),
             Some(Some(value)) => Some(point.pick(key, value, cells, bytes).map(|()| true)),
         };
         engine.close_statement(statement);
+        self.watch.looked_at = Some(engine.used().examined());
         found
     }
 

@@ -31,6 +31,7 @@ use crate::expr::operators::Op;
 use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, Plan, Target, Update};
 use crate::types::{Datum, SqlType, oid, user};
 use crate::views::SystemViews;
+use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::session::{Isolation, StatementMode};
 use clearway_engine::table::patch::Patcher;
@@ -251,14 +252,15 @@ impl Session {
         if !self.savepoints.is_empty() {
             return false; // they note whether a statement has written
         }
-        let params = (!short.params.is_empty()).then(|| Arc::from(short.params));
-        self.core.backend.runs_with(short.text.clone(), params);
-        let began_ns = self.watch(short.digest, short.text, short.portal);
-        self.begin_implicit();
+        let began_ns = waits::now_ns();
+        let params = (!short.params.is_empty()).then_some(short.params);
+        self.core.backend.runs_from(began_ns, short.text, params);
+        self.watch_from(began_ns, short.digest, short.text, short.portal);
+        self.begin_implicit_at(began_ns);
         self.core.row_written.store(0, Relaxed);
         let count = match &change.kind {
-            Kind::Update(update) => self.update_one_row(short, change, update),
-            Kind::Insert => self.insert_one_row(short, change).then_some(1),
+            Kind::Update(update) => self.update_one_row(short, change, update, began_ns),
+            Kind::Insert => self.insert_one_row(short, change, began_ns).then_some(1),
         };
         let Some(count) = count else {
             self.in_batch -= 1;
@@ -276,21 +278,27 @@ impl Session {
     }
 
     /// Updates the row, if there is one; none: the statement must take the general path.
-    fn update_one_row(&mut self, short: &Short<'_>, change: &ShortChange, update: &OneUpdate) -> Option<u64> {
+    fn update_one_row(
+        &mut self,
+        short: &Short<'_>,
+        change: &ShortChange,
+        update: &OneUpdate,
+        began_ns: u64,
+    ) -> Option<u64> {
         let (core, scratch) = (&*self.core, &mut self.change_scratch);
         let Action::Update(plan) = &short.cached.plan.action else { return None };
         let has_key = key_bytes(&update.key, short.params, &mut scratch.key);
-        let statement = begin(core, short, change)?;
+        let statement = begin(core, short, change, began_ns)?;
         let done =
             if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
-        core.engine.take().close_statement(statement);
+        self.watch.looked_at = Some(close(core, statement));
         done
     }
 
-    fn insert_one_row(&mut self, short: &Short<'_>, change: &ShortChange) -> bool {
+    fn insert_one_row(&mut self, short: &Short<'_>, change: &ShortChange, began_ns: u64) -> bool {
         let (core, scratch) = (&*self.core, &mut self.change_scratch);
         let Action::Insert(plan) = &short.cached.plan.action else { return false };
-        let Some(statement) = begin(core, short, change) else { return false };
+        let Some(statement) = begin(core, short, change, began_ns) else { return false };
         let isolation = core.engine.take().options().isolation;
         let shape = &change.shape;
         let made = within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values));
@@ -301,22 +309,34 @@ impl Session {
             shape.value_into(&scratch.values, &mut scratch.value);
             core.engine.take().insert_now(shape, &scratch.value)
         };
-        core.engine.take().close_statement(statement);
+        self.watch.looked_at = Some(close(core, statement));
         done
     }
 }
 
+/// Closes the statement; returns what the session has looked at (`Used::examined`).
+fn close(core: &Core, statement: clearway_engine::session::Statement) -> [u64; 4] {
+    let mut engine = core.engine.take();
+    engine.close_statement(statement);
+    engine.used().examined()
+}
+
 /// Takes the table's lock and the snapshot.
-fn begin(core: &Core, short: &Short<'_>, change: &ShortChange) -> Option<clearway_engine::session::Statement> {
+fn begin(
+    core: &Core,
+    short: &Short<'_>,
+    change: &ShortChange,
+    began_ns: u64,
+) -> Option<clearway_engine::session::Statement> {
     let mut engine = core.engine.take();
     engine.owner().statement(short.text);
-    if engine.options().read_only || !engine.lock_weak(&change.lock, LockMode::RowExclusive) {
+    if engine.options().read_only || !engine.lock_weak(&change.lock, LockMode::RowExclusive, began_ns) {
         return None;
     }
     if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
         return None; // PNT-2
     }
-    Some(engine.open_statement(short.text, StatementMode::Write))
+    Some(engine.open_told_statement(StatementMode::Write))
 }
 
 fn update_found(

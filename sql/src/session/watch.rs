@@ -11,6 +11,7 @@ use super::session::Session;
 use crate::context::log_line::{Line, Severity, Slow, level_of};
 use crate::context::recorded::{RecordedExecution, TEXT_MAX};
 use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
+use crate::context::tally::Tallies;
 use crate::context::witness::parameters;
 use crate::error::SqlError;
 use clearway_base::waits::{self, Measure, WaitClass, WaitEvent};
@@ -36,7 +37,17 @@ pub(super) struct Watch {
     warnings: u64,
     /// What the session had looked at when the last one ended: see `Used::examined`.
     examined: [u64; 4],
+    /// The same at the end of the statement that runs, where a fast path has had the engine's session at hand.
+    pub(super) looked_at: Option<[u64; 4]>,
     series: Series,
+    tallies: Tallies,
+}
+
+impl Watch {
+    /// The statement that runs has looked at no row.
+    pub(super) fn has_looked_at_nothing(&mut self) {
+        self.looked_at = Some(self.examined);
+    }
 }
 
 /// How PostgreSQL's log names the way that a statement came.
@@ -83,14 +94,20 @@ impl Session {
 
     /// A statement begins; when, by the clock of wait events.
     pub(super) fn watch(&mut self, digest: &Digest, text: &Arc<str>, portal: Option<&str>) -> u64 {
-        self.settle_waits();
         let began_ns = waits::now_ns();
+        self.watch_from(began_ns, digest, text, portal);
+        began_ns
+    }
+
+    /// The same, of a statement that has begun at this moment of the clock of wait events.
+    pub(super) fn watch_from(&mut self, began_ns: u64, digest: &Digest, text: &Arc<str>, portal: Option<&str>) {
+        self.settle_waits();
         // The processor clock is not read for statements that are over before it pays.
         let measure = digest.measure.load(Relaxed).into();
         if measure != Measure::Short {
             waits::settle(&self.core.backend.waits, began_ns, measure);
         }
-        self.watch.rows = 0;
+        (self.watch.rows, self.watch.looked_at) = (0, None);
         let backend = &self.core.backend;
         backend.digest.store(digest.id, Relaxed);
         if let Some(owner) = backend.owner.get() {
@@ -102,26 +119,20 @@ impl Session {
             line.query_id = digest.id as i64;
             self.core.backends.log_line(line);
         }
-        began_ns
     }
 
     /// Adds the waits since the last statement to that one.
     pub(super) fn settle_waits(&mut self) {
-        let mut late: Vec<(WaitEvent, u64, u64)> = Vec::new();
-        let Watch { queued, elsewhere_ns, .. } = &mut self.watch;
-        self.core.backend.waits.take_statement(|event, count, ns| match event.class() {
-            WaitClass::Scheduler => *queued = (queued.0 + count, queued.1 + ns),
-            class => {
+        let Watch { queued, elsewhere_ns, last, tallies, .. } = &mut self.watch;
+        let statements = &self.core.backends.statements;
+        self.core.backend.waits.take_statement(|event, count, ns| match (event.class(), last.as_ref()) {
+            (WaitClass::Scheduler, _) => *queued = (queued.0 + count, queued.1 + ns),
+            (WaitClass::Client | WaitClass::Activity, _) | (_, None) => *elsewhere_ns += ns,
+            (_, Some(last)) => {
                 *elsewhere_ns += ns;
-                if !matches!(class, WaitClass::Client | WaitClass::Activity) {
-                    late.push((event, count, ns));
-                }
+                statements.waited(tallies, last, event, (count, ns));
             }
         });
-        if let Some(last) = self.watch.last.filter(|_| !late.is_empty()) {
-            let statements = &self.core.backends.statements;
-            statements.waited(&last, |wait| late.iter().for_each(|(event, count, ns)| wait(*event, *count, *ns)));
-        }
     }
 
     /// The statement has ended. `portal`: by the extended protocol.
@@ -174,7 +185,7 @@ impl Session {
         let warnings = all_warnings - std::mem::replace(&mut watch.warnings, all_warnings);
         let execution =
             Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows, warnings, failed, work };
-        let wants_sample = core.backends.statements.ran(&execution, |wait| {
+        let wants_sample = core.backends.statements.ran(&mut watch.tallies, &execution, |wait| {
             if queued > 0 {
                 wait(WaitEvent::RunQueue, queued, queued_ns);
             }
@@ -214,7 +225,7 @@ impl Session {
 
     /// Rows looked at, whole scans, rows of those that a condition left out, rows inserted: since the last statement's end.
     fn examined(&mut self) -> [u64; 4] {
-        let now = self.core.engine.take().used().examined();
+        let now = self.watch.looked_at.take().unwrap_or_else(|| self.core.engine.take().used().examined());
         let before = std::mem::replace(&mut self.watch.examined, now);
         [now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]]
     }

@@ -256,25 +256,25 @@ impl LockManager {
         if !request.mode.is_weak_table_mode() || request.scope != LockScope::Transaction {
             return false;
         }
-        self.add_weak(request.owner, database, relation, request.mode)
+        self.add_weak(request.owner, (database, relation), request.mode, clock::now_ns())
     }
 
     /// Takes a weak mode of a relation for the transaction if no strong mode is announced; false: nothing was taken.
-    pub fn acquire_weak(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode) -> bool {
+    pub fn acquire_weak(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode, now_ns: u64) -> bool {
         match *tag {
             LockTag::Relation { database, relation } if mode.is_weak_table_mode() => {
-                self.add_weak(owner, database, relation, mode)
+                self.add_weak(owner, (database, relation), mode, now_ns)
             }
             _ => false,
         }
     }
 
-    fn add_weak(&self, owner: &Owner, database: u32, relation: u64, mode: LockMode) -> bool {
+    fn add_weak(&self, owner: &Owner, (database, relation): (u32, u64), mode: LockMode, now_ns: u64) -> bool {
         let mut held = owner.held.lock();
         if self.strong_count(database, relation).load(Ordering::SeqCst) != 0 {
             return false;
         }
-        held.add_fast(database, relation, mode, clock::now_ns());
+        held.add_fast(database, relation, mode, now_ns);
         true
     }
 
