@@ -5,6 +5,7 @@ pub mod error;
 pub mod lockmgr;
 pub mod mutation;
 pub mod mvcc;
+mod purge;
 pub mod read;
 pub mod transaction;
 pub mod transactions;

@@ -103,7 +103,7 @@ impl Transaction {
             let new = NewUndo {
                 txn: state.clone(),
                 tree: entry.tree,
-                key: entry.key.clone(),
+                key: (&entry.key[..]).into(),
                 before: entry.before.clone(),
                 prev: entry.prev_tag,
                 before_lsn: Lsn::ZERO,
@@ -531,7 +531,7 @@ fn keep_undo(all: &Transactions, state: &Arc<TxnState>, entry: UndoEntry) {
     let new = NewUndo {
         txn: state.clone(),
         tree: entry.tree,
-        key: entry.key,
+        key: entry.key.into(),
         before: entry.before,
         prev: entry.prev_tag,
         before_lsn: Lsn::ZERO,

@@ -194,11 +194,6 @@ impl Transactions {
         }
         let (freed, spilled) = self.book.tend().await?;
         done += freed + spilled;
-        while let Some(row) = self.book.next_purgeable() {
-            let tree = self.store.tree(row.tree);
-            tree.purge(&row.key, &*self.book).await?;
-            done += 1;
-        }
-        Ok(done)
+        Ok(done + self.purge().await?)
     }
 }

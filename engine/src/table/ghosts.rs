@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use clearway_base::sync::{Mutex, yield_now};
-use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::btree::{Direction, KeyRange, Purged};
 use clearway_storage::ids::TreeId;
 use clearway_storage::seams::Versions;
 use clearway_storage::space::TreeState;
@@ -104,8 +104,12 @@ async fn sweep(all: &Transactions, id: TreeId, from: Vec<u8>) -> Result<(Option<
             }
             last = Some(key.to_vec());
         }
+        let mut clean = Purged::default();
         for key in ghosts {
-            purged += u64::from(tree.purge(&key, &**book).await?);
+            if clean.count == 0 || !clean.reaches(&key) {
+                clean = tree.purge(&key, &**book).await?;
+                purged += clean.count as u64;
+            }
         }
         leaves += 1;
         yield_now().await;

@@ -186,6 +186,46 @@ fn ghosts_that_a_crash_left_are_purged_after_the_restart() {
         .expect("the run ends");
 }
 
+#[test]
+fn what_one_statement_deleted_is_purged_leaf_by_leaf() {
+    // PUR-1, BTR-20
+    Sim::new(1)
+        .block_on(async {
+            let db = simulated(&SimDisk::new(1)).await;
+            let mut session = db.session(1, DATABASE);
+            let shape = shape_of(&mut session).await;
+            for deletes in [false, true] {
+                session.begin(TxnOptions::default());
+                for id in 0..400 {
+                    let (key, row) = (key(&shape, id), row(id, id * 7_919 % 1_009, "xyz"));
+                    match deletes {
+                        false => _ = session.insert(&shape, &row).await.expect("inserted"),
+                        true => _ = session.delete(&shape, &key, &row, Basis::Locked).await.expect("deleted"),
+                    }
+                }
+                session.commit(Durability::Wait).await.expect("committed");
+            }
+            let (all, trees) = (db.transactions(), [shape.tree, shape.indexes[0].tree]);
+            {
+                let mut step = std::pin::pin!(all.upkeep_step());
+                std::future::poll_fn(|context| std::task::Poll::Ready(step.as_mut().poll(context).is_pending())).await;
+            }
+            let left = all.book().purgeable();
+            assert!(0 < left && left < 800, "{left} rows are to be purged after a step that was given up in between");
+            let before = all.store().wal().end_lsn();
+            while all.upkeep_step().await.expect("upkeep") > 0 {}
+            let bytes = all.store().wal().end_lsn().0 - before.0;
+            // A record for each row would take 72 at least.
+            assert!(bytes < 16 * left as u64, "{bytes} bytes of log for {left} rows");
+            for tree in trees {
+                assert_eq!(ghosts(&db, tree).await, 0, "{tree:?}");
+            }
+            drop(session);
+            db.close().await.expect("closed");
+        })
+        .expect("the run ends");
+}
+
 /// Rows of a kilobyte, each in a transaction of its own, until there is no page for one more; how many there are.
 async fn fill_up(session: &mut Session, shape: &TableShape, from: i64) -> i64 {
     for id in from.. {

@@ -5,7 +5,7 @@
 //! - BTR-4: a change that does not fit leaves the node as it was.
 
 use super::image::{CellHead, Frame, Image, NodeRow, Rows, node_of, row_bytes};
-use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, OWN, SLOT_BYTES, SLOTS};
+use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SLOT_BYTES, SLOTS};
 use crate::buffer::page::{PAGE_BYTES, PageMut};
 use crate::ids::{PageId, Tag};
 use std::cmp::Ordering;
@@ -105,16 +105,27 @@ pub(super) fn rebuild(page: &PageMut<'_>, frame: &Frame, rows: &Rows, from: usiz
 
 /// Takes the row with this key out; whether there was one.
 pub(super) fn remove(page: &PageMut<'_>, key: &[u8]) -> bool {
-    let node = node_of(page);
-    let Ok(index) = node.search(key) else {
+    let Ok(index) = node_of(page).search(key) else {
         return false;
     };
-    let freed = node.cell(node.slot(index)).len();
-    let (count, at) = (node.count(), SLOTS + SLOT_BYTES * index);
-    page.move_quads(at + SLOT_BYTES, at, count - index - 1);
-    page.set_u16(AT_COUNT, (count - 1) as u16);
-    set_garbage(page, node.garbage() + freed);
+    remove_all(page, &[index as u16]);
     true
+}
+
+/// Takes the rows with these indexes out, which ascend. Their cells stay as garbage, the rows behind them move up.
+pub(super) fn remove_all(page: &PageMut<'_>, indexes: &[u16]) {
+    let node = node_of(page);
+    let count = node.count();
+    let (mut kept, mut freed) = (indexes.first().map_or(count, |first| usize::from(*first)), 0);
+    for (n, index) in indexes.iter().enumerate() {
+        let index = usize::from(*index);
+        freed += node.cell(node.slot(index)).len();
+        let (from, to) = (index + 1, indexes.get(n + 1).map_or(count, |next| usize::from(*next)));
+        page.move_quads(SLOTS + SLOT_BYTES * from, SLOTS + SLOT_BYTES * kept, to - from);
+        kept += to - from;
+    }
+    page.set_u16(AT_COUNT, kept as u16);
+    set_garbage(page, node.garbage() + freed);
 }
 
 /// Keeps the first `keep` rows, with a new upper fence and right neighbour: the left half of a split.
@@ -137,6 +148,24 @@ pub(super) struct Strip {
 }
 
 impl Strip {
+    /// The ghosts that `is_settled` gives up on this leaf.
+    pub(super) fn ghosts(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
+        let node = node_of(page);
+        let mut strip = Strip::default();
+        for index in 0..node.count() {
+            let slot = node.slot(index);
+            if slot & GHOST == 0 {
+                continue;
+            }
+            let tag = node.tag(slot, &node.cell(slot));
+            if tag.is_settled() || is_settled(tag) {
+                // A ghost's overflow chain is freed by the transaction that made the ghost, never here.
+                strip.purge.push(index as u16);
+            }
+        }
+        strip
+    }
+
     /// What `is_settled` allows on this leaf.
     pub(super) fn find(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
         let node = node_of(page);
@@ -149,8 +178,7 @@ impl Strip {
             if !tag.is_settled() && !is_settled(tag) {
                 continue;
             }
-            if slot & super::node::GHOST != 0 {
-                // A ghost's overflow chain is freed by the transaction that made the ghost, never here.
+            if slot & GHOST != 0 {
                 strip.purge.push(index as u16);
             } else if slot & OWN != 0 {
                 strip.settle.push(index as u16);

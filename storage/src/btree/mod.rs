@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! ```text
-//!   tree      the handle, single reads            write    edit, undo, purge: one leaf, one record
+//!   tree      the handle, single reads            write    edit, undo: one leaf, one record
 //!   descend   root to leaf without a latch        split    compact, strip, split, separators
 //!   node      a node's bytes, for reading         edit     changes of one node
 //!   image     a node built afresh                 ops      operations in the log, redo
@@ -11,6 +11,7 @@
 //!   overflow  values longer than a leaf holds      check    the checker; print
 //!   dismantle  freeing a whole tree, piece by piece   repack  leaves packed by moving rows to the left
 //!   run      many edits of one leaf                  count    nodes, without a look at the leaves
+//!   purge    the settled ghosts of one leaf
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -18,7 +19,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -43,6 +44,7 @@ mod node;
 mod ops;
 mod overflow;
 mod print;
+mod purge;
 mod repack;
 mod run;
 mod split;
@@ -56,6 +58,7 @@ pub use cursor::{Cursor, Direction, KeyRange};
 pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
+pub use purge::Purged;
 pub use run::{RunEdits, RunPut};
 pub use tidy::{Tidied, TidyBudget};
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
@@ -72,6 +75,8 @@ mod edit_tests;
 mod overflow_tests;
 #[cfg(test)]
 mod print_tests;
+#[cfg(test)]
+mod purge_tests;
 #[cfg(test)]
 mod run_tests;
 #[cfg(test)]

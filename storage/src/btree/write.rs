@@ -1,4 +1,4 @@
-//! Changes of rows: edit, undo, purge. Each latches one leaf and appends one record, without a wait in between.
+//! Changes of rows: edit, undo. Each latches one leaf and appends one record, without a wait in between.
 //!
 //! # Life of an edit
 //! ```text
@@ -15,7 +15,7 @@
 use super::descend::{Descent, Pending, Target};
 use super::edit::{put, put_at, remove};
 use super::image::{NodeRow, node_of, row_bytes};
-use super::node::{GHOST, MEMORY_LOCKS, Node, SLOT_BYTES};
+use super::node::{MEMORY_LOCKS, Node, SLOT_BYTES};
 use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
@@ -25,7 +25,7 @@ use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
 use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
-use crate::seams::{Credit, PageLog, Purpose, Versions};
+use crate::seams::{Credit, PageLog, Purpose};
 use crate::wal::RoomChange;
 use std::borrow::Cow;
 
@@ -158,7 +158,7 @@ impl Tree {
     }
 
     /// The leaf that owns `key`, latched.
-    fn latch_leaf(&self, root: PageId, key: &[u8]) -> Attempt<Latched<'_>> {
+    pub(super) fn latch_leaf(&self, root: PageId, key: &[u8]) -> Attempt<Latched<'_>> {
         if let Some(leaf) = self.latch_append_leaf(key) {
             return Ok(Ok(leaf));
         }
@@ -246,7 +246,7 @@ impl Tree {
     }
 
     /// Tells background work of a leaf that has become half empty.
-    fn note_sparse(&self, leaf: &Latched<'_>) {
+    pub(super) fn note_sparse(&self, leaf: &Latched<'_>) {
         if node_of(leaf.page()).used_bytes() < PAGE_BYTES / 2 {
             self.pool().note_untidy(self.id());
         }
@@ -403,47 +403,6 @@ impl Tree {
         let page = leaf.page().id();
         let corruption = Corruption::in_page(page, leaf.page().lsn(), expected, found);
         Err(corruption.in_file(self.pool().space().file_name(page)).into())
-    }
-
-    /// Takes the ghost with this key out, if it still is one and is settled; looked at under the latch. Whether it
-    /// did.
-    pub async fn purge(&self, key: &[u8], versions: &dyn Versions) -> Result<bool, StorageError> {
-        let root = self.root().await?;
-        let wal = self.pool().log().clone();
-        let bytes = record_bytes(&*wal, 1, 8 + key.len());
-        loop {
-            let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
-            let attempt = self.try_purge(root, &mut credit, key, versions)?;
-            drop(credit);
-            match attempt {
-                Ok(purged) => return Ok(purged),
-                Err(obstacle) => self.clear(obstacle, key, 0, Purpose::Change).await?,
-            }
-        }
-    }
-
-    fn try_purge(&self, root: PageId, credit: &mut Credit<'_>, key: &[u8], versions: &dyn Versions) -> Attempt<bool> {
-        let mut leaf = match self.latch_leaf(root, key)? {
-            Ok(leaf) => leaf,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        let node = node_of(leaf.page());
-        let Ok(index) = node.search(key) else {
-            return Ok(Ok(false));
-        };
-        let slot = node.slot(index);
-        let tag = node.tag(slot, &node.cell(slot));
-        if slot & GHOST == 0 || !(tag.is_settled() || versions.is_settled(tag)) {
-            return Ok(Ok(false));
-        }
-        let horizon = versions.horizon().0.to_le_bytes();
-        leaf.will_change();
-        remove(leaf.page(), key);
-        self.note_sparse(&leaf);
-        let op = PageOp { page: leaf.page().id(), op: ops::PURGE, payload: &[&horizon, key] };
-        let range = self.pool().log().append(credit, &Record::structure(&[op]));
-        leaf.changed(range.end);
-        Ok(Ok(true))
     }
 }
 

@@ -195,6 +195,11 @@ impl Worker {
                 let tree = *self.rng.pick(&self.trees);
                 self.store.tree(tree).tidy().await?;
             }
+            3 | 4 => {
+                let tree = *self.rng.pick(&self.trees);
+                let key = format!("{:04}", self.rng.below(self.size.keys)).into_bytes();
+                self.store.tree(tree).purge(&key, &*self.book).await?;
+            }
             _ => {}
         }
         self.reads_agree(txn, &next).await?;

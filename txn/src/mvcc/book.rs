@@ -184,9 +184,19 @@ impl VersionBook {
         self.active.lock().values().cloned().collect()
     }
 
-    /// The next deleted row that can be removed from its tree.
-    pub fn next_purgeable(&self) -> Option<Purgeable> {
-        self.pruner.next_purgeable()
+    /// How many deleted rows can be removed from their trees.
+    pub fn purgeable(&self) -> usize {
+        self.pruner.purgeable()
+    }
+
+    /// Takes up to `count` of them off the list, those first that have waited longest.
+    pub fn take_purgeable(&self, count: usize) -> Vec<Purgeable> {
+        self.pruner.take_purgeable(count)
+    }
+
+    /// Puts rows on the list again that were not removed.
+    pub fn purge_again(&self, rows: impl Iterator<Item = Purgeable>) {
+        self.pruner.purge_again(rows);
     }
 
     /// The undo records.
@@ -373,7 +383,8 @@ impl VersionBook {
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first; nothing has been changed then.
     pub fn link(&self, tag: Tag, fetched: &Fetched) -> Result<Link, Tag> {
-        let horizon = self.snapshots.horizon();
+        // All writers share the mutex of the horizon, and for most rows it is not needed.
+        let mut horizon = None;
         let mut tag = tag;
         let mut committed = Lsn::ZERO;
         let mut passed: Vec<(Tag, Lsn, Arc<UndoRecord>)> = Vec::new();
@@ -394,10 +405,11 @@ impl VersionBook {
                 break tag;
             };
             committed = committed.max(lsn);
+            let horizon = horizon.get_or_insert_with(|| self.snapshots.horizon());
             if horizon.covers(lsn) {
                 break Tag::SETTLED;
             }
-            if !horizon.reaches(lsn) || record.is_needed(lsn, &horizon) {
+            if !horizon.reaches(lsn) || record.is_needed(lsn, horizon) {
                 break tag;
             }
             let prev = record.prev;
@@ -492,12 +504,14 @@ enum Undo {
 
 impl Versions for VersionBook {
     fn is_settled(&self, tag: Tag) -> bool {
-        let horizon = self.snapshots.horizon();
         match self.undo.state(tag) {
             TagState::Gone => true,
-            TagState::InMemory(record) => matches!(record.status(), Status::Committed(lsn) if horizon.covers(lsn)),
+            TagState::InMemory(record) => match record.status() {
+                Status::Committed(lsn) => self.snapshots.horizon().covers(lsn),
+                Status::Active | Status::Aborted => false,
+            },
             // SPN-2
-            TagState::Spilled(span) => horizon.covers(span.through()),
+            TagState::Spilled(span) => self.snapshots.horizon().covers(span.through()),
         }
     }
 

@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //! book ── snapshots   open snapshots and the horizon       state    writing transactions: status, changes
-//!      ├─ undo        undo records by tag                  record   one undo record
+//!      ├─ undo        undo records by tag                  record   one undo record, and its key
 //!      ├─ prune       frees records that no snapshot needs fate     how a row ended, or where it was moved
 //!      └─ budget      memory limit of undo                 span, spill   undo in the file   holders   who holds undo
 //! ```
@@ -12,6 +12,7 @@ pub mod book;
 mod budget;
 pub mod fate;
 pub mod holders;
+pub mod key;
 pub mod prune;
 pub mod record;
 pub mod snapshots;

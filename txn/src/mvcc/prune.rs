@@ -27,6 +27,7 @@ use clearway_storage::ids::{Lsn, Tag, TreeId};
 
 use super::book::VersionBook;
 use super::fate::Passed;
+use super::key::RowKey;
 use super::record::{UndoRecord, Writer};
 use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
@@ -48,7 +49,7 @@ pub struct Purgeable {
     /// The tree.
     pub tree: TreeId,
     /// The key.
-    pub key: Box<[u8]>,
+    pub key: RowKey,
 }
 
 /// The turn to prune (PRU-4).
@@ -79,8 +80,18 @@ impl Default for Pruner {
 }
 
 impl Pruner {
-    pub(super) fn next_purgeable(&self) -> Option<Purgeable> {
-        self.purgeable.lock().pop_front()
+    pub(super) fn purgeable(&self) -> usize {
+        self.purgeable.lock().len()
+    }
+
+    pub(super) fn take_purgeable(&self, count: usize) -> Vec<Purgeable> {
+        let mut rows = self.purgeable.lock();
+        let count = count.min(rows.len());
+        rows.drain(..count).collect()
+    }
+
+    pub(super) fn purge_again(&self, rows: impl Iterator<Item = Purgeable>) {
+        self.purgeable.lock().extend(rows);
     }
 
     pub(super) fn purge_later(&self, record: &UndoRecord) {

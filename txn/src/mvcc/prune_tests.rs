@@ -90,7 +90,7 @@ impl World {
             NewUndo {
                 txn: txn.clone(),
                 tree: TREE,
-                key: (at as u64).to_be_bytes().into(),
+                key: (at as u64).to_be_bytes().as_slice().into(),
                 before,
                 prev: link.prev,
                 before_lsn: link.before_lsn,
@@ -179,7 +179,7 @@ impl World {
             self.book.recheck_kept(&self.book.prune_turn(), self.book.held());
         }
         block_on(self.book.tend()).expect("the file works");
-        while self.book.next_purgeable().is_some() {}
+        self.book.take_purgeable(usize::MAX);
     }
 
     fn records(&self) -> usize {

@@ -8,6 +8,7 @@ use clearway_storage::ids::{Lsn, Tag, TreeId};
 use clearway_storage::record::{BeforeImage, UndoEntry};
 
 use super::fate::Passed;
+use super::key::RowKey;
 use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
 use crate::lockmgr::LockMode;
@@ -38,7 +39,7 @@ pub struct UndoRecord {
     /// The tree.
     pub tree: TreeId,
     /// The key in the tree; empty if it is no longer needed.
-    pub key: Box<[u8]>,
+    pub key: RowKey,
     /// The row before the change.
     pub before: BeforeImage,
     /// The record is a link: it keeps no row before the change, which no snapshot can read, and only leads to `prev` (PRU-2).
@@ -73,7 +74,11 @@ pub(super) fn heap(key: &[u8], before: &BeforeImage, moved_to: Option<&[u8]>) ->
         BeforeImage::Row { value, .. } => value.len(),
     };
     Outside::new(
-        size_of::<UndoRecord>() + 2 * size_of::<usize>() + key.len() + before + moved_to.map_or(0, <[u8]>::len),
+        size_of::<UndoRecord>()
+            + 2 * size_of::<usize>()
+            + RowKey::heap_bytes(key.len())
+            + before
+            + moved_to.map_or(0, <[u8]>::len),
     )
 }
 
@@ -85,7 +90,7 @@ pub struct NewUndo {
     /// The tree.
     pub tree: TreeId,
     /// The key.
-    pub key: Box<[u8]>,
+    pub key: RowKey,
     /// The row before.
     pub before: BeforeImage,
     /// Its tag.
@@ -194,7 +199,7 @@ impl UndoRecord {
         };
         let moved =
             self.moved_to.as_ref().map_or(0, |key| key.len()) + self.passed.as_ref().map_or(0, |passed| passed.bytes());
-        size_of::<UndoRecord>() + 2 * size_of::<usize>() + self.key.len() + before + moved + txn
+        size_of::<UndoRecord>() + 2 * size_of::<usize>() + RowKey::heap_bytes(self.key.len()) + before + moved + txn
     }
 
     /// The change as its rollback needs it.
@@ -203,7 +208,7 @@ impl UndoRecord {
             lsn: self.lsn(),
             undo_next: self.undo_next(),
             tree: self.tree,
-            key: self.key.clone(),
+            key: (&self.key).into(),
             tag,
             prev_tag: self.prev,
             before: self.before.clone(),
@@ -232,10 +237,11 @@ impl UndoRecord {
     pub(super) fn link(&self, commit: Lsn, prev: Tag, passed: Option<Box<Passed>>) -> UndoRecord {
         assert!(!self.rowless, "PRU-2: a link is in the chain of a row");
         assert!(commit > Lsn::ZERO, "PRU-1: what becomes a link has committed");
+        let key = if self.deletes { self.key.clone() } else { RowKey::default() };
         UndoRecord {
-            _memory: heap(&[], &BeforeImage::Absent, None),
+            _memory: heap(&key, &BeforeImage::Absent, None),
             writer: Writer::Ended(commit),
-            key: if self.deletes { self.key.clone() } else { Box::default() },
+            key,
             before: BeforeImage::Absent,
             dropped: true,
             prev,

@@ -464,7 +464,7 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
     }
     let mut passed = Vec::new();
     record.passed.iter().for_each(|p| p.encode(&mut passed));
-    for bytes in [&record.key, value, record.moved_to.as_deref().unwrap_or_default(), &passed] {
+    for bytes in [&record.key[..], value, record.moved_to.as_deref().unwrap_or_default(), &passed] {
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(bytes);
     }

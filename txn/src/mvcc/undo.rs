@@ -170,16 +170,15 @@ impl UndoStore {
 
     /// Keeps a record and returns its tag. `writer` spreads the writers; the records of one writer lie close to each other.
     pub fn push(&self, writer: usize, new: NewUndo) -> (Tag, Arc<UndoRecord>) {
-        let txn = new.txn.clone();
         let record = Arc::new(UndoRecord::new(new));
-        let bytes = record.bytes() as u64;
-        let tag = self.place(writer % SHARDS, record.clone());
-        txn.changed(tag, bytes);
+        let bytes = record.bytes();
+        let tag = self.place(writer % SHARDS, record.clone(), bytes);
+        record.live().changed(tag, bytes as u64);
         (tag, record)
     }
 
-    fn place(&self, index: usize, record: Arc<UndoRecord>) -> Tag {
-        self.weigh(index, record.bytes() as i64);
+    fn place(&self, index: usize, record: Arc<UndoRecord>, bytes: usize) -> Tag {
+        self.weigh(index, bytes as i64);
         let mut shard = self.shards[index].lock();
         let number = match shard.current {
             Some(number) => number,
