@@ -56,7 +56,10 @@ impl EntryBatch {
         row: &[Value],
         inserts: bool,
     ) -> Result<(), EngineError> {
-        if let Some(entry) = shape.indexes[index].entry_of(row)? {
+        let of = &shape.indexes[index];
+        if of.is_plain() {
+            self.note_made(shape, index, row_key, inserts, |out| of.prefix_into(row, out));
+        } else if let Some(entry) = of.entry_of(row)? {
             self.note_entry(shape, index, row_key, &entry.prefix, inserts);
         }
         Ok(())
@@ -71,12 +74,24 @@ impl EntryBatch {
         prefix: &[u8],
         inserts: bool,
     ) {
+        self.note_made(shape, index, row_key, inserts, |out| out.extend_from_slice(prefix));
+    }
+
+    /// The same, of an entry whose first part `prefix` appends.
+    fn note_made(
+        &mut self,
+        shape: &TableShape,
+        index: usize,
+        row_key: &[u8],
+        inserts: bool,
+        prefix: impl FnOnce(&mut Vec<u8>),
+    ) {
         if self.lists.len() <= index {
             self.lists.resize_with(shape.indexes.len(), List::default);
         }
         let list = &mut self.lists[index];
         let at = list.bytes.len();
-        list.bytes.extend_from_slice(prefix);
+        prefix(&mut list.bytes);
         list.bytes.extend_from_slice(row_key);
         let key = &list.bytes[at..];
         let mut head = [0; 8];

@@ -359,10 +359,15 @@ impl IndexShape {
     /// The part of an entry's key that the columns make.
     fn prefix_of(&self, values: &[Value]) -> Vec<u8> {
         let mut key = Vec::with_capacity(9 * self.columns.len() + 8);
-        for (position, column) in self.columns.iter().zip(&self.key) {
-            encode_value(*column, &values[*position], &mut key);
-        }
+        self.prefix_into(values, &mut key);
         key
+    }
+
+    /// Appends the part of an entry's key that the columns of a row make, without expressions.
+    pub(crate) fn prefix_into(&self, values: &[Value], out: &mut Vec<u8>) {
+        for (position, column) in self.columns.iter().zip(&self.key) {
+            encode_value(*column, &values[*position], out);
+        }
     }
 
     /// The part of a key that these values of the first columns make.

@@ -59,7 +59,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Range(r) => wire(r.kind.range, d),
         Datum::Multirange(m) => wire(m.kind.multirange, d),
         // The key of char(n) is its text without blanks at the end; reading gives them back by the column's length.
-        Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(s.trim_end_matches(' ').as_bytes())),
+        Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(without_blanks(s.as_bytes()))),
         Datum::Bpchar(s) | Datum::Json(s) => Value::Bytes(Arc::from(s.clone())),
         Datum::Uuid(u) => Value::Bytes(Arc::from(u.as_slice())),
         Datum::Lsn(v) | Datum::Word(v, _) => Value::Int(signed(*v)),
@@ -70,6 +70,12 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Enum(e) => Value::Int(e.order),
         Datum::Inet(v, _) => Value::Bytes(v.key().into()),
     }
+}
+
+/// A text without the blanks at its end. By bytes: a blank is no part of another character.
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let last = text.iter().rposition(|byte| *byte != b' ');
+    &text[..last.map_or(0, |last| last + 1)]
 }
 
 /// An unsigned number as a signed one that sorts as it does.

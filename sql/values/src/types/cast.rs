@@ -67,7 +67,9 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
     Ok(match (&value, ty.oid) {
         (Datum::Text(s) | Datum::Bpchar(s), oid::VARCHAR | oid::BPCHAR) => {
             let max = (ty.modifier - 4).max(0) as usize;
-            let Some((cut, _)) = s.char_indices().nth(max) else {
+            // A character has a byte at least.
+            let over = if s.len() <= max { None } else { s.char_indices().nth(max) };
+            let Some((cut, _)) = over else {
                 return Ok(if ty.oid == oid::BPCHAR { padded(s, max) } else { value });
             };
             if !explicit && s[cut..].contains(|c| c != ' ') {
