@@ -35,7 +35,10 @@ TARGETS = [re.compile(pattern, re.I) for pattern in (
     rf"^prepare\s+{NAME}", rf"^declare\s+{NAME}", rf"^comment\s+on\s+\w+\s+{NAME}", rf"^refresh\s+materialized\s+view\s+(?:concurrently\s+)?{NAME}",
     rf"^(?:grant|revoke)\b.*?\bon\s+(?:table\s+|sequence\s+|function\s+|schema\s+|type\s+|domain\s+|database\s+)?{NAME}", rf"^reindex\s+\w+\s+{NAME}",
     rf"^(?:grant|revoke)\s+{NAME}\s+(?:to|from)\b", rf"^alter\s+table\b.*\badd\s+(?:constraint|column)\s+{NAME}", rf"^\\gset\s+{NAME}",
-    rf"^security\s+label\s+on\s+\w+\s+{NAME}")]
+    rf"^security\s+label\s+on\s+\w+\s+{NAME}", rf"\brename\s+to\s+{NAME}",
+    # A child that could not be made would have changed its parents.
+    rf"\binherits\s*\(\s*{NAME}", rf"\binherits\s*\([^)]*,\s*{NAME}\s*\)", rf"\bpartition\s+of\s+{NAME}", rf"\b(?:attach|detach)\s+partition\s+{NAME}",
+    rf"\binherit\s+{NAME}", rf"\bunder\s+{NAME}")]
 ON = re.compile(rf"^create\s+(?:or\s+replace\s+)?(?:unique\s+)?(?:constraint\s+)?(?:index|trigger|rule|policy)\b.*?\b(?:on|to)\s+(?:only\s+)?{NAME}", re.I | re.S)
 SETTING = re.compile(rf"^(?:set|reset)\s+(?:session\s+|local\s+)?{NAME}", re.I)
 
@@ -87,6 +90,9 @@ class Judge:
         if ours.broken:
             return "hang"
         names = words(text)
+        if re.match(r"drop\b", text, re.I):
+            # What goes with an object is told by notices.
+            names |= words(peer.output) | words(ours.output)
         touched = bool(names & self.tainted)
         peer_failed, failed = peer.state != "00000", ours.state != "00000"
         # A statement that failed inside a block makes the rest of the block fail, on one server only.

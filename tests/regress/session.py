@@ -58,7 +58,8 @@ class Session:
                     break
                 data += part or b""
                 found = data.rfind(mark)
-                if found >= 0 and data.endswith(b"\n"):
+                # A script that sets ECHO has the command shown before it is executed.
+                if found >= 0 and data.endswith(b"\n") and data[found + len(mark):].strip() != b":SQLSTATE":
                     return data[:found].decode("utf-8", "replace"), data[found + len(mark):].decode("ascii", "replace").strip()
         return data.decode("utf-8", "replace"), None
 
