@@ -32,7 +32,7 @@ SHORT = """InsertBehaviorTest ReturningTest SimpleUpdateDeleteTest CompoundSelec
 #: Reasons in the list, and what they mean.
 REASONS = {
     "collation": "Only C.UTF-8 orders texts; other collations are refused.",
-    "feature": "The statement needs what is refused by its name (0A000): FETCH ... WITH TIES, a precision of intervals, arguments by name.",
+    "feature": "The statement needs what is refused by its name (0A000): a precision of intervals, arguments by name.",
     "reflection": "A view of the catalog tells less than PostgreSQL's.",
     "open": "A defect that is known and not repaired yet.",
 }

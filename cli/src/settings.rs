@@ -206,7 +206,7 @@ fn session_row(setting: &Setting) -> String {
         Kind::Int(low, high) => format!("{low} to {high}"),
         Kind::Enum(words) => words.join(", "),
         Kind::Text => "text".to_owned(),
-        Kind::Real => "a number".to_owned(),
+        Kind::Real | Kind::RealMilliseconds(_) => "a number".to_owned(),
         Kind::Blocks => "blocks of 8 kB, or with a unit: B, kB, MB, GB, TB".to_owned(),
         Kind::Only("") => "empty".to_owned(),
         Kind::Only(only) => only.to_owned(),

@@ -25,6 +25,11 @@ impl IndexColumn {
     pub fn ascending(column: usize) -> IndexColumn {
         IndexColumn { column, ..IndexColumn::default() }
     }
+
+    /// Whether it is sorted as an index is that says nothing of its order.
+    pub fn has_default_order(&self) -> bool {
+        !self.descending && !self.nulls_first
+    }
 }
 
 /// An expression in the place of a column.

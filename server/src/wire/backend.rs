@@ -242,6 +242,9 @@ fn fields(out: &mut Vec<u8>, severity: Severity, error: &SqlError, text: Option<
     }
     field(b'F', facts.source.file());
     field(b'L', &facts.source.line().to_string());
-    field(b'R', &facts.source.routine());
+    // Drivers know by the routine that they have to prepare the statement anew.
+    let revalidates = facts.message == "cached plan must not change result type";
+    let routine = if revalidates { "RevalidateCachedQuery".to_owned() } else { facts.source.routine() };
+    field(b'R', &routine);
     out.push(0);
 }

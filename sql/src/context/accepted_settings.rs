@@ -103,7 +103,7 @@ pub static ACCEPTED: &[Setting] = &[
     s("track_wal_io_timing", "off", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
     s("transform_null_equals", "off", Kind::Only("off"), false, "Treats 'expr=NULL' as 'expr IS NULL'. No other value is supported."),
     s("update_process_title", "on", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
-    s("vacuum_cost_delay", "0", Kind::Real, false, "Accepted; storage is organised otherwise."),
+    s("vacuum_cost_delay", "0", Kind::RealMilliseconds(100.0), false, "Accepted; storage is organised otherwise."),
     s("vacuum_cost_limit", "200", Kind::Int(1, 10000), false, "Accepted; storage is organised otherwise."),
     s("vacuum_cost_page_dirty", "20", Kind::Int(0, 10000), false, "Accepted; storage is organised otherwise."),
     s("vacuum_cost_page_hit", "1", Kind::Int(0, 10000), false, "Accepted; storage is organised otherwise."),

@@ -66,6 +66,21 @@ pub struct NamedStatement {
     pub from_sql: bool,
 }
 
+/// A cursor as pg_cursors shows it.
+#[derive(Clone, Debug)]
+pub struct NamedCursor {
+    /// The statement that declared it.
+    pub text: Arc<str>,
+    /// WITH HOLD.
+    pub hold: bool,
+    /// BINARY.
+    pub binary: bool,
+    /// It may go back.
+    pub scroll: bool,
+    /// When it was declared, microseconds since 2000.
+    pub at: i64,
+}
+
 type Path = (u64, Arc<Catalog>, Arc<[String]>);
 
 /// A function, and the types of its arguments and result where a call decides them.
@@ -112,6 +127,8 @@ pub struct Core {
     pub sequences: Mutex<SequenceMemory>,
     /// The session's prepared statements that have names.
     pub prepared: Mutex<BTreeMap<String, NamedStatement>>,
+    /// The session's open cursors.
+    pub cursors: Mutex<BTreeMap<String, NamedCursor>>,
     /// A digest of the row that the statement has changed or locked last; 0: none.
     pub row_written: AtomicU64,
     /// What the transaction notifies, and to what the session listens.
@@ -164,6 +181,7 @@ impl Core {
             limits: OfSession::default(),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
             prepared: Mutex::new("sql/prepared", BTreeMap::new()),
+            cursors: Mutex::new("sql/cursors", BTreeMap::new()),
             row_written: AtomicU64::new(0),
             notifying: Mutex::new("sql/notifying", Notifying::default()),
             archived: Archived::default(),

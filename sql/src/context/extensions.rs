@@ -66,9 +66,19 @@ pub fn of(catalog: &Catalog, database: Oid) -> &[Extension] {
     }
 }
 
+/// What of its database a comment on an extension is about.
+pub fn comment_part(extension: Oid) -> String {
+    format!("extension {extension}")
+}
+
+/// The schema into which an extension of the database has put a function.
+pub fn schema_of(catalog: &Catalog, database: Oid, function: &str) -> Option<Oid> {
+    let here = |e: &&Extension| known(&e.name).is_some_and(|known| known.functions.contains(&function));
+    of(catalog, database).iter().find(here).map(|e| e.schema)
+}
+
 /// Whether an extension of the database has put a function into a schema.
 pub fn has_function(catalog: &Catalog, database: Oid, schema: &str, function: &str) -> bool {
-    let here = |e: &&Extension| known(&e.name).is_some_and(|known| known.functions.contains(&function));
-    let found = of(catalog, database).iter().find(here);
-    found.is_some_and(|e| catalog.schema(database, schema).is_some_and(|s| s.oid == e.schema))
+    let found = schema_of(catalog, database, function);
+    found.is_some_and(|oid| catalog.schema(database, schema).is_some_and(|s| s.oid == oid))
 }

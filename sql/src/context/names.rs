@@ -143,6 +143,11 @@ pub fn acl_name(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
+/// Checks are no objects: the number of one is made of its table's.
+pub fn check_oid(r: &Relation, place: usize) -> Oid {
+    r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
+}
+
 /// An identifier as SQL writes it.
 pub fn quote(name: &str) -> String {
     let plain = name

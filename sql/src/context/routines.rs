@@ -5,6 +5,7 @@
 //! - RTN-1: nested calls are counted; at most [`DEPTH_MAX`] are open at a time.
 
 use super::core::Core;
+use super::extensions;
 use super::names::{CatalogNames, quote};
 use super::types::schema_name;
 use crate::error::{Result, SqlError, code};
@@ -158,11 +159,14 @@ pub fn letter(volatility: Volatility) -> char {
 /// `definition`: the schemas in which the names of the text are looked for.
 pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String {
     let catalog = &names.catalog;
-    if !catalog.has_routines() {
+    if !catalog.has_routines() && extensions::of(catalog, names.database).is_empty() {
         return text.to_owned();
     }
     let Ok(list) = tokens(text) else { return text.to_owned() };
-    let has = |schema: &Oid, name: &str| catalog.routines_in(*schema, name).next().is_some();
+    let has = |schema: &Oid, name: &str| {
+        catalog.routines_in(*schema, name).next().is_some()
+            || extensions::schema_of(catalog, names.database, name) == Some(*schema)
+    };
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
     for (at, pair) in list.windows(2).enumerate() {
         let (Tok::Word(name) | Tok::Quoted(name)) = &pair[0].kind else { continue };
@@ -170,7 +174,10 @@ pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String
         if pair[1].kind != Tok::Punct(b'(') || after_dot || !procs_named(name).is_empty() {
             continue;
         }
-        let Some(schema) = definition.iter().find(|schema| has(schema, name)) else { continue };
+        // The functions of an extension are there on every path; the schema is for a PostgreSQL that reads the text.
+        let of_extension = extensions::schema_of(catalog, names.database, name);
+        let found = definition.iter().find(|schema| has(schema, name));
+        let Some(schema) = found.or(of_extension.as_ref()) else { continue };
         let mut path = names.path.iter().filter_map(|s| Some(catalog.schema(names.database, s)?.oid));
         if path.find(|schema| has(schema, name)) == Some(*schema) {
             continue;

@@ -29,6 +29,8 @@ pub enum Kind {
     Text,
     /// A number.
     Real,
+    /// A number of milliseconds up to this one, which may have a fraction.
+    RealMilliseconds(f64),
     /// A number of blocks of 8 kB, or of bytes with a unit.
     Blocks,
     /// This value and no other.
@@ -93,7 +95,7 @@ pub static SETTINGS: &[Setting] = &[
     s("enable_nestloop", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("enable_seqscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("enable_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("extra_float_digits", "1", Kind::Int(1, 3), false, "Sets the number of digits displayed for floating-point values."),
+    s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
     s("data_checksums", "on", Kind::Fixed, false, "Shows whether pages have checksums; they always have."),

@@ -62,11 +62,24 @@ pub(super) fn isolation_word(value: &str) -> &'static str {
     ISOLATION.iter().find(|word| **word == value).copied().unwrap_or("read committed")
 }
 
+/// The style of a word of `DateStyle`, in small letters.
+pub(super) fn style_of(word: &str) -> Option<DateStyle> {
+    Some(match word {
+        "iso" => DateStyle::Iso,
+        "postgres" => DateStyle::Postgres,
+        "sql" => DateStyle::Sql,
+        "german" => DateStyle::German,
+        _ => return None,
+    })
+}
+
 /// What `DateStyle` shows.
 pub(super) fn date_style_name(style: DateStyle, order: DateOrder) -> String {
     let style = match style {
         DateStyle::Iso => "ISO",
         DateStyle::Postgres => "Postgres",
+        DateStyle::Sql => "SQL",
+        DateStyle::German => "German",
     };
     let order = match order {
         DateOrder::Mdy => "MDY",

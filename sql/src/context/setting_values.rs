@@ -3,7 +3,7 @@
 use super::limits::is_limit;
 use super::setting_text::parse_bool;
 use super::settings::{Kind, Setting};
-use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
+use super::units::{bytes, milliseconds, real_milliseconds, shown_bytes, shown_ms, shown_real_ms};
 use crate::error::{Result, SqlError, code};
 
 pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
@@ -19,6 +19,14 @@ impl Setting {
     /// Whether only superusers may change it.
     pub fn is_for_superusers(&self) -> bool {
         self.name.starts_with("log_") || is_limit(self.name) || super::accepted_settings::is_for_superusers(self.name)
+    }
+
+    fn real_ms(&self, ms: f64, max: f64) -> Result<String> {
+        if (0.0..=max).contains(&ms) {
+            return Ok(shown_real_ms(ms));
+        }
+        let message = format!("{ms} ms is outside the valid range for parameter \"{}\" (0 .. {max})", self.name);
+        Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
     }
 
     /// A value as it is kept, or why not.
@@ -48,6 +56,7 @@ impl Setting {
                 }
                 n.to_string()
             }
+            Kind::RealMilliseconds(max) => self.real_ms(real_milliseconds(value).ok_or_else(bad)?, max)?,
             Kind::Real => value.trim().parse::<f64>().map_err(|_| bad())?.to_string(),
             Kind::Enum(words) => {
                 let lower = match self.name {

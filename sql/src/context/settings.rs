@@ -9,7 +9,7 @@ use super::made_up;
 use super::privileges::{Identities, Identity};
 pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
 pub use super::setting_text::{HiddenMessages, list_items, parse_bool};
-use super::setting_text::{client_name, date_style_name, isolation_word};
+use super::setting_text::{client_name, date_style_name, isolation_word, style_of};
 use super::setting_values::invalid;
 use super::units::{bytes, milliseconds};
 use crate::error::{Result, SqlError, code};
@@ -297,19 +297,30 @@ impl Settings {
         match setting.name {
             "DateStyle" => {
                 let (mut style, mut order) = (self.format.date_style, self.format.date_order);
+                let (mut styles, mut orders) = (Vec::new(), Vec::new());
                 for word in list_items(value) {
                     match word.as_str() {
-                        "iso" => style = DateStyle::Iso,
-                        "postgres" => style = DateStyle::Postgres,
-                        "sql" | "german" => return Err(SqlError::unsupported(format!("DateStyle {word}"))),
-                        "mdy" | "us" | "noneuro" | "noneuropean" => order = DateOrder::Mdy,
-                        "dmy" | "euro" | "european" => order = DateOrder::Dmy,
-                        "ymd" => order = DateOrder::Ymd,
+                        "mdy" | "us" | "noneuro" | "noneuropean" => orders.push(DateOrder::Mdy),
+                        "dmy" | "euro" | "european" => orders.push(DateOrder::Dmy),
+                        "ymd" => orders.push(DateOrder::Ymd),
+                        word if style_of(word).is_some() => styles.extend(style_of(word)),
                         word => {
                             return Err(invalid(setting, value).detail(format!("Unrecognized key word: \"{word}\".")));
                         }
                     }
                 }
+                if styles.windows(2).any(|pair| pair[0] != pair[1]) || orders.windows(2).any(|pair| pair[0] != pair[1])
+                {
+                    return Err(invalid(setting, value).detail("Conflicting \"datestyle\" specifications."));
+                }
+                if let Some(named) = styles.pop() {
+                    // As in PostgreSQL, the style German alone brings its order with it.
+                    if named == DateStyle::German && orders.is_empty() {
+                        orders.push(DateOrder::Dmy);
+                    }
+                    style = named;
+                }
+                order = orders.pop().unwrap_or(order);
                 Ok(date_style_name(style, order))
             }
             // A statement outside a block begins its transaction without asking: the default is judged here.
@@ -368,13 +379,18 @@ impl Settings {
                 self.format_changes += 1;
                 for word in list_items(&value) {
                     match word.as_str() {
-                        "iso" => self.format.date_style = DateStyle::Iso,
-                        "postgres" => self.format.date_style = DateStyle::Postgres,
                         "dmy" => self.format.date_order = DateOrder::Dmy,
                         "ymd" => self.format.date_order = DateOrder::Ymd,
-                        _ => self.format.date_order = DateOrder::Mdy,
+                        word => match style_of(word) {
+                            Some(style) => self.format.date_style = style,
+                            None => self.format.date_order = DateOrder::Mdy,
+                        },
                     }
                 }
+            }
+            "extra_float_digits" => {
+                self.format_changes += 1;
+                self.format.float_digits = value.parse().unwrap_or(1);
             }
             "bytea_output" => {
                 self.format_changes += 1;

@@ -2,6 +2,12 @@
 
 /// Milliseconds of `10`, `10ms`, `1.5 s`, `2min`.
 pub(super) fn milliseconds(text: &str) -> Option<u64> {
+    let ms = real_milliseconds(text)?;
+    (0.0..=2_147_483_647.0).contains(&ms).then_some(ms.round() as u64)
+}
+
+/// The same with a fraction.
+pub(super) fn real_milliseconds(text: &str) -> Option<f64> {
     let t = text.trim();
     let unit = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
     let number: f64 = t[..unit].trim().parse().ok()?;
@@ -14,8 +20,16 @@ pub(super) fn milliseconds(text: &str) -> Option<u64> {
         "d" => 86_400_000.0,
         _ => return None,
     };
-    let ms = number * factor;
-    (0.0..=2_147_483_647.0).contains(&ms).then_some(ms.round() as u64)
+    Some(number * factor)
+}
+
+/// In the largest unit that shows it as a whole number.
+pub(super) fn shown_real_ms(ms: f64) -> String {
+    if ms.fract() == 0.0 {
+        return shown_ms(ms as u64);
+    }
+    let micros = (ms * 1e6).round() / 1e3;
+    if micros.fract() == 0.0 { format!("{micros}us") } else { format!("{ms}ms") }
 }
 
 /// Bytes of `10`, `10kB`, `1.5 GB`; without a unit they are kilobytes, as in PostgreSQL.

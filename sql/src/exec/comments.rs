@@ -1,6 +1,7 @@
 //! obj_description and its variants, and pg_notify.
 
 use super::Cx;
+use crate::context::names::check_oid;
 use crate::error::{Result, SqlError};
 use crate::expr::HostFunction;
 use crate::types::{Datum, Oid};
@@ -38,6 +39,13 @@ impl Cx<'_> {
         if class == "pg_policy" {
             return self.comment_on_policy(args);
         }
+        if class == "pg_extension" {
+            let oid = args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0);
+            let part = crate::context::extensions::comment_part(oid);
+            let mut comments = self.run.names.catalog.comments(self.run.names.database);
+            let comment = comments.find(|comment| comment.part == part);
+            return comment.map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()));
+        }
         if class != "pg_constraint" {
             return self.comment_of(args, String::is_empty);
         }
@@ -50,7 +58,16 @@ impl Cx<'_> {
                 _ => None,
             })
         };
-        let Some((table, name)) = of_index().or_else(of_key) else { return Datum::Null };
+        let of_check = || {
+            catalog.objects().find_map(|o| match &**o {
+                Object::Relation(r) => {
+                    let mut checks = r.checks.iter().enumerate();
+                    checks.find(|(at, _)| check_oid(r, *at) == oid).map(|(_, check)| (r.oid, check.name.clone()))
+                }
+                _ => None,
+            })
+        };
+        let Some((table, name)) = of_index().or_else(of_key).or_else(of_check) else { return Datum::Null };
         let mut comments = catalog.comments(table);
         comments.find(|comment| comment.part == name).map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
     }

@@ -48,7 +48,29 @@ impl Cx<'_> {
         let Some(place) = target.references.iter().position(|key| key.name == name) else { return Ok(()) };
         let mut pending = Pending::default();
         let at = pending.place_of(target);
-        let Err(violation) = self.refer(&mut pending, (at, place), row).await else { return Ok(()) };
+        match self.refer(&mut pending, (at, place), row).await {
+            Err(violation) => self.unless_replaced(target, place, row, violation).await,
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// A check of a statement. An action may have changed the row since: then the new version has a check of its own.
+    pub(super) async fn refer_unless_replaced(
+        self,
+        pending: &mut Pending,
+        (at, place): (usize, usize),
+        row: &Row,
+    ) -> Result<()> {
+        match self.refer(pending, (at, place), row).await {
+            Err(violation) if pending.acted => {
+                let target = pending.target(at);
+                self.unless_replaced(&target, place, row, violation).await
+            }
+            done => done,
+        }
+    }
+
+    async fn unless_replaced(self, target: &Target, place: usize, row: &Row, violation: SqlError) -> Result<()> {
         let columns = &target.references[place].columns;
         let wanted: Row = columns.iter().map(|c| row[*c].clone()).collect();
         let search = Search { table: &target.table, columns, wanted: &wanted };

@@ -58,6 +58,8 @@ pub struct Pending {
     locked: Vec<(u32, LockMode)>,
     /// What they have of the statement's memory.
     held: Option<Held>,
+    /// An action has changed rows, which may have checks in the queue.
+    pub(super) acted: bool,
 }
 
 /// Rows of a table that have these values in these columns.
@@ -88,6 +90,10 @@ impl Pending {
     /// Whether no foreign key asks for anything.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    pub(super) fn target(&self, at: usize) -> Arc<Target> {
+        self.targets[at].clone()
     }
 
     pub(super) fn place_of(&mut self, target: &Target) -> usize {
@@ -171,7 +177,7 @@ impl<'a> Cx<'a> {
                         self.check_unique(&target, &target.uniques[i], &row).await?;
                     }
                     Touched::Taken(i, old, new) => self.key_taken(&mut pending, (at, i), &old, new.as_deref()).await?,
-                    Touched::Refers(i, row) => self.refer(&mut pending, (at, i), &row).await?,
+                    Touched::Refers(i, row) => self.refer_unless_replaced(&mut pending, (at, i), &row).await?,
                 }
             }
             Ok(())
@@ -510,6 +516,7 @@ impl<'a> Cx<'a> {
         new: Option<&[Datum]>,
     ) -> Result<()> {
         let mut defaults = Vec::new();
+        pending.acted = true;
         if action == ReferentialAction::SetDefault {
             let catalog = self.catalog_of(pending).clone();
             let Some(relation) = catalog.relation(key.child) else { return Ok(()) };

@@ -56,7 +56,10 @@ impl Session for CxHost<'_> {
     }
     fn schema(&self) -> Option<String> {
         let names = &self.cx.run.names;
-        own_path(&names.path).find_map(|s| names.catalog.schema(names.database, s)).map(|schema| schema.name.clone())
+        own_path(&names.path).find_map(|s| match s.as_str() {
+            "pg_catalog" | "information_schema" => Some(s.clone()),
+            _ => names.catalog.schema(names.database, s).map(|schema| schema.name.clone()),
+        })
     }
     fn version(&self) -> String {
         crate::context::settings::VERSION_TEXT.to_owned()
@@ -345,6 +348,10 @@ impl Cx<'_> {
             return Err(SqlError::new("42501", message));
         }
         backend.interrupt.raise(reason);
+        if pid == core.backend.pid {
+            // A session that ends itself, or its statement, gets no answer.
+            core.backend.interrupt.check()?;
+        }
         Ok(true)
     }
 

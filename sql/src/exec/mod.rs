@@ -67,6 +67,7 @@ mod sizes;
 pub mod sort;
 mod sought;
 mod spill;
+mod ties;
 mod view_checks;
 mod window;
 

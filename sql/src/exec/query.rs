@@ -15,6 +15,7 @@ use super::row_batch::{Batch, ROWS};
 use super::scan::TableRows;
 use super::set_operation::SetRows;
 use super::sort::{SortedRows, Sorter, sorted};
+use super::ties::Ties;
 use super::window::{computed, sort_keys};
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
@@ -39,6 +40,7 @@ pub struct QueryRows {
     seen: Option<HashSet<Row, FoldState>>,
     skip: i64,
     left: Option<i64>,
+    ties: Ties,
     /// What sorting, grouping, a set operation or DISTINCT has of the statement's memory.
     held: Option<Held>,
     /// What failed behind the rows that were given last (EXE-17).
@@ -71,6 +73,7 @@ impl QueryRows {
             seen: None,
             skip: 0,
             left: None,
+            ties: Ties::default(),
             held: None,
             failed: None,
         }
@@ -145,10 +148,14 @@ impl QueryRows {
             self.open(cx).await?;
         }
         loop {
-            if self.left.is_some_and(|n| n <= 0) {
+            let counted = self.left.is_none_or(|n| n > 0);
+            if !counted && (!self.query.ties || self.ties.ended()) {
                 return Ok(None);
             }
-            let Some(row) = self.output(cx).await? else { return Ok(None) };
+            let Some(mut row) = self.output(cx).await? else { return Ok(None) };
+            if self.query.ties && !self.ties.takes(&self.query, &mut row, counted, cx).await? {
+                return Ok(None);
+            }
             if self.skip > 0 {
                 self.skip -= 1;
                 continue;
@@ -168,7 +175,11 @@ impl QueryRows {
             return None;
         }
         let plain = select.locks.is_empty() && select.distinct.is_none() && self.left.is_none() && self.skip == 0;
-        if !plain || select.sets.is_some() || select.filter.iter().chain(&select.targets).any(Bound::may_wait) {
+        if !plain
+            || self.query.ties
+            || select.sets.is_some()
+            || select.filter.iter().chain(&select.targets).any(Bound::may_wait)
+        {
             return None;
         }
         loop {
@@ -199,13 +210,16 @@ impl QueryRows {
         let query = self.query.clone();
         self.left = count(query.limit.as_ref(), "LIMIT", "2201W", cx).await?;
         self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
+        if query.ties && self.left.is_none() {
+            return Err(SqlError::new("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause"));
+        }
         self.source = match &query.body {
             Body::Select(select) => {
                 let mut source = Rows::new(select.source.clone(), Vec::new());
                 let sorted = query.sort.is_empty() || in_order(&select.source, cx);
                 let late_order = select.sets.as_ref().is_some_and(|s| s.in_order);
                 if select.grouping.is_none() && select.windows.is_empty() && sorted && !late_order {
-                    if let (Some(n), None) = (self.left, &select.filter) {
+                    if let (Some(n), None, false) = (self.left, &select.filter, query.ties) {
                         source.expect(usize::try_from(n.saturating_add(self.skip)).unwrap_or(ROWS));
                     }
                     Source::Stream(source)
@@ -213,6 +227,7 @@ impl QueryRows {
                     let grouped = select.grouping.is_some();
                     // Only so many rows are asked for, if each row of the order is one of the output.
                     let one_to_one = select.locks.is_empty() && select.distinct.is_none() && select.sets.is_none();
+                    let one_to_one = one_to_one && !query.ties;
                     let first = self.left.filter(|_| one_to_one).map(|n| n.saturating_add(self.skip));
                     let first = first.and_then(|n| usize::try_from(n).ok());
                     let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
@@ -241,8 +256,8 @@ impl QueryRows {
                 match query.sort.is_empty() {
                     true => Source::Set(rows),
                     false => {
-                        let first =
-                            self.left.map(|n| n.saturating_add(self.skip)).and_then(|n| usize::try_from(n).ok());
+                        let first = self.left.filter(|_| !query.ties).map(|n| n.saturating_add(self.skip));
+                        let first = first.and_then(|n| usize::try_from(n).ok());
                         let (mut sorter, mut held) = (Sorter::new(&query.sort, None, first, cx), Held::new(Kind::Sort));
                         while let Some(row) = rows.next(cx).await? {
                             cx.breathe().await?;

@@ -237,7 +237,7 @@ impl Planner<'_> {
             .collect();
         let Some(source) = &s.source else {
             let body = Body::Values(vec![Vec::new()]);
-            return Ok((Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns: Vec::new() }), 0));
+            return Ok((Arc::new(Query::of(body, Vec::new())), 0));
         };
         if let QueryBody::Values(rows) = &source.body
             && source.order_by.is_empty()
@@ -263,7 +263,7 @@ impl Planner<'_> {
                 bound.push(out);
             }
             let columns = Vec::new();
-            let query = Query { body: Body::Values(bound), sort: Vec::new(), limit: None, offset: None, columns };
+            let query = Query::of(Body::Values(bound), columns);
             return Ok((Arc::new(query), count));
         }
         let query = self.query(source, None, params)?;
@@ -303,7 +303,7 @@ impl Planner<'_> {
         let derived = super::plan::Derived { query, base: 0, kept: None, lateral: false, filter: None };
         let select = super::plan::Select::plain(Arc::new(super::plan::Node::Derived(derived)), width, targets);
         let body = Body::Select(Box::new(select));
-        Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
+        Ok(Arc::new(Query::of(body, columns)))
     }
 
     pub(super) fn check_identity(&self, relation: &Relation, column: usize, e: &Expr, s: &stmt::Insert) -> Result<()> {

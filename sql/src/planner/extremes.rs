@@ -97,6 +97,7 @@ fn first(source: Arc<Node>, width: usize, key: SortKey, subplans: &[Subplan], fi
         sort: vec![key],
         limit: Some(Bound::constant(Datum::Int8(1), oid::INT8, pos)),
         offset: None,
+        ties: false,
         columns: vec![OutputColumn { name: String::new(), ty, origin: (0, 0) }],
     };
     wanted::narrow(&mut query, subplans, figures);

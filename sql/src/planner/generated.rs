@@ -69,6 +69,18 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// The default of a column, as it may be written: not with a subquery.
+    ///
+    /// # Errors
+    /// 0A000, and what binding the expression gives.
+    pub(crate) fn new_default(&mut self, relation: &Relation, column: usize) -> Result<Option<Bound>> {
+        let bound = self.default_of(relation, column)?;
+        if bound.as_ref().is_some_and(|b| b.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }))) {
+            return Err(SqlError::new("0A000", "cannot use subquery in DEFAULT expression"));
+        }
+        Ok(bound)
+    }
+
     /// Refuses expressions that a generated column can't have.
     pub(crate) fn check_generated(&mut self, relation: &Relation) -> Result<()> {
         let columns = super::dml::table_columns(relation, &relation.name, 0);

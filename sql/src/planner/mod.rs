@@ -65,6 +65,7 @@ pub mod sought;
 mod stages;
 mod system;
 mod through;
+mod ties;
 mod view;
 pub(crate) mod walk;
 mod wanted;

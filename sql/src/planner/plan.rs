@@ -55,6 +55,8 @@ pub struct Query {
     pub limit: Option<Bound>,
     /// OFFSET.
     pub offset: Option<Bound>,
+    /// WITH TIES (`ties`).
+    pub ties: bool,
     /// What it gives.
     pub columns: Vec<OutputColumn>,
 }

@@ -358,11 +358,5 @@ fn inside(table: &TableSlot, r: &Relation, locking: &[Locking], conditions: &[Bo
     select.recheck = if locks.is_empty() { None } else { conjunction(conditions.to_vec()) };
     select.locks = locks;
     select.barrier = true;
-    Query {
-        body: Body::Select(Box::new(select)),
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-        columns: columns.collect(),
-    }
+    Query::of(Body::Select(Box::new(select)), columns.collect())
 }

@@ -47,6 +47,7 @@ impl Planner<'_> {
     }
 
     fn limits(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
+        super::ties::check(q)?;
         let mut out = [None, None];
         for (slot, (e, what)) in out.iter_mut().zip([(&q.limit, "LIMIT"), (&q.offset, "OFFSET")]) {
             let Some(e) = e else { continue };
@@ -131,9 +132,10 @@ impl Planner<'_> {
         let barrier = false;
         let body =
             Select { source, width, filter: None, grouping, windows, sets, locks, recheck, targets, distinct, barrier };
-        let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
+        let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, ties: q.ties, columns };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);
+        super::ties::give_keys(&mut query);
         self.raw = raw;
         Ok(query)
     }
@@ -330,7 +332,7 @@ impl Planner<'_> {
             sort.push(self.sort_key(o, &outputs, &columns, None, params)?);
         }
         let [limit, offset] = self.limits(q, parent, params)?;
-        Ok(Query { body, sort, limit, offset, columns })
+        Ok(Query { body, sort, limit, offset, ties: q.ties, columns })
     }
 
     fn set_op(
@@ -462,13 +464,7 @@ pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Q
     let width = q.columns.len();
     let derived = super::plan::Derived { query: q, base: 0, kept: None, lateral: false, filter: None };
     let select = Select::plain(Arc::new(super::plan::Node::Derived(derived)), width, targets);
-    Arc::new(Query {
-        body: Body::Select(Box::new(select)),
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-        columns: to.to_vec(),
-    })
+    Arc::new(Query::of(Body::Select(Box::new(select)), to.to_vec()))
 }
 
 fn column_ref(c: &ScopeColumn, pos: Pos) -> Bound {

@@ -240,6 +240,6 @@ impl Planner<'_> {
             }
         }
         let body = Body::Recursive { all: *all, anchor, step, work };
-        Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
+        Ok(Arc::new(Query::of(body, columns)))
     }
 }

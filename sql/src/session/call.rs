@@ -8,29 +8,54 @@ use crate::context::core::{Core, now};
 use crate::context::routines::{self, RoutineCall};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::exec::{Cx, Run, RunState};
-use crate::expr::bind_routines::Called;
+use crate::expr::bind_routines::{Called, takes};
 use crate::expr::{Binder, Params, Scope};
 use crate::planner::plan::OutputColumn;
-use crate::syntax::ast::Call;
+use crate::syntax::ast::{Call, Expr};
 use crate::syntax::routine::RoutineStatement;
 use crate::types::text::Conversion;
 use crate::types::{Datum, Oid, format_type, routine};
-use clearway_engine::catalog::{ArgumentMode, Catalog};
+use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Routine};
 use std::sync::Arc;
 
-/// The call without the arguments in the places of OUT parameters, which are not used.
-fn inputs_only(call: &Call, catalog: &Catalog) -> Result<Call> {
-    let mut call = call.clone();
+/// For each argument of a call the type of the OUT parameter in whose place it stands, if it stands in one's; none where the call does not fit.
+fn outputs(call: &Call, r: &Routine) -> Option<Vec<Option<Oid>>> {
+    let positional = call.args.len() - call.names.len();
+    let last = r.arguments.last().filter(|a| a.mode == ArgumentMode::Variadic && !call.variadic);
+    let at = |i: usize| {
+        if i < positional {
+            return r.arguments.get(i).or(last);
+        }
+        r.arguments.iter().find(|a| a.name.as_ref() == call.names.get(i - positional))
+    };
+    let parameters: Vec<_> = (0..call.args.len()).map(at).collect::<Option<_>>()?;
+    let out = |a: &&Argument| a.mode == ArgumentMode::Out;
+    let given = parameters.iter().copied().filter(out).count();
+    let all_given = given == r.arguments.iter().filter(out).count();
+    all_given.then(|| parameters.iter().map(|a| Some(*a).filter(out).map(|a| a.type_oid)).collect())
+}
+
+/// The call without the arguments in the places of OUT parameters, which are not evaluated; and these, with the types that are wanted.
+fn inputs_only(call: &Call, catalog: &Catalog) -> Result<(Call, Vec<(Expr, Oid)>)> {
     let named = routine::named(call.name.schema(), call.name.name())?;
-    let mut procedures = named.iter().filter(|s| s.procedure).filter_map(|s| catalog.routine(s.oid));
-    let fitting = procedures.find(|r| r.arguments.len() == call.args.len());
-    if let Some(r) = fitting
-        && call.names.is_empty()
-    {
-        let mut modes = r.arguments.iter().map(|a| a.mode);
-        call.args.retain(|_| modes.next() != Some(ArgumentMode::Out));
+    let procedures = named.iter().filter(|s| s.procedure).filter_map(|s| catalog.routine(s.oid));
+    let fitting = procedures.filter_map(|r| Some((r.arguments.len() != call.args.len(), outputs(call, r)?)));
+    // One whose parameters are as many as the arguments comes first.
+    let Some((_, outputs)) = fitting.min_by_key(|(other, _)| *other) else { return Ok((call.clone(), Vec::new())) };
+    let positional = call.args.len() - call.names.len();
+    let (mut reduced, mut unused) = (call.clone(), Vec::new());
+    reduced.args.clear();
+    reduced.names.clear();
+    for (i, (arg, output)) in call.args.iter().zip(outputs).enumerate() {
+        match output {
+            Some(ty) => unused.push((arg.clone(), ty)),
+            None => {
+                reduced.args.push(arg.clone());
+                reduced.names.extend(i.checked_sub(positional).and_then(|n| call.names.get(n)).cloned());
+            }
+        }
     }
-    Ok(call)
+    Ok((reduced, unused))
 }
 
 fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalog>, Called)> {
@@ -47,8 +72,13 @@ fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalo
             place: "CALL argument",
             in_aggregate: false,
         };
-        let reduced = inputs_only(call, &catalog)?;
-        let called = binder.user_function(&reduced, pos)?;
+        let (reduced, unused) = inputs_only(call, &catalog)?;
+        let mut called = binder.user_function(&reduced, pos)?;
+        for (arg, wanted) in &unused {
+            if !takes(binder.bind_unsettled(arg)?.ty.oid, *wanted) {
+                called = None;
+            }
+        }
         let shown = |binder: &mut Binder<'_>| -> Result<String> {
             let mut types = Vec::new();
             for arg in &call.args {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::client::Client;
 use super::run::{self, Execution};
 use super::session::{Block, Prepared, Session};
-use crate::context::core::Core;
+use crate::context::core::{Core, NamedCursor, now};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
 use crate::exec::Row;
@@ -55,6 +55,16 @@ pub(super) struct Cursor {
     /// How many rows there are, once that is known.
     total: Option<u64>,
     position: u64,
+    _listed: Listed,
+}
+
+/// A cursor's entry in pg_cursors, for as long as the cursor is open.
+struct Listed(Arc<Core>, String);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.0.cursors.lock().remove(&self.1);
+    }
 }
 
 /// All cursors of a session.
@@ -357,7 +367,11 @@ impl Session {
             read: 0,
             total: None,
             position: 0,
+            _listed: Listed(self.core.clone(), name.clone()),
         };
+        let (text, scroll) = (prepared.text.clone(), cursor.scroll != Some(false));
+        let listed = NamedCursor { text, hold: *hold, binary: *binary, scroll, at: now() };
+        self.core.cursors.lock().insert(name.clone(), listed);
         self.core.ends_with_work();
         self.cursors.of.insert(name.clone(), cursor);
         Ok("DECLARE CURSOR")

@@ -12,8 +12,8 @@ use crate::planner::explain::render::{ExplainOptions, Format, Value, lines};
 use crate::planner::explain::{Actuals, Explainer};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::{GenericOption, Statement};
-use crate::types::oid;
 use crate::types::text::Conversion;
+use crate::types::{Datum, oid};
 use clearway_base::waits::{Measure, SessionTime, SessionTotals, WaitClass, WaitEvent, now_ns, settle};
 use clearway_txn::lockmgr::IfTaken;
 use std::sync::Arc;
@@ -139,8 +139,8 @@ pub(super) fn column(options: &[GenericOption]) -> OutputColumn {
 pub async fn explain(
     session: &mut Session,
     prepared: &Prepared,
-    options: &[GenericOption],
-    statement: &Statement,
+    (options, statement): (&[GenericOption], &Statement),
+    values: Arc<[Datum]>,
     client: &mut dyn Client,
 ) -> Result<String> {
     let asked = asked(options)?;
@@ -149,8 +149,9 @@ pub async fn explain(
     }
     let core = session.core.clone();
     let began = now_ns();
-    // A parameter has the type that its place asks for, and no value.
-    let mut params = Params { open: asked.generic, ..Params::default() };
+    // A parameter of a generic plan has the type that its place asks for, and no value.
+    let given = prepared.types.iter().map(|ty| Some(*ty)).collect();
+    let mut params = Params { types: given, open: asked.generic, ..Params::default() };
     let cached = loop {
         let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
         run::may_run(&core, &cached)?;
@@ -168,10 +169,10 @@ pub async fn explain(
     }
     let (mut told, mut actuals): (Arc<run::Cached>, Option<Actuals>) = (Arc::new(cached), None);
     if asked.analyze {
-        let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+        let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &prepared.types)?;
         let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();
-        let mut execution = session.start_measured(&inner, statement).await?;
+        let mut execution = session.start_measured(&inner, statement, values).await?;
         execution.give_to(&core, &mut DiscardRows).await?;
         if asked.summary {
             behind.push(("Execution Time", Value::Float((now_ns() - began) as f64 / 1e6, 3)));

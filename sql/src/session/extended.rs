@@ -104,6 +104,13 @@ impl Session {
                         let inner = Statement::Query(query.clone());
                         run::plan(&self.core, &inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params)
                     }
+                    Statement::Explain { statement: inner, options }
+                        if text.contains('$')
+                            && is_planned(inner)
+                            && !options.iter().any(|o| o.name == "generic_plan") =>
+                    {
+                        run::plan(&self.core, inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params)
+                    }
                     _ => Vec::new(),
                 };
                 (types, columns, None)

@@ -172,6 +172,7 @@ async fn setup(core: &Arc<Core>, update: &Update) -> Result<usize> {
         order_by: Vec::new(),
         limit: None,
         offset: None,
+        ties: false,
         locking: Vec::new(),
         height,
         pos: update.table.name.pos,

@@ -450,8 +450,13 @@ impl Session {
     }
 
     /// The same for EXPLAIN ANALYZE: nodes are measured.
-    pub(super) async fn start_measured(&mut self, prepared: &Prepared, statement: &Statement) -> Result<Execution> {
-        self.start_as(prepared, statement, Arc::from([]), true).await
+    pub(super) async fn start_measured(
+        &mut self,
+        prepared: &Prepared,
+        statement: &Statement,
+        params: Arc<[Datum]>,
+    ) -> Result<Execution> {
+        self.start_as(prepared, statement, params, true).await
     }
 
     async fn start_as(

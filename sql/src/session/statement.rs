@@ -43,7 +43,7 @@ impl Session {
                 Box::pin(self.statement(&target, &inner, params, client)).await
             }
             Statement::Explain { options, statement } => {
-                Box::pin(explain::explain(self, prepared, options, statement, client)).await
+                Box::pin(explain::explain(self, prepared, (options, statement), params, client)).await
             }
             // Rare statements are boxed: the states of all other arms are part of every session's memory.
             Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,

@@ -71,13 +71,10 @@ pub fn constants(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Da
 pub fn bare_plan() -> crate::planner::plan::Plan {
     crate::planner::plan::Plan {
         changes: Vec::new(),
-        action: crate::planner::plan::Action::Select(Arc::new(crate::planner::plan::Query {
-            body: crate::planner::plan::Body::Values(Vec::new()),
-            sort: Vec::new(),
-            limit: None,
-            offset: None,
-            columns: Vec::new(),
-        })),
+        action: crate::planner::plan::Action::Select(Arc::new(crate::planner::plan::Query::of(
+            crate::planner::plan::Body::Values(Vec::new()),
+            Vec::new(),
+        ))),
         subqueries: Vec::new(),
         locks: Vec::new(),
         params: Vec::new(),
@@ -173,6 +170,9 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             Statement::Vacuum { .. } if session.shares_transaction() => return Err(in_block("VACUUM")),
             Statement::Vacuum { options, tables } => {
                 let full = options.iter().any(|o| o.name == "full" && o.as_bool() == Some(true));
+                if full && options.iter().any(|o| o.name == "process_toast" && o.as_bool() == Some(false)) {
+                    return Err(SqlError::new("0A000", "PROCESS_TOAST required with VACUUM FULL"));
+                }
                 let mode = if full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
                 held_up::telling(&core, client, upkeep(&core, tables, mode, "vacuum")).await?;
                 "VACUUM"
@@ -238,6 +238,7 @@ pub fn columns_of(session: &Session, statement: &Statement) -> Result<Option<Vec
             None => None,
         },
         Statement::Explain { options, .. } => Some(vec![super::explain::column(options)]),
+        Statement::Execute { name, .. } => session.prepared(name).ok().and_then(|prepared| prepared.columns.clone()),
         Statement::Fetch { name, is_move: false, .. } => session.cursors.get(name).map(|cursor| cursor.columns.clone()),
         _ => None,
     })

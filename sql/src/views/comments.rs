@@ -1,8 +1,8 @@
 //! The comments that COMMENT has set, appended to the rows with which pg_description begins.
 
 use super::catalog::is_local;
-use super::constraints::check_oid;
 use super::text;
+use crate::context::names::check_oid;
 use crate::exec::{Row, Run, SoughtRows};
 use crate::types::{Datum, Oid};
 use clearway_engine::catalog::{Comment, Object, Relation};
@@ -13,6 +13,7 @@ const PG_PROC: Oid = 1255;
 const PG_CLASS: Oid = 1259;
 const PG_CONSTRAINT: Oid = 2606;
 const PG_NAMESPACE: Oid = 2615;
+const PG_EXTENSION: Oid = 3079;
 const PG_POLICY: Oid = 3256;
 
 /// Appends the comments on the objects of this database. Those on databases and roles are in pg_shdescription.
@@ -20,13 +21,22 @@ pub(super) fn append(run: &Run<'_>, sought: Option<&SoughtRows>, rows: &mut Vec<
     let catalog = &run.names.catalog;
     for object in catalog.objects() {
         let Object::Comment(comment) = &**object else { continue };
-        let Some(of) = catalog.get(comment.object).filter(|of| is_here(of, run.names.database)) else { continue };
-        let Some((oid, class, part)) = place(run, of, comment) else { continue };
+        let of_extension = extension_of(run, comment).map(|oid| (oid, PG_EXTENSION, 0));
+        let of_object = || {
+            let of = catalog.get(comment.object).filter(|of| is_here(of, run.names.database))?;
+            place(run, of, comment)
+        };
+        let Some((oid, class, part)) = of_extension.or_else(of_object) else { continue };
         let row = vec![Datum::Oid(oid), Datum::Oid(class), Datum::Int4(part), text(comment.text.as_str())];
         if sought.is_none_or(|sought| sought.keys.have(&row[sought.place])) {
             rows.push(row);
         }
     }
+}
+
+/// The extension that a comment is on.
+fn extension_of(run: &Run<'_>, comment: &Comment) -> Option<Oid> {
+    comment.part.strip_prefix("extension ").filter(|_| comment.object == run.names.database)?.parse().ok()
 }
 
 fn is_here(object: &Object, database: Oid) -> bool {

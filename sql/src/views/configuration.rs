@@ -111,6 +111,8 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         // The value goes with its unit.
         Kind::Bytes | Kind::Blocks => ("string", None),
         Kind::Real => ("real", None),
+        // The value goes with its unit.
+        Kind::RealMilliseconds(_) => ("string", None),
         Kind::Enum(_) => ("enum", None),
         Kind::Fixed => (typed(s.default).0, None),
         Kind::Only("on" | "off") => ("bool", None),

@@ -1,7 +1,7 @@
 //! The rows of pg_constraint, pg_attrdef and pg_tablespace.
 
 use super::{SoughtOf, ViewOf, opt, text};
-use crate::context::names::quote;
+use crate::context::names::{check_oid, quote};
 use crate::context::routines::qualified_of;
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
@@ -117,11 +117,6 @@ fn action(a: ReferentialAction) -> &'static str {
         ReferentialAction::SetNull => "n",
         ReferentialAction::SetDefault => "d",
     }
-}
-
-/// Checks are no objects: the number of one is made of its table's.
-pub(super) fn check_oid(r: &Relation, place: usize) -> u32 {
-    r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
 }
 
 /// Defaults are no objects either: the number of one is made of its column's.

@@ -2,8 +2,9 @@
 //! objects.
 
 use super::catalog::{int_oid, local};
-use super::constraints::{check_oid, columns_in, default_oid, referenced_index, relations};
+use super::constraints::{columns_in, default_oid, referenced_index, relations};
 use super::{ViewOf, text};
+use crate::context::names::check_oid;
 use crate::exec::{Row, Run};
 use crate::planner::may_read_column;
 use crate::types::{Datum, Oid};

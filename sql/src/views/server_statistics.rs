@@ -23,6 +23,7 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_stat_archiver", archiver),
     ("pg_catalog", "pg_stat_ssl", ssl),
     ("pg_catalog", "pg_prepared_statements", prepared),
+    ("pg_catalog", "pg_cursors", cursors),
 ];
 
 fn ms(us: i64) -> Datum {
@@ -224,6 +225,18 @@ fn ssl(run: &Run<'_>) -> Vec<Row> {
                 row.resize(8, Datum::Null);
             }
         }
+        row
+    });
+    rows.collect()
+}
+
+fn cursors(run: &Run<'_>) -> Vec<Row> {
+    let rows = run.core.cursors.lock();
+    let rows = rows.iter().map(|(name, cursor)| {
+        let flags = [cursor.hold, cursor.binary, cursor.scroll].map(Datum::Bool);
+        let mut row = vec![text(name), text(&cursor.text)];
+        row.extend(flags);
+        row.push(Datum::TimestampTz(cursor.at));
         row
     });
     rows.collect()

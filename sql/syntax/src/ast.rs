@@ -298,6 +298,8 @@ pub struct Query {
     pub limit: Option<Expr>,
     /// OFFSET.
     pub offset: Option<Expr>,
+    /// FETCH FIRST ... WITH TIES.
+    pub ties: bool,
     /// FOR UPDATE and its like.
     pub locking: Vec<Locking>,
     /// The height of the highest expression inside.

@@ -346,8 +346,9 @@ impl<'a> Lexer<'a> {
             };
             self.at += 1;
             if b != b'\\' || !matches!(self.peek(0), b'u' | b'U') {
-                let near = self.sql[self.at - 1..].chars().next().map_or(1, char::len_utf8);
-                pair.end().map_err(|e| self.error_near(e.message(), self.at - 1, self.at - 1 + near))?;
+                // Behind the first half of a pair stands a whole character; elsewhere a byte may be any of one.
+                let near = |at| self.sql.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+                pair.end().map_err(|e| self.error_near(e.message(), self.at - 1, self.at - 1 + near(self.at - 1)))?;
             }
             match b {
                 b'\'' if self.peek(0) == b'\'' => {
@@ -433,6 +434,10 @@ impl<'a> Lexer<'a> {
         self.at += 1;
         while self.peek(0).is_ascii_digit() {
             self.at += 1;
+        }
+        if is_ident_start(self.peek(0)) {
+            let end = self.at + self.sql[self.at..].bytes().take_while(|b| is_ident_part(*b)).count();
+            return Err(self.error_near("trailing junk after parameter", start, end));
         }
         match self.sql[start + 1..self.at].parse::<u32>() {
             Ok(n) if n <= 65_535 && n > 0 => Ok(Tok::Param(n)),

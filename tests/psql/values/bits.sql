@@ -36,3 +36,6 @@ COPY (SELECT * FROM bits ORDER BY id) TO STDOUT;
 SELECT to_json(a), row_to_json(bits) FROM bits WHERE id = 1;
 SELECT typname, typcategory, typarray::regtype FROM pg_type WHERE typname IN ('bit', 'varbit') ORDER BY 1;
 \d bits
+-- Aggregates.
+SELECT bit_and(x), bit_or(x), bit_xor(x), bit_and(x) FILTER (WHERE x IS NULL) FROM (VALUES (B'0110'), (B'1100'), (NULL)) v(x);
+SELECT bit_and(x) FROM (VALUES (B'01'), (B'1')) v(x);

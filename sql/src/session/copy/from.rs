@@ -13,7 +13,7 @@ use crate::session::utility::relation_oid;
 use crate::syntax::ast::{Expr, ExprKind, Query, QueryBody, TableRef};
 use crate::syntax::stmt::{Copy, CopySource, Delete, Insert, Statement};
 use crate::types::text::{self, Conversion};
-use crate::types::{Datum, SqlType};
+use crate::types::{Datum, SqlType, user};
 use clearway_base::memory::{Held, Kind};
 use std::sync::Arc;
 
@@ -63,6 +63,7 @@ fn as_insert(c: &Copy, session: &Session) -> Result<(Statement, String, NamedCol
         order_by: Vec::new(),
         limit: None,
         offset: None,
+        ties: false,
         locking: Vec::new(),
         height: 1,
         pos: 0,
@@ -139,7 +140,7 @@ impl Source<'_> {
                     Header::Names => continue,
                     Header::Match => {
                         lines.fields(&line, (&[], &[]), fields).map_err(in_line)?;
-                        matched(fields, into).map_err(in_line)?;
+                        matched(fields, into, lines.null()).map_err(in_line)?;
                         continue;
                     }
                 }
@@ -153,7 +154,7 @@ impl Source<'_> {
 }
 
 /// HEADER MATCH.
-fn matched(fields: &Fields, into: &CopyTarget) -> Result<()> {
+fn matched(fields: &Fields, into: &CopyTarget, null: &str) -> Result<()> {
     let bad = |message: String| Err(SqlError::new("22P04", message));
     if fields.len() != into.columns.len() {
         let (got, expected) = (fields.len(), into.columns.len());
@@ -162,7 +163,7 @@ fn matched(fields: &Fields, into: &CopyTarget) -> Result<()> {
     for (i, expected) in into.columns.iter().enumerate() {
         let place = format!("column name mismatch in header line field {}: got", i + 1);
         match fields.get(i) {
-            None => return bad(format!("{place} null value (\"\"), expected \"{expected}\"")),
+            None => return bad(format!("{place} null value (\"{null}\"), expected \"{expected}\"")),
             Some(got) if got != expected => return bad(format!("{place} \"{got}\", expected \"{expected}\"")),
             Some(_) => {}
         }
@@ -191,6 +192,11 @@ fn values(
     let mut row = Vec::with_capacity(into.types.len());
     for (i, ty) in into.types.iter().enumerate() {
         row.push(match fields.get(i) {
+            None if user::is_domain(ty.oid) => {
+                user::check(ty.oid, &Datum::Null).map(|()| Datum::Null).map_err(|e| {
+                    (located(e, into, number, Some(format!(", column {}: null input", into.columns[i]))), false)
+                })?
+            }
             None => Datum::Null,
             Some(s) => text::input(*ty, s, conversion).map_err(|e| {
                 let place = format!(", column {}: \"{}\"", into.columns[i], shortened(s));

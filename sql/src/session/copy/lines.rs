@@ -77,6 +77,11 @@ fn bad(message: impl Into<String>) -> SqlError {
 }
 
 impl<'a> Lines<'a> {
+    /// The text that stands for NULL.
+    pub fn null(&self) -> &str {
+        &self.form.null
+    }
+
     /// Nothing yet.
     pub fn new(form: &'a Form) -> Self {
         Lines {

@@ -19,13 +19,17 @@ struct ToClient<'a> {
     core: Arc<crate::context::core::Core>,
     client: &'a mut dyn Client,
     line: Vec<u8>,
+    /// The header of the binary form stands in `line`: it goes with the first row, as clients know it from PostgreSQL.
+    begun: bool,
     progress: Arc<Progress>,
 }
 
 impl Sink for ToClient<'_> {
     fn row(&mut self, run: &Run<'_>, row: Row) -> Result<()> {
         let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
-        self.line.clear();
+        if !std::mem::take(&mut self.begun) {
+            self.line.clear();
+        }
         self.writer.row(&row, &conversion, &mut self.line)?;
         self.client.copy_data(&self.line);
         self.progress.add(1);
@@ -101,13 +105,14 @@ pub(super) async fn copy_to(
     client.copy_out(CopyFormat { binary: form.format == Format::Binary, columns: count });
     let progress = core.engine.take().progress().clone();
     let _working = progress.begin(super::shown::now("COPY TO", &core, &c.source));
-    let mut out = ToClient { writer, core: core.clone(), client, line: Vec::new(), progress };
+    let mut out = ToClient { writer, core: core.clone(), client, line: Vec::new(), begun: false, progress };
     out.writer.begin(&mut out.line);
-    if !out.line.is_empty() {
+    out.begun = form.format == Format::Binary;
+    if !out.begun && !out.line.is_empty() {
         out.client.copy_data(&out.line);
     }
     let rows = execution.give_to(&core, &mut out).await?;
-    let mut last = Vec::new();
+    let mut last = if out.begun { std::mem::take(&mut out.line) } else { Vec::new() };
     out.writer.end(&mut last);
     if !last.is_empty() {
         out.client.copy_data(&last);

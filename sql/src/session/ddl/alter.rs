@@ -82,13 +82,14 @@ impl Ddl<'_> {
                 return self.drop_column(r, name, *if_exists, *cascade).await;
             }
             AlterAction::AlterType { column, ty, collation, using } => {
-                super::table::check_collation(collation.as_ref())?;
                 let ty = crate::types::resolve(ty)?;
+                super::table::check_collation(collation.as_ref(), ty.oid)?;
                 self.may_use_type(ty.oid)?;
                 return Box::pin(self.change_type(r, column, ty, using.as_ref().map(|(e, _)| e))).await;
             }
             AlterAction::SetDefault { column, value: _, text } => {
                 let at = own_column(&r, column)?;
+                super::identity::keeps_default(&r, at, true)?;
                 r.columns[at].default = Some(text.clone());
                 let oid = r.oid;
                 self.put(Object::Relation(r.clone())).await?;
@@ -97,6 +98,7 @@ impl Ddl<'_> {
             }
             AlterAction::DropDefault { column } => {
                 let at = own_column(&r, column)?;
+                super::identity::keeps_default(&r, at, false)?;
                 r.columns[at].default = None;
             }
             AlterAction::SetNotNull { column } => {
@@ -109,6 +111,7 @@ impl Ddl<'_> {
                 if r.key.contains(&at) {
                     return Err(SqlError::new("42P16", format!("column \"{column}\" is in a primary key")));
                 }
+                super::identity::may_be_null(&r, at)?;
                 r.columns[at].not_null = false;
             }
             AlterAction::AddConstraint(c) => return self.add_constraint(r, c).await,
@@ -117,7 +120,7 @@ impl Ddl<'_> {
             }
             AlterAction::ValidateConstraint { name } => return self.validate_constraint(r, name).await,
             AlterAction::SetStatistics { column, value } => self.set_statistics(&mut r, column, *value)?,
-            AlterAction::ClusterOn(_) => return Ok(()),
+            AlterAction::ClusterOn(index) => return self.cluster_on(&r, index.as_deref()).await,
             AlterAction::SetStorage(options) => {
                 let is_view = r.kind == RelationKind::View;
                 for o in if is_view { super::view::options(options)? } else { storage_options(options)? } {
@@ -133,7 +136,10 @@ impl Ddl<'_> {
                 r.options.retain(|x| !options.iter().any(|o| x.split('=').next() == Some(&o.name)));
             }
             AlterAction::OwnerTo(owner) => return self.owner_of_relation(r, owner).await,
-            AlterAction::SetLogged(logged) => r.unlogged = !*logged,
+            AlterAction::SetLogged(logged) => {
+                self.may_be_logged(&r, *logged)?;
+                r.unlogged = !*logged;
+            }
             rest => return self.alter_rest(r, rest).await,
         }
         self.put(Object::Relation(r)).await

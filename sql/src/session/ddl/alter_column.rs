@@ -55,6 +55,7 @@ impl Ddl<'_> {
             return Err(SqlError::new("42701", message));
         }
         let (mut column, is_serial) = self.column(c)?;
+        super::identity::contradiction(c, is_serial, &r.name)?;
         let Parts { later, conditions, sequence } = self.parts_of(&r, c, &mut column, is_serial)?;
         r.version += 1;
         column.since_version = r.version;
@@ -199,7 +200,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         with_env(self.core, &catalog, |env| -> Result<_> {
             let Some(relation) = catalog.relation(table) else { return Ok((None, false)) };
-            match crate::planner::Planner::new(env).default_of(relation, at)? {
+            match crate::planner::Planner::new(env).new_default(relation, at)? {
                 Some(e) if e.is_volatile() => Ok((None, true)),
                 Some(e) => constant_of(self.core, &e, env).map(|value| (Some(value), false)),
                 None => Ok((None, false)),

@@ -177,6 +177,11 @@ impl Ddl<'_> {
             let detail = "Cannot create a primary key or unique constraint using such an index.";
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).detail(detail));
         }
+        if let Some(at) = index.columns.iter().position(|k| !k.has_default_order()) {
+            let message = format!("index \"{name}\" column number {} does not have default sorting behavior", at + 1);
+            let detail = "Cannot create a primary key or unique constraint using such an index.";
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).detail(detail).at(c.pos));
+        }
         let to = c.name.clone().unwrap_or_else(|| name.to_owned());
         if to != name {
             let message = format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{name}\" to \"{to}\"");
@@ -191,6 +196,45 @@ impl Ddl<'_> {
         (index.deferrable, index.deferred) =
             (c.timing.deferrable || c.timing.initially_deferred, c.timing.initially_deferred);
         self.put(Object::Index(index)).await
+    }
+
+    /// CLUSTER ON an index, or none: rows are organised by the primary key all the same; the index is shown as the one that was named.
+    pub(super) async fn cluster_on(&self, r: &Relation, name: Option<&str>) -> Result<()> {
+        let catalog = self.catalog();
+        if let Some(name) = name.filter(|name| !catalog.indexes(r.oid).any(|i| i.name == **name)) {
+            let message = format!("index \"{name}\" for table \"{}\" does not exist", r.name);
+            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+        }
+        for index in catalog.indexes(r.oid).filter(|i| i.clustered != (name == Some(i.name.as_str()))) {
+            self.put(Object::Index(Index { clustered: !index.clustered, ..index.clone() })).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses SET LOGGED and UNLOGGED where a logged table would refer to an unlogged one.
+    pub(super) fn may_be_logged(&self, r: &Relation, logged: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let obstacle = if logged {
+            let parents = r.foreign_keys.iter().filter_map(|key| catalog.relation(key.references));
+            parents
+                .filter(|parent| parent.oid != r.oid)
+                .find(|parent| parent.unlogged)
+                .map(|parent| parent.name.clone())
+        } else {
+            let refers = |child: &Relation| child.foreign_keys.iter().any(|key| key.references == r.oid);
+            catalog.objects().find_map(|o| match &**o {
+                Object::Relation(child) if child.oid != r.oid && !child.unlogged && refers(child) => {
+                    Some(child.name.clone())
+                }
+                _ => None,
+            })
+        };
+        let Some(other) = obstacle else { return Ok(()) };
+        let (to, from) = if logged { ("logged", "unlogged") } else { ("unlogged", "logged") };
+        let name = &r.name;
+        let message =
+            format!("could not change table \"{name}\" to {to} because it references {from} table \"{other}\"");
+        Err(SqlError::new("42P16", message))
     }
 
     pub(super) fn index_of(

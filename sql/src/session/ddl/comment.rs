@@ -52,21 +52,22 @@ impl Ddl<'_> {
                 self.owns(&object)?;
             }
         }
-        let catalog = self.catalog();
-        let known = catalog.comments(object.oid()).find(|comment| comment.part == part).map(|comment| comment.oid);
-        match text.filter(|text| !text.is_empty()) {
-            Some(text) => {
-                let oid = known.unwrap_or_else(|| self.new_oid());
-                let comment = Comment { oid, object: object.oid(), part, text: text.to_owned() };
-                self.put(Object::Comment(comment)).await?;
-            }
-            None => {
-                if let Some(known) = known {
-                    self.take_away(known, None).await?;
-                }
-            }
-        }
+        self.put_comment(object.oid(), part, text).await?;
         Ok("COMMENT")
+    }
+
+    /// Puts a comment in the place of the one before; no text takes it away.
+    pub(super) async fn put_comment(&self, object: Oid, part: String, text: Option<&str>) -> Result<()> {
+        let catalog = self.catalog();
+        let known = catalog.comments(object).find(|comment| comment.part == part).map(|comment| comment.oid);
+        match (text.filter(|text| !text.is_empty()), known) {
+            (Some(text), known) => {
+                let oid = known.unwrap_or_else(|| self.new_oid());
+                self.put(Object::Comment(Comment { oid, object, part, text: text.to_owned() })).await
+            }
+            (None, Some(known)) => self.take_away(known, None).await,
+            (None, None) => Ok(()),
+        }
     }
 
     /// The object of a comment, and what of it.

@@ -1,7 +1,7 @@
-//! CREATE and DROP EXTENSION.
+//! CREATE, DROP and COMMENT ON EXTENSION.
 
 use super::{Ddl, missing};
-use crate::context::extensions::{KNOWN, known, of};
+use crate::context::extensions::{KNOWN, comment_part, known, of};
 use crate::context::privileges::Judge;
 use crate::error::{Result, SqlError, code};
 use crate::syntax::extension::ExtensionStatement;
@@ -9,7 +9,7 @@ use clearway_engine::catalog::{Database, Extension, Object};
 use clearway_txn::lockmgr::LockMode;
 
 impl Ddl<'_> {
-    /// CREATE and DROP EXTENSION.
+    /// A statement about an extension.
     pub(super) async fn extension(&self, s: &ExtensionStatement) -> Result<&'static str> {
         match s {
             ExtensionStatement::Create { name, if_not_exists, schema, version } => {
@@ -19,6 +19,17 @@ impl Ddl<'_> {
             ExtensionStatement::Drop { names, if_exists } => {
                 self.drop_extensions(names, *if_exists).await?;
                 Ok("DROP EXTENSION")
+            }
+            ExtensionStatement::Comment { name, text } => {
+                let database = self.own_database().await?;
+                let found = database.extensions.iter().find(|e| e.name == *name);
+                let extension = found.ok_or_else(|| missing("extension", name))?;
+                let catalog = self.catalog();
+                if !Judge::of(self.core, &catalog).owns(extension.owner) {
+                    return Err(SqlError::new("42501", format!("must be owner of extension {name}")));
+                }
+                self.put_comment(database.oid, comment_part(extension.oid), text.as_deref()).await?;
+                Ok("COMMENT")
             }
         }
     }
@@ -81,14 +92,16 @@ impl Ddl<'_> {
                 None => SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in"),
             });
         };
+        let oid = self.new_oid();
         database.extensions.push(Extension {
-            oid: self.new_oid(),
+            oid,
             name: name.to_owned(),
             schema: found.oid,
             owner: role.oid,
             version: known.version.to_owned(),
         });
-        self.put(Object::Database(database)).await
+        self.put(Object::Database(database)).await?;
+        self.put_comment(self.core.database, comment_part(oid), Some(known.comment)).await
     }
 
     async fn drop_extensions(&self, names: &[String], if_exists: bool) -> Result<()> {
@@ -106,8 +119,18 @@ impl Ddl<'_> {
                 None => return Err(missing("extension", name)),
             }
         }
-        database.extensions.retain(|e| !names.contains(&e.name));
-        self.put(Object::Database(database)).await
+        self.without(&mut database, |e| names.contains(&e.name)).await
+    }
+
+    /// Takes extensions away, and the comments on them.
+    async fn without(&self, database: &mut Database, goes: impl Fn(&Extension) -> bool) -> Result<()> {
+        let gone: Vec<u32> = database.extensions.iter().filter(|e| goes(e)).map(|e| e.oid).collect();
+        database.extensions.retain(|e| !goes(e));
+        self.put(Object::Database(database.clone())).await?;
+        for extension in gone {
+            self.put_comment(database.oid, comment_part(extension), None).await?;
+        }
+        Ok(())
     }
 
     /// A schema goes: so do the extensions that stand in it.
@@ -116,7 +139,6 @@ impl Ddl<'_> {
             return Ok(());
         }
         let mut database = self.own_database().await?;
-        database.extensions.retain(|e| e.schema != schema);
-        self.put(Object::Database(database)).await
+        self.without(&mut database, |e| e.schema == schema).await
     }
 }

@@ -2,14 +2,83 @@
 
 use super::objects::SequencePlan;
 use super::{Ddl, free_name};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
-use crate::syntax::ddl::SequenceOption;
+use crate::syntax::ddl::{ColumnConstraintKind, ColumnDef, SequenceOption};
 use crate::types::oid;
 use clearway_engine::catalog::{Object, Relation, Sequence};
 
 fn wrong_state(message: String) -> SqlError {
     SqlError::new("55000", message)
+}
+
+/// Refuses what a column's definition says twice, or once and its opposite.
+///
+/// # Errors
+/// 42601.
+pub(super) fn contradiction(c: &ColumnDef, is_serial: bool, table: &str) -> Result<()> {
+    use ColumnConstraintKind as K;
+    let of = format!("for column \"{}\" of table \"{table}\"", c.name);
+    let refuse = |what: &str, pos| {
+        let error = SqlError::new(code::SYNTAX_ERROR, format!("{what} {of}"));
+        // What a serial type says stands nowhere in the text.
+        Err(if is_serial { error } else { error.at(pos) })
+    };
+    let (mut default, mut identity, mut null) = (is_serial, false, is_serial.then_some(false));
+    for k in &c.constraints {
+        let nullable = match &k.kind {
+            K::Null => Some(true),
+            K::NotNull | K::Identity { .. } => Some(false),
+            _ => None,
+        };
+        if nullable.is_some() && null.is_some_and(|before| nullable != Some(before)) {
+            return refuse("conflicting NULL/NOT NULL declarations", k.pos);
+        }
+        null = nullable.or(null);
+        match &k.kind {
+            K::Default(..) if default => return refuse("multiple default values specified", k.pos),
+            K::Identity { .. } if identity => return refuse("multiple identity specifications", k.pos),
+            K::Default(..) => default = true,
+            K::Identity { .. } => identity = true,
+            _ => {}
+        }
+        if default && identity {
+            return refuse("both default and identity specified", k.pos);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to take NOT NULL off an identity column.
+///
+/// # Errors
+/// 42601.
+pub(super) fn may_be_null(r: &Relation, at: usize) -> Result<()> {
+    match &r.columns[at] {
+        c if c.identity.is_none() => Ok(()),
+        c => {
+            let message = format!("column \"{}\" of relation \"{}\" is an identity column", c.name, r.name);
+            Err(SqlError::new(code::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+/// Refuses a change of what the sequence of an identity column, or its expression, gives a column.
+///
+/// # Errors
+/// 42601.
+pub(super) fn keeps_default(r: &Relation, at: usize, set: bool) -> Result<()> {
+    let c = &r.columns[at];
+    let refuse = |what: &str, drop: &str| {
+        let message = format!("column \"{}\" of relation \"{}\" is {what} column", c.name, r.name);
+        let error = SqlError::new(code::SYNTAX_ERROR, message);
+        Err(if set { error } else { error.hint(format!("Use ALTER TABLE ... ALTER COLUMN ... DROP {drop} instead.")) })
+    };
+    match (c.identity, c.generated) {
+        (Some(_), _) => refuse("an identity", "IDENTITY"),
+        (None, true) => refuse("a generated", "EXPRESSION"),
+        _ => Ok(()),
+    }
 }
 
 impl Ddl<'_> {

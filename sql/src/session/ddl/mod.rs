@@ -111,7 +111,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.drop(s).await?
         }
         Statement::Reindex(s) => {
-            d.reindex(s).await?;
+            d.reindex(s, session.shares_transaction()).await?;
             "REINDEX"
         }
         Statement::Truncate(s) => d.truncate(s).await?,

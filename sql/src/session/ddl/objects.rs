@@ -58,7 +58,7 @@ impl Ddl<'_> {
         let name = &self.placed(name, persistence).await?;
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
-        let old = self.replaced_view(schema, name.name(), replace).await?;
+        let mut old = self.replaced_view(schema, name.name(), replace).await?;
         if columns.len() > outputs.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns"));
         }
@@ -83,6 +83,9 @@ impl Ddl<'_> {
                 missing: None,
                 ..Column::default()
             });
+        }
+        if let Some(old) = &mut old {
+            super::view::follows(&mut old.columns, &mut list)?;
         }
         let oid = old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid);
         let relation = Relation {
@@ -515,6 +518,14 @@ fn check_sequence(s: &Sequence) -> Result<()> {
     if s.increment == 0 {
         return bad("INCREMENT must not be zero".to_owned());
     }
+    let (low, high) = bounds(s.type_oid);
+    let ty = crate::types::format_type(s.type_oid.into());
+    if !(low..=high).contains(&s.max) {
+        return bad(format!("MAXVALUE ({}) is out of range for sequence data type {ty}", s.max));
+    }
+    if !(low..=high).contains(&s.min) {
+        return bad(format!("MINVALUE ({}) is out of range for sequence data type {ty}", s.min));
+    }
     if s.min >= s.max {
         return bad(format!("MINVALUE ({}) must be less than MAXVALUE ({})", s.min, s.max));
     }
@@ -523,6 +534,9 @@ fn check_sequence(s: &Sequence) -> Result<()> {
     }
     if s.start > s.max {
         return bad(format!("START value ({}) cannot be greater than MAXVALUE ({})", s.start, s.max));
+    }
+    if s.cache < 1 {
+        return bad(format!("CACHE ({}) must be greater than zero", s.cache));
     }
     Ok(())
 }

@@ -4,14 +4,31 @@ use super::Ddl;
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::calls::may_build;
-use crate::session::utility::{assign_id, relation_oid, with_env};
+use crate::session::utility::{assign_id, in_block, relation_oid, with_env};
 use crate::syntax::stmt::{Reindex, ReindexTarget};
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_txn::lockmgr::LockMode;
 
+/// What takes its locks table by table can't be part of a transaction.
+///
+/// # Errors
+/// 25001.
+fn may_run(r: &Reindex, shares_transaction: bool) -> Result<()> {
+    let what = match r.target {
+        _ if !shares_transaction => return Ok(()),
+        _ if r.concurrently => "REINDEX CONCURRENTLY",
+        ReindexTarget::Schema => "REINDEX SCHEMA",
+        ReindexTarget::Database => "REINDEX DATABASE",
+        ReindexTarget::System => "REINDEX SYSTEM",
+        ReindexTarget::Index | ReindexTarget::Table => return Ok(()),
+    };
+    Err(in_block(what))
+}
+
 impl Ddl<'_> {
     /// REINDEX. A read-only transaction may do it, too, as in PostgreSQL.
-    pub(super) async fn reindex(&self, r: &Reindex) -> Result<()> {
+    pub(super) async fn reindex(&self, r: &Reindex, shares_transaction: bool) -> Result<()> {
+        may_run(r, shares_transaction)?;
         self.core.engine.take().lift_read_only(true);
         let done = self.reindex_named(r).await;
         self.core.engine.take().lift_read_only(false);

@@ -317,6 +317,14 @@ impl Ddl<'_> {
             );
             return Err(wrong("cannot determine result data type").detail(detail));
         }
+        // The type of its bounds does not say which range is meant.
+        let is_range = |ty: Oid| matches!(ty, oid::ANYRANGE | oid::ANYMULTIRANGE);
+        if is_range(ty) && !r.inputs().any(|a| is_range(a.type_oid)) {
+            let shown = format_type(ty.into());
+            let detail =
+                format!("A result of type {shown} requires at least one input of type anyrange or anymultirange.");
+            return Err(wrong("cannot determine result data type").detail(detail));
+        }
         if !is_pseudo(ty) {
             self.may_use_type(ty)?;
         }

@@ -64,13 +64,20 @@ fn with_arguments(
             types.push(ty);
         }
     }
+    // Types without a mode may be those of all parameters of a procedure, or those of its inputs.
+    let plain = arguments.iter().all(|a| mode(a.mode) == ArgumentMode::In);
+    let of_all = |r: &catalog::Routine| {
+        let all: Vec<Oid> = r.arguments.iter().map(|a| a.type_oid).collect();
+        r.kind == catalog::RoutineKind::Procedure && all == every
+    };
     let fits = |o: &&Arc<Object>| match &***o {
-        Object::Routine(r) => {
-            let all: Vec<Oid> = r.arguments.iter().map(|a| a.type_oid).collect();
-            r.input_types() == types || (r.kind == catalog::RoutineKind::Procedure && all == every)
-        }
+        Object::Routine(r) => r.input_types() == types || of_all(r),
         _ => false,
     };
+    if plain && kind == RoutineKind::Procedure && all.iter().filter(fits).count() > 1 {
+        let message = format!("procedure name \"{}\" is not unique", name.name.dotted());
+        return Err(SqlError::new(code::AMBIGUOUS_FUNCTION, message));
+    }
     match all.iter().find(fits) {
         Some(found) if is_kind(found, kind) => Ok(Ok(found.clone())),
         Some(_) => {

@@ -58,6 +58,11 @@ pub(super) fn storage_options(options: &[GenericOption]) -> Result<Vec<String>> 
         if !known.contains(&o.name.as_str()) && !o.name.starts_with("autovacuum_") {
             return Err(SqlError::new("22023", format!("unrecognized parameter \"{}\"", o.name)));
         }
+        let percent = o.as_str().and_then(|text| text.parse::<f64>().ok());
+        if o.name == "fillfactor" && percent.is_none_or(|n| !(10.0..=100.0).contains(&n)) {
+            let message = format!("value {} out of bounds for option \"fillfactor\"", o.as_str().unwrap_or("true"));
+            return Err(SqlError::new("22023", message).detail("Valid values are between \"10\" and \"100\"."));
+        }
         Ok(format!("{}={}", o.name, o.as_str().unwrap_or("true")))
     };
     options.iter().map(one).collect()
@@ -74,9 +79,24 @@ pub(super) fn check_timing(t: Timing, what: &str) -> Result<()> {
     }
 }
 
+/// Refuses the name of a column that each table has.
+pub(super) fn not_of_system(name: &str) -> Result<()> {
+    if matches!(name, "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid") {
+        let message = format!("column name \"{name}\" conflicts with a system column name");
+        return Err(SqlError::new("42701", message));
+    }
+    Ok(())
+}
+
 /// Refuses a collation other than the one there is.
-pub(super) fn check_collation(collation: Option<&QualName>) -> Result<()> {
+pub(super) fn check_collation(collation: Option<&QualName>, ty: u32) -> Result<()> {
+    let element = crate::types::element_of(ty).unwrap_or(ty);
+    let base = crate::types::user::base(element.into()).oid;
     match collation {
+        Some(name) if !matches!(base, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME) => {
+            let message = format!("collations are not supported by type {}", crate::types::format_type(ty.into()));
+            Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(name.pos))
+        }
         Some(name) if !matches!(name.name(), "C" | "POSIX" | "C.UTF-8" | "default" | "ucs_basic") => {
             Err(SqlError::unsupported(format!("collation \"{}\"", name.name())).at(name.pos))
         }
@@ -106,7 +126,8 @@ impl Ddl<'_> {
             None => resolve(&c.ty)?,
         };
         self.may_use_type(ty.oid)?;
-        check_collation(c.collation.as_ref())?;
+        check_collation(c.collation.as_ref(), ty.oid)?;
+        not_of_system(&c.name)?;
         let column = Column {
             name: c.name.clone(),
             storage: storage(ty).map_err(|e| e.at(c.pos))?,
@@ -138,12 +159,9 @@ impl Ddl<'_> {
                 let message = format!("column \"{}\" specified more than once", c.name);
                 return Err(SqlError::new("42701", message).at(c.pos));
             }
-            if matches!(c.name.as_str(), "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid") {
-                let message = format!("column name \"{}\" conflicts with a system column name", c.name);
-                return Err(SqlError::new("42701", message).at(c.pos));
-            }
             let at = d.columns.len();
             let (column, is_serial) = self.column(c)?;
+            super::identity::contradiction(c, is_serial, s.name.name())?;
             if is_serial {
                 d.sequences.push((at, SequencePlan { ty: column.type_oid, options: Vec::new() }));
             }
@@ -319,7 +337,7 @@ impl Ddl<'_> {
             let mut planner = crate::planner::Planner::new(env);
             planner.check_generated(relation)?;
             planner.target(relation)?;
-            (0..relation.columns.len()).try_for_each(|i| planner.default_of(relation, i).map(|_| ()))
+            (0..relation.columns.len()).try_for_each(|i| planner.new_default(relation, i).map(|_| ()))
         })
     }
 

@@ -7,7 +7,8 @@ use crate::planner::plan::OutputColumn;
 use crate::session::utility::with_env;
 use crate::syntax::ast::Query;
 use crate::syntax::stmt::GenericOption;
-use clearway_engine::catalog::{Object, Relation, RelationKind, ViewMeaning};
+use crate::types::{SqlType, format_type};
+use clearway_engine::catalog::{Column, Object, Relation, RelationKind, ViewMeaning};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -35,6 +36,31 @@ pub(super) fn options(options: &[GenericOption]) -> Result<Vec<String>> {
         kept.push(format!("check_option={value}"));
     }
     Ok(kept)
+}
+
+/// Checks that the columns of a view that is replaced stand first among those that replace them, which keep their defaults.
+///
+/// # Errors
+/// 42P16.
+pub(super) fn follows(old: &mut [Column], new: &mut [Column]) -> Result<()> {
+    let refuse = |message: String| Err(SqlError::new("42P16", message));
+    if new.len() < old.len() {
+        return refuse("cannot drop columns from view".to_owned());
+    }
+    for (before, now) in old.iter_mut().zip(new) {
+        if before.name != now.name {
+            let message = format!("cannot change name of view column \"{}\" to \"{}\"", before.name, now.name);
+            let hint = "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.";
+            return Err(SqlError::new("42P16", message).hint(hint));
+        }
+        if (before.type_oid, before.type_mod) != (now.type_oid, now.type_mod) {
+            let shown = |c: &Column| format_type(SqlType { oid: c.type_oid, modifier: c.type_mod });
+            let (from, to) = (shown(before), shown(now));
+            return refuse(format!("cannot change data type of view column \"{}\" from {from} to {to}", before.name));
+        }
+        (now.default, now.path) = (before.default.take(), before.path.take());
+    }
+    Ok(())
 }
 
 fn once(kept: &[String], name: &str) -> Result<()> {

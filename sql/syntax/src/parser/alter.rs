@@ -4,7 +4,7 @@ use super::super::ast::QualName;
 use super::super::ddl::{AlterAction, AlterTable, Drop, GrantRole, ObjectKind, Rename, RenamePart};
 use super::super::stmt::Statement;
 use super::Parser;
-use crate::error::Result;
+use crate::error::{Result, SqlError, code};
 
 impl Parser<'_> {
     /// The kind of object at the cursor, taken.
@@ -275,7 +275,11 @@ impl Parser<'_> {
             return Ok(A::SetStorage(self.storage_options()?));
         }
         if next_paren && self.eat("reset") {
-            return Ok(A::ResetStorage(self.storage_options()?));
+            let options = self.storage_options()?;
+            if options.iter().any(|o| o.value.is_some()) {
+                return Err(SqlError::new(code::SYNTAX_ERROR, "RESET must not include values for parameters"));
+            }
+            return Ok(A::ResetStorage(options));
         }
         if self.eat_seq(&["replica", "identity"]) {
             return Ok(A::ReplicaIdentity(self.replica_identity()?));
@@ -441,6 +445,9 @@ impl Parser<'_> {
         self.expect_seq(&["comment", "on"])?;
         if self.is_routine() {
             return self.comment_on_routine();
+        }
+        if self.is("extension") {
+            return self.comment_on_extension();
         }
         let object = if self.eat("constraint") {
             ObjectKind::Constraint

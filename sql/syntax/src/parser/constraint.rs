@@ -1,6 +1,6 @@
 //! Columns and constraints of CREATE TABLE and ALTER TABLE.
 
-use super::super::ast::Expr;
+use super::super::ast::{Expr, QualName};
 use super::super::ddl::{
     ColumnConstraint, ColumnConstraintKind, ColumnDef, ForeignAction, References, SequenceOption, TableConstraint,
     TableConstraintKind, Timing,
@@ -21,8 +21,9 @@ impl Parser<'_> {
         let mut collation = None;
         let mut constraints: Vec<ColumnConstraint> = Vec::new();
         loop {
+            let clause = self.pos();
             if self.eat("collate") {
-                collation = Some(self.qual_name()?);
+                collation = Some(QualName { pos: clause, ..self.qual_name()? });
                 continue;
             }
             let at = self.pos();

@@ -30,7 +30,13 @@ impl Parser<'_> {
 
     /// About gram.y's b_expr: what a default may be, where a following NOT NULL is not part of it.
     pub(super) fn restricted_expr(&mut self) -> Result<Expr> {
-        self.nested(|p| p.expr_above(level::COMPARE))
+        self.nested(|p| {
+            let left = p.expr_above(level::OTHER)?;
+            match p.infix() {
+                Some((infix @ Infix::Binary(_), level::COMPARE)) => p.apply(infix, left),
+                _ => Ok(left),
+            }
+        })
     }
 
     /// An expression whose operators all bind at least as tightly as `min`.

@@ -1,4 +1,4 @@
-//! CREATE and DROP EXTENSION.
+//! CREATE, DROP and COMMENT ON EXTENSION.
 
 use super::super::extension::ExtensionStatement;
 use super::super::lexer::Tok;
@@ -24,6 +24,15 @@ impl Parser<'_> {
             }
         }
         Ok(Statement::Extension(ExtensionStatement::Create { name, if_not_exists, schema, version }))
+    }
+
+    /// Behind COMMENT ON.
+    pub(super) fn comment_on_extension(&mut self) -> Result<Statement> {
+        self.expect("extension")?;
+        let name = self.col_id()?;
+        self.expect("is")?;
+        let text = if self.eat("null") { None } else { Some(self.string()?) };
+        Ok(Statement::Extension(ExtensionStatement::Comment { name, text }))
     }
 
     /// Behind DROP. No object depends on an extension, so CASCADE says nothing.

@@ -342,7 +342,8 @@ impl Parser<'_> {
                 let _rows = self.eat("row") || self.eat("rows");
                 set_once(&mut query.offset, Some(offset), "OFFSET", pos)?;
             } else if self.eat("fetch") {
-                let limit = self.fetch_first()?;
+                let (limit, ties) = self.fetch_first()?;
+                query.ties = ties;
                 set_once(&mut query.limit, Some(limit), "LIMIT", pos)?;
             } else if self.is("for") {
                 if self.eat_seq(&["for", "read", "only"]) {
@@ -355,7 +356,8 @@ impl Parser<'_> {
         }
     }
 
-    fn fetch_first(&mut self) -> Result<Expr> {
+    /// The count, and whether WITH TIES follows.
+    fn fetch_first(&mut self) -> Result<(Expr, bool)> {
         if !self.eat("first") {
             self.expect("next")?;
         }
@@ -368,11 +370,11 @@ impl Parser<'_> {
         if !self.eat("row") {
             self.expect("rows")?;
         }
-        if self.is_seq(&["with", "ties"]) {
-            return Err(self.unsupported("FETCH ... WITH TIES"));
+        let ties = self.eat_seq(&["with", "ties"]);
+        if !ties {
+            self.expect("only")?;
         }
-        self.expect("only")?;
-        Ok(limit)
+        Ok((limit, ties))
     }
 
     fn locking(&mut self) -> Result<Locking> {
@@ -402,7 +404,8 @@ impl Parser<'_> {
 }
 
 fn plain_query(body: QueryBody, pos: Pos, height: u16) -> Query {
-    Query { with: None, body, order_by: Vec::new(), limit: None, offset: None, locking: Vec::new(), height, pos }
+    let (order_by, locking) = (Vec::new(), Vec::new());
+    Query { with: None, body, order_by, limit: None, offset: None, ties: false, locking, height, pos }
 }
 
 fn multiple(clause: &str, pos: Pos) -> SqlError {

@@ -130,6 +130,9 @@ impl Accumulator {
                 Datum::Bool(a.map_or(b, |a| if and { a && b } else { a || b }))
             }
             Kind::BitAnd | Kind::BitOr | Kind::BitXor if old.is_null() => v.clone(),
+            kind @ (Kind::BitAnd | Kind::BitOr | Kind::BitXor) if matches!(v, Datum::Bits(_)) => {
+                super::bit_functions::folded(kind, &old, v)?
+            }
             Kind::BitAnd => operators::binary(Op::BitAnd, &old, v, session)?,
             Kind::BitOr => operators::binary(Op::BitOr, &old, v, session)?,
             Kind::BitXor => operators::binary(Op::BitXor, &old, v, session)?,

@@ -161,6 +161,7 @@ static AGGREGATES: &[(&str, Kind, &[Oid], Oid)] = {
         ("bit_and", Kind::BitAnd, &[INT2], INT2), ("bit_and", Kind::BitAnd, &[INT4], INT4), ("bit_and", Kind::BitAnd, &[INT8], INT8),
         ("bit_or", Kind::BitOr, &[INT2], INT2), ("bit_or", Kind::BitOr, &[INT4], INT4), ("bit_or", Kind::BitOr, &[INT8], INT8),
         ("bit_xor", Kind::BitXor, &[INT2], INT2), ("bit_xor", Kind::BitXor, &[INT4], INT4), ("bit_xor", Kind::BitXor, &[INT8], INT8),
+        ("bit_and", Kind::BitAnd, &[BIT], BIT), ("bit_or", Kind::BitOr, &[BIT], BIT), ("bit_xor", Kind::BitXor, &[BIT], BIT),
         ("percentile_disc", Kind::PercentileDisc, &[FLOAT8, ANY], ANY),
         ("percentile_disc", Kind::PercentileDisc, &[FLOAT8_ARRAY, ANY], ANY),
         ("percentile_cont", Kind::PercentileCont, &[FLOAT8, FLOAT8], FLOAT8),

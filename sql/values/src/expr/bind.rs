@@ -381,6 +381,9 @@ impl Binder<'_> {
         if l.len() != r.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "unequal number of entries in row expressions").at(pos));
         }
+        if l.is_empty() {
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length").at(pos));
+        }
         if !matches!(op, Op::Eq | Op::Ne) {
             return self.row_order(op, l, r, pos);
         }

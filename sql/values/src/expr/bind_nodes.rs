@@ -287,17 +287,17 @@ impl Binder<'_> {
 
     /// ARRAY[...]::type[]: each element is cast by itself.
     fn typed_array(&mut self, items: &[Expr], element: SqlType, to: SqlType, pos: Pos) -> Result<Bound> {
-        let mut out = Vec::new();
+        let mut bound = Vec::new();
         for item in items {
-            out.push(match &*item.kind {
+            bound.push(match &*item.kind {
                 ExprKind::Array(inner) => self.typed_array(inner, element, to, item.pos)?,
-                _ => {
-                    let bound = self.node(item)?;
-                    let target = if element_of(bound.ty.oid).is_some() { to } else { element };
-                    self.cast(bound, target, item.pos)?
-                }
+                _ => self.node(item)?,
             });
         }
+        // Beside an array each element is one, which a constant does not say of itself.
+        let target = if bound.iter().any(|b| element_of(b.ty.oid).is_some()) { to } else { element };
+        let cast = |(b, item): (Bound, &Expr)| self.cast(b, target, item.pos);
+        let out = bound.into_iter().zip(items).map(cast).collect::<Result<_>>()?;
         Ok(Bound { kind: BoundKind::Array(out), ty: to, pos })
     }
 

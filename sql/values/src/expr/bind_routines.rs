@@ -168,6 +168,11 @@ fn shown_call(call: &Call, types: &[Oid]) -> String {
     format!("{}({})", call.name.dotted(), types.join(", "))
 }
 
+/// Whether an argument of a type can be given where another type is wanted.
+pub fn takes(given: Oid, wanted: Oid) -> bool {
+    !matches!(resolve::choose(&[given], &[&[wanted]]), Choice::None)
+}
+
 fn candidate(signature: &Arc<Signature>, call: &Call, given: usize) -> Option<Candidate> {
     let inputs = &signature.inputs;
     let positional = given - call.names.len();

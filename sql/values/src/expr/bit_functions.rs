@@ -1,5 +1,6 @@
 //! Functions and operators on bit strings.
 
+use super::aggregate::Kind;
 use super::functions::{Function, i, table};
 use super::text_functions::overlaid_to;
 use crate::error::{Result, SqlError, code};
@@ -50,6 +51,16 @@ fn both(a: &[Datum], verb: &str, op: fn(u8, u8) -> u8) -> Result<Datum> {
     breath::step_bytes(x.bytes().len())?;
     let bytes: Vec<u8> = x.bytes().iter().zip(y.bytes()).map(|(x, y)| op(*x, *y)).collect();
     Ok(Bits::of_bytes(x.len(), &bytes).map_or(Datum::Null, datum))
+}
+
+/// The next value of bit_and, bit_or or bit_xor.
+pub(super) fn folded(kind: Kind, old: &Datum, next: &Datum) -> Result<Datum> {
+    let pair = [old.clone(), next.clone()];
+    match kind {
+        Kind::BitAnd => both(&pair, "AND", |x, y| x & y),
+        Kind::BitOr => both(&pair, "OR", |x, y| x | y),
+        _ => both(&pair, "XOR", |x, y| x ^ y),
+    }
 }
 
 fn not(a: &[Datum], _: &super::eval::Env<'_>) -> Result<Datum> {

@@ -148,8 +148,12 @@ fn composite(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         }
         K::Spread { function, args } => {
             let mut values: Vec<Datum> = args.iter().map(|a| eval(a, env)).collect::<Result<_>>()?;
-            let Some(Datum::Array(array)) = values.pop() else { return Ok(Datum::Null) };
-            values.extend(array.values.iter().cloned());
+            match values.pop() {
+                Some(Datum::Array(array)) => values.extend(array.values.iter().cloned()),
+                // format() takes no array as one without elements; others have no value then.
+                _ if function.name == "format" => {}
+                _ => return Ok(Datum::Null),
+            }
             if function.strict && values.iter().take(function.args.len() - 1).any(Datum::is_null) {
                 return Ok(Datum::Null);
             }

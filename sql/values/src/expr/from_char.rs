@@ -19,6 +19,10 @@ fn out_of_range(text: &str) -> SqlError {
 /// What a text says; a part that is not there is none.
 #[derive(Default)]
 struct Parts {
+    /// Which calendar the fields belong to: the weeks of ISO 8601 (true) or days and months.
+    by_weeks: Option<bool>,
+    /// The values of the fields so far, by what they say.
+    said: Vec<(&'static str, i64)>,
     hour: Option<i64>,
     half: bool,
     afternoon: Option<bool>,
@@ -47,6 +51,37 @@ struct Parts {
 }
 
 impl Parts {
+    /// A value that a field says. PostgreSQL keeps 0 where nothing was said, so that any value may follow it.
+    fn say(&mut self, what: &'static str, value: i64, key: &str) -> Result<i64> {
+        match self.said.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, before)) if *before != 0 && *before != value => {
+                let message = format!("conflicting values for \"{key}\" field in formatting string");
+                return Err(
+                    invalid(message).detail("This value contradicts a previous setting for the same field type.")
+                );
+            }
+            Some((_, before)) => *before = value,
+            None => self.said.push((what, value)),
+        }
+        Ok(value)
+    }
+
+    /// Dates by months and dates by weeks of ISO 8601 do not go together.
+    fn belong(&mut self, field: &str) -> Result<()> {
+        let by_weeks = match field {
+            "IDDD" | "ID" | "IW" | "IYYY" | "IYY" | "IY" | "I" => true,
+            "DDD" | "DD" | "D" | "MM" | "MONTH" | "MON" | "RM" | "WW" | "W" | "Y,YYY" | "YYYY" | "YYY" | "YY" | "Y" => {
+                false
+            }
+            _ => return Ok(()),
+        };
+        if *self.by_weeks.get_or_insert(by_weeks) == by_weeks {
+            return Ok(());
+        }
+        Err(invalid("invalid combination of date conventions")
+            .hint("Do not mix Gregorian and ISO week date conventions in a formatting template."))
+    }
+
     /// The zone, in seconds east of Greenwich.
     fn east(&self) -> Option<i64> {
         let sign = if self.zone_negative { -60 } else { 60 };
@@ -205,36 +240,42 @@ fn full_year(year: i64) -> i64 {
 }
 
 fn field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bool) -> Result<()> {
+    p.belong(field)?;
     match field {
-        "A.D." | "B.C." => p.before_christ = r.word(&["a.d.", "b.c."], None, key)? == 1,
-        "AD" | "BC" => p.before_christ = r.word(&["ad", "bc"], None, key)? == 1,
-        "MONTH" => p.month = Some(r.word(&MONTHS, None, key)? + 1),
-        "MON" => p.month = Some(r.word(&MONTHS, Some(3), key)? + 1),
-        "MM" => p.month = Some(r.int(key, 2, free)?),
-        "RM" => p.month = Some(r.word(&ROMAN, None, key)? + 1),
-        "DAY" => drop(r.word(&DAYS, None, key)?),
-        "DY" => drop(r.word(&DAYS, Some(3), key)?),
-        "DDD" => p.day_of_year = Some(r.int(key, 3, free)?),
+        "A.D." | "B.C." => p.before_christ = p.say("bc", r.word(&["a.d.", "b.c."], None, key)?, key)? == 1,
+        "AD" | "BC" => p.before_christ = p.say("bc", r.word(&["ad", "bc"], None, key)?, key)? == 1,
+        "MONTH" => p.month = Some(p.say("month", r.word(&MONTHS, None, key)? + 1, key)?),
+        "MON" => p.month = Some(p.say("month", r.word(&MONTHS, Some(3), key)? + 1, key)?),
+        "MM" => p.month = Some(p.say("month", r.int(key, 2, free)?, key)?),
+        "RM" => p.month = Some(p.say("month", r.word(&ROMAN, None, key)? + 1, key)?),
+        "DAY" => drop(p.say("weekday", r.word(&DAYS, None, key)? + 1, key)?),
+        "DY" => drop(p.say("weekday", r.word(&DAYS, Some(3), key)? + 1, key)?),
+        "DDD" => p.day_of_year = Some(p.say("day of year", r.int(key, 3, free)?, key)?),
         "IDDD" => {
-            let day = r.int(key, 3, free)?;
+            let day = p.say("day of year", r.int(key, 3, free)?, key)?;
             (p.iso_week, p.iso_day) = (Some((day - 1) / 7 + 1), Some((day - 1) % 7 + 1));
         }
-        "DD" => p.day = Some(r.int(key, 2, free)?),
-        "D" => drop(r.int(key, 1, free)?),
-        "ID" => p.iso_day = Some(r.int(key, 1, free)?),
-        "WW" => p.week = Some(r.int(key, 2, free)?),
-        "IW" => p.iso_week = Some(r.int(key, 2, free)?),
-        "W" => p.week_of_month = Some(r.int(key, 1, free)?),
+        "DD" => p.day = Some(p.say("day", r.int(key, 2, free)?, key)?),
+        "D" => drop(p.say("weekday", r.int(key, 1, free)?, key)?),
+        "ID" => {
+            let day = r.int(key, 1, free)?;
+            // Weekdays count from Sunday, those of ISO 8601 from Monday.
+            p.say("weekday", day % 7 + 1, key)?;
+            p.iso_day = Some(day);
+        }
+        "WW" => p.week = Some(p.say("week", r.int(key, 2, free)?, key)?),
+        "IW" => p.iso_week = Some(p.say("week", r.int(key, 2, free)?, key)?),
+        "W" => p.week_of_month = Some(p.say("week of month", r.int(key, 1, free)?, key)?),
         "Q" => drop(r.int(key, 1, free)?),
-        "CC" => p.century = Some(r.int(key, 2, free)?),
-        "J" => p.julian = Some(r.int(key, 7, true)?),
+        "CC" => p.century = Some(p.say("century", r.int(key, 2, free)?, key)?),
+        "J" => p.julian = Some(p.say("julian", r.int(key, 7, true)?, key)?),
         "Y,YYY" => {
             let thousands = r.int(key, 1, true)?;
             r.rest = r.rest.strip_prefix(',').ok_or_else(|| invalid("invalid input string for \"Y,YYY\""))?;
-            p.year = Some(thousands * 1000 + r.int(key, 3, free)?);
+            p.year = Some(p.say("year", thousands * 1000 + r.int(key, 3, free)?, key)?);
         }
         "YYYY" | "IYYY" => {
-            let year = r.int(key, 4, free)?;
+            let year = p.say("year", r.int(key, 4, free)?, key)?;
             if field == "YYYY" { p.year = Some(year) } else { p.iso_year = Some(year) }
         }
         "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
@@ -243,9 +284,11 @@ fn field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bo
                 r.rest.len()
             };
             let len = field.trim_start_matches('I').len().max(if field.starts_with('I') { field.len() } else { 1 });
-            let year = r.int(key, len, free)?;
+            let year = p.say("year", r.int(key, len, free)?, key)?;
             let year = if before - r.rest.len() < 4 { full_year(year) } else { year };
-            p.short_year = true;
+            p.said.retain(|(what, _)| *what != "year");
+            p.say("year", year, key)?;
+            p.short_year = len <= 2;
             if field.starts_with('I') { p.iso_year = Some(year) } else { p.year = Some(year) }
         }
         _ => return clock_field(r, p, (field, key), free),
@@ -256,12 +299,12 @@ fn field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bo
 /// Fields of the time of day and of the zone.
 fn clock_field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bool) -> Result<()> {
     match field {
-        "A.M." | "P.M." => p.afternoon = Some(r.word(&["a.m.", "p.m."], None, key)? == 1),
-        "AM" | "PM" => p.afternoon = Some(r.word(&["am", "pm"], None, key)? == 1),
-        "HH" | "HH12" => (p.hour, p.half) = (Some(r.int(key, 2, free)?), true),
-        "HH24" => p.hour = Some(r.int(key, 2, free)?),
-        "MI" => p.minute = r.int(key, 2, free)?,
-        "SS" => p.second = r.int(key, 2, free)?,
+        "A.M." | "P.M." => p.afternoon = Some(p.say("pm", r.word(&["a.m.", "p.m."], None, key)?, key)? == 1),
+        "AM" | "PM" => p.afternoon = Some(p.say("pm", r.word(&["am", "pm"], None, key)?, key)? == 1),
+        "HH" | "HH12" => (p.hour, p.half) = (Some(p.say("hour", r.int(key, 2, free)?, key)?), true),
+        "HH24" => p.hour = Some(p.say("hour", r.int(key, 2, free)?, key)?),
+        "MI" => p.minute = p.say("minute", r.int(key, 2, free)?, key)?,
+        "SS" => p.second = p.say("second", r.int(key, 2, free)?, key)?,
         "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
             let most = match field {
                 "MS" => 3,
@@ -275,14 +318,15 @@ fn clock_field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), fr
                 r.blanks();
                 r.rest.len()
             };
-            let value = r.int(key, most, free)?;
+            let value =
+                p.say(if field == "MS" { "milliseconds" } else { "microseconds" }, r.int(key, most, free)?, key)?;
             let digits = before - r.rest.len();
             if digits > 6 {
                 return Err(out_of_range(&value.to_string()));
             }
             p.micros = value * 10i64.pow(6 - digits as u32);
         }
-        "SSSS" | "SSSSS" => p.seconds_of_day = Some(r.int(key, 5, free)?),
+        "SSSS" | "SSSSS" => p.seconds_of_day = Some(p.say("seconds of day", r.int(key, 5, free)?, key)?),
         "TZ" | "OF" => {
             let message = format!("formatting field \"{key}\" is only supported in to_char");
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
@@ -328,6 +372,26 @@ fn time_of(p: &Parts, text: &str) -> Result<i64> {
     Ok(((hour * 60 + minute) * 60 + second) * 1_000_000 + p.micros)
 }
 
+/// The year that a text means; 0, which is 1 BC, where it has none. A negative year before Christ is one after.
+fn year_of(p: &Parts) -> i64 {
+    let signed = |n: i64| if p.before_christ { -n } else { n };
+    match (p.century.map(signed), p.year.or(p.iso_year).unwrap_or(0)) {
+        (Some(century), year) if p.short_year && year != 0 => match (year % 100, century) {
+            (0, 0..) => century * 100,
+            (0, _) => century * 100 + 1,
+            (rest, 0..) => (century - 1) * 100 + rest,
+            (rest, _) => (century + 1) * 100 - rest + 1,
+        },
+        (Some(century @ 0..), 0) => (century - 1) * 100 + 1,
+        (Some(century), 0) => century * 100 + 1,
+        (None, 0) => 0,
+        (_, year) => match signed(year) {
+            year @ ..0 => year + 1,
+            year => year,
+        },
+    }
+}
+
 /// The day and the time that a text means.
 fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
     let time = time_of(p, text)?;
@@ -339,28 +403,7 @@ fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
         let monday = january_4 - (january_4 + 5).rem_euclid(7);
         return Ok((monday + (week - 1) * 7 + p.iso_day.unwrap_or(1) - 1, time));
     }
-    let mut year = match (p.century, p.year.or(p.iso_year)) {
-        (Some(century), Some(year)) if p.short_year => year % 100 + (century - 1) * 100,
-        (Some(century), None) => (century - 1) * 100 + 1,
-        (_, Some(year)) => year,
-        _ => {
-            if p.before_christ {
-                1
-            } else {
-                0
-            }
-        }
-    };
-    let has_year = p.year.is_some() || p.iso_year.is_some() || p.century.is_some();
-    if p.before_christ {
-        year = if year > 0 { 1 - year } else { year };
-    } else if year < 0 {
-        year += 1;
-    }
-    if !has_year && !p.before_christ {
-        // A text without a year means 1 BC.
-        year = 0;
-    }
+    let year = year_of(p);
     if let (Some(day), None) = (p.day_of_year.or(p.week.map(|w| (w - 1) * 7 + 1)), p.month) {
         let length = datetime::days_from_civil(year + 1, 1, 1) - datetime::days_from_civil(year, 1, 1);
         if !(1..=length).contains(&day) {

@@ -338,8 +338,14 @@ fn format_type(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::Null);
     }
-    let modifier = a[1].as_i64().unwrap_or(-1) as i32;
-    Ok(Datum::text(crate::types::format_type(crate::types::SqlType { oid: i(a, 0) as Oid, modifier })))
+    let (ty, modifier) = (i(a, 0) as Oid, a[1].as_i64());
+    let shown = crate::types::format_type(crate::types::SqlType { oid: ty, modifier: modifier.unwrap_or(-1) as i32 });
+    // Written so, these two have one character, one bit; that a column has no length takes another name.
+    Ok(Datum::text(match shown.strip_suffix("[]").unwrap_or(&shown) {
+        "character" if modifier == Some(-1) => shown.replacen("character", "bpchar", 1),
+        "bit" if modifier == Some(-1) => shown.replacen("bit", "\"bit\"", 1),
+        _ => shown,
+    }))
 }
 
 fn timezone(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -6,12 +6,14 @@ use crate::error::{Result, SqlError, code};
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, lsn, oid};
 
-use oid::{NUMERIC, PG_LSN};
+use oid::{NUMERIC, PG_LSN, TEXT};
 
 #[rustfmt::skip]
 pub static FUNCTIONS: &[Function] = table! {
     "pg_lsn"(NUMERIC) PG_LSN strict |a, _| lsn::of_number(&number(a, 0)?);
     "pg_wal_lsn_diff"(PG_LSN, PG_LSN) NUMERIC strict difference;
+    "pg_walfile_name"(PG_LSN) TEXT strict |_, _| Err(SqlError::unsupported("pg_walfile_name"));
+    "pg_walfile_name_offset"(PG_LSN) TEXT strict |_, _| Err(SqlError::unsupported("pg_walfile_name_offset"));
 };
 
 /// Operators that these functions compute.

@@ -75,7 +75,7 @@ impl Default for ExactMoments {
 impl ExactMoments {
     /// Takes a value, or takes it back.
     pub fn add(&mut self, v: &Numeric, back: bool) {
-        let square = v.mul(v);
+        let square = v.mul_exact(v);
         if back {
             self.n -= 1;
             self.sum = self.sum.sub(v);
@@ -102,7 +102,7 @@ impl ExactMoments {
             return Ok(Datum::numeric(Numeric::NaN));
         }
         let n = Numeric::from(self.n);
-        let rest = n.mul(&self.squares).sub(&self.sum.mul(&self.sum));
+        let rest = n.mul_exact(&self.squares).sub(&self.sum.mul_exact(&self.sum));
         if rest.signum() <= 0 {
             return Ok(Datum::numeric(Numeric::from(0)));
         }

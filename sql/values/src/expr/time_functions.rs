@@ -171,9 +171,8 @@ fn make_timestamptz(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     Ok(Datum::TimestampTz(match a.get(6) {
         Some(zone) => {
             let name = zone.as_str().unwrap_or("");
-            // A number alone counts hours east of Greenwich.
-            match name.starts_with(['+', '-']).then(|| datetime::zone(&opposite(name))).flatten() {
-                Some(zone) => datetime::local_to_utc(local, &zone)?,
+            match offset(name)? {
+                Some(east) => datetime::local_to_utc(local, &datetime::fixed_zone(east).ok_or_else(|| beyond(name))?)?,
                 None => datetime::in_zone_to_utc(local, name)?,
             }
         }
@@ -181,12 +180,33 @@ fn make_timestamptz(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     }))
 }
 
-/// `+05:30` as POSIX writes it.
-fn opposite(offset: &str) -> String {
-    match offset.strip_prefix('+') {
-        Some(rest) => format!("-{rest}"),
-        None => format!("+{}", &offset[1..]),
+fn beyond(zone: &str) -> SqlError {
+    SqlError::new(code::INVALID_PARAMETER_VALUE, format!("numeric time zone \"{zone}\" out of range"))
+}
+
+/// `+05:30`, `-0530` or `+5` in seconds east of Greenwich; none for a name.
+fn offset(zone: &str) -> Result<Option<i32>> {
+    if zone.starts_with(|c: char| c.is_ascii_digit()) {
+        let message = format!("invalid input syntax for type numeric time zone: \"{zone}\"");
+        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message)
+            .hint("Numeric time zones must have \"-\" or \"+\" as first character."));
     }
+    let Some(digits) = zone.strip_prefix(['+', '-']) else { return Ok(None) };
+    let numbers: Option<Vec<i32>> = digits.split(':').map(|part| part.parse().ok()).collect();
+    let Some(numbers) = numbers else { return Ok(None) };
+    let (hours, minutes) = match numbers[..] {
+        // Without colons more than two digits are hours and minutes.
+        [both] if digits.len() > 2 => (both / 100, both % 100),
+        [hours, ref rest @ ..] => (hours, rest.first().copied().unwrap_or(0)),
+        [] => return Ok(None),
+    };
+    let seconds = numbers.get(2).copied().unwrap_or(0);
+    let small = |n: i32| (0..60).contains(&n);
+    if numbers.len() > 3 || !(0..16).contains(&hours) || !small(minutes) || !small(seconds) {
+        return Err(beyond(zone));
+    }
+    let east = hours * 3600 + minutes * 60 + seconds;
+    Ok(Some(if zone.starts_with('-') { -east } else { east }))
 }
 
 fn make_interval(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -185,6 +185,22 @@ impl Moment {
         self.days - datetime::days_from_civil(self.year, 1, 1) + 1
     }
 
+    fn shown_iso_year(&self) -> i64 {
+        let year = self.iso().0;
+        if self.interval || year > 0 { year } else { 1 - year }
+    }
+
+    /// Which Roman month it is. Of an interval of whole years it is the first month, or the last one counted back from zero.
+    fn roman(&self) -> usize {
+        let month = match self.month {
+            0 if self.year >= 0 => 12,
+            0 => 1,
+            month @ ..0 => 13 + month,
+            month => month,
+        };
+        (month - 1).rem_euclid(12) as usize
+    }
+
     /// ISO year and week.
     fn iso(&self) -> (i64, i64) {
         iso_week(self.days)
@@ -317,15 +333,13 @@ fn field(m: &Moment, key: &str, case: Case, fill: bool) -> Result<String> {
     Ok(match key {
         "A.D." | "B.C." => dotted(if m.year <= 0 { "B.C." } else { "A.D." }),
         "AD" | "BC" => dotted(if m.year <= 0 { "BC" } else { "AD" }),
-        "MONTH" | "MON" | "RM" if m.month == 0 => String::new(),
+        "MONTH" | "MON" if m.month == 0 => String::new(),
+        "RM" if m.month == 0 && m.year == 0 => String::new(),
         "MONTH" => padded(MONTHS[(m.month - 1).rem_euclid(12) as usize], 9),
         "MON" => cased(&MONTHS[(m.month - 1).rem_euclid(12) as usize][..3], case),
         "MM" => number(m.month, 2, fill),
         "RM" => {
-            let shown = cased(
-                ROMAN[(m.month - 1).rem_euclid(12) as usize],
-                if case == Case::Lower { case } else { Case::Upper },
-            );
+            let shown = cased(ROMAN[m.roman()], if case == Case::Lower { case } else { Case::Upper });
             if fill { shown } else { format!("{shown:4}") }
         }
         "DAY" => padded(DAYS[weekday as usize], 9),
@@ -358,10 +372,10 @@ fn field(m: &Moment, key: &str, case: Case, fill: bool) -> Result<String> {
         "YYY" => cut(year, 3),
         "YY" => cut(year, 2),
         "Y" => cut(year, 1),
-        "IYYY" => number(m.iso().0, 4, fill),
-        "IYY" => cut(m.iso().0, 3),
-        "IY" => cut(m.iso().0, 2),
-        "I" => cut(m.iso().0, 1),
+        "IYYY" => number(m.shown_iso_year(), 4, fill),
+        "IYY" => cut(m.shown_iso_year(), 3),
+        "IY" => cut(m.shown_iso_year(), 2),
+        "I" => cut(m.shown_iso_year(), 1),
         _ => clock_field(m, key, case, fill),
     })
 }

@@ -41,8 +41,8 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             found.or_else(|e| pseudo.map(|(oid, _)| *oid).ok_or_else(|| SqlError::new(e.code(), e.message())))
         }
         oid::REGCLASS => c.names.relation(text)?.ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
-        oid::REGNAMESPACE => c.names.schema(text).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
-        oid::REGROLE => c.names.role(&folded(text)).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
+        oid::REGNAMESPACE => c.names.schema(&single(text)?).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
+        oid::REGROLE => c.names.role(&single(text)?).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
         oid::REGCOLLATION => {
             let name = folded(unqualified(text));
             let found = COLLATIONS.iter().find(|(_, known)| *known == name);
@@ -85,6 +85,14 @@ fn qualified(text: &str) -> (Option<String>, String) {
     match dot {
         Some((at, _)) => (Some(folded(&text[..at])), folded(&text[at + 1..])),
         None => (None, folded(text)),
+    }
+}
+
+/// A name that stands alone.
+fn single(text: &str) -> Result<String> {
+    match qualified(text) {
+        (None, name) => Ok(name),
+        _ => Err(SqlError::new(code::INVALID_NAME, "invalid name syntax")),
     }
 }
 

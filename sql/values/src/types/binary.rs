@@ -77,7 +77,8 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         _ if super::aliases::is_alias(ty) => Datum::Oid(u32::from_be_bytes(r.take()?)),
         oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(r.take()?)),
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(r.take()?)),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::CHAR => {
+        oid::CHAR => super::byte_char::of_byte(r.take::<1>()?[0]),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN => {
             let text = utf8(r.bytes(r.0.len())?)?;
             if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }
@@ -219,6 +220,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Oid(v) => out.extend(v.to_be_bytes()),
         Datum::Float4(v) => out.extend(v.to_be_bytes()),
         Datum::Float8(v) => out.extend(v.to_be_bytes()),
+        Datum::Text(s) if ty.oid == oid::CHAR => out.push(super::byte_char::byte(s)),
         Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) => out.extend(s.as_bytes()),
         Datum::Uuid(u) => out.extend(u),
         Datum::Lsn(v) => out.extend(v.to_be_bytes()),

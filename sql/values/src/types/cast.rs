@@ -175,7 +175,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Bool(b), oid::INT4) => D::Int4(i32::from(*b)),
         (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), oid::CHAR) => {
             let v = value.as_i64().unwrap_or(0);
-            D::text(char::from_u32(v as u32 & 0x7f).map(String::from).unwrap_or_default())
+            super::byte_char::of_byte(i8::try_from(v).map_err(|_| char_range())? as u8)
         }
         (D::Oid(v), _) if is_oid => D::Oid(*v),
         (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), t) if is_number || is_oid || t == oid::BOOL => {
@@ -207,10 +207,10 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Range(r), to) if to == r.kind.multirange => {
             D::Multirange(super::range::Multirange::of(r.kind, vec![(**r).clone()])?.into())
         }
-        (D::Text(s), oid::INT4) if from.oid == oid::CHAR => D::Int4(s.bytes().next().map_or(0, |b| i32::from(b as i8))),
-        (D::Date(d), oid::TIMESTAMP) => D::Timestamp(datetime::date_to_timestamp(*d)),
+        (D::Text(s), oid::INT4) if from.oid == oid::CHAR => D::Int4(i32::from(super::byte_char::byte(s) as i8)),
+        (D::Date(d), oid::TIMESTAMP) => D::Timestamp(datetime::midnight(*d)?),
         (D::Date(d), oid::TIMESTAMPTZ) => {
-            D::TimestampTz(datetime::local_to_utc(datetime::date_to_timestamp(*d), &c.format.zone)?)
+            D::TimestampTz(datetime::local_to_utc(datetime::midnight(*d)?, &c.format.zone)?)
         }
         (D::Timestamp(t), oid::TIMESTAMPTZ) => D::TimestampTz(datetime::local_to_utc(*t, &c.format.zone)?),
         (D::TimestampTz(t), oid::TIMESTAMP) => D::Timestamp(datetime::utc_to_local(*t, &c.format.zone)),
@@ -234,6 +234,10 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
             return Err(SqlError::new(code::CANNOT_COERCE, message));
         }
     })
+}
+
+fn char_range() -> SqlError {
+    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range")
 }
 
 /// Between bit strings and numbers. Without a length a bit string has one bit.

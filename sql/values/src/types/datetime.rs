@@ -27,6 +27,8 @@ pub(super) const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri"
 pub enum DateStyle {
     Iso,
     Postgres,
+    Sql,
+    German,
 }
 
 /// The order of day, month and year where digits leave it open.
@@ -52,6 +54,8 @@ pub struct Format {
     pub zone: TimeZone,
     /// bytea_output: escape.
     pub bytea_escape: bool,
+    /// extra_float_digits: above 0, floats have the digits that they need to be read back; else 15 (real: 6) and so many more.
+    pub float_digits: i8,
 }
 
 impl Default for Format {
@@ -62,6 +66,7 @@ impl Default for Format {
             interval_style: IntervalStyle::Postgres,
             zone: TimeZone::UTC,
             bytea_escape: false,
+            float_digits: 1,
         }
     }
 }
@@ -98,6 +103,18 @@ pub fn date_to_timestamp(days: i32) -> i64 {
         i32::MAX => i64::MAX,
         i32::MIN => i64::MIN,
         d => i64::from(d).saturating_mul(DAY),
+    }
+}
+
+/// The midnight with which a date begins; the infinities stay.
+///
+/// # Errors
+/// 22008 for a date that no timestamp has.
+pub fn midnight(days: i32) -> Result<i64> {
+    let beyond = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp");
+    match date_to_timestamp(days) {
+        t @ (i64::MAX | i64::MIN) if matches!(days, i32::MAX | i32::MIN) => Ok(t),
+        t => check_range(t).map_err(|_| beyond()),
     }
 }
 
@@ -153,6 +170,15 @@ fn infinite(t: i64) -> Option<&'static str> {
     }
 }
 
+/// The day in the styles SQL, with slashes, and German, with points.
+fn with_marks(year: i64, month: i64, day: i64, f: &Format) -> String {
+    match (f.date_style, f.date_order) {
+        (DateStyle::German, _) => format!("{day:02}.{month:02}.{year:04}"),
+        (_, DateOrder::Dmy) => format!("{day:02}/{month:02}/{year:04}"),
+        _ => format!("{month:02}/{day:02}/{year:04}"),
+    }
+}
+
 /// date to text.
 pub fn format_date(days: i32, f: &Format) -> String {
     if matches!(days, i32::MAX | i32::MIN) {
@@ -164,6 +190,7 @@ pub fn format_date(days: i32, f: &Format) -> String {
         (DateStyle::Iso, _) => format!("{year:04}-{m:02}-{d:02}{bc}"),
         (DateStyle::Postgres, DateOrder::Dmy) => format!("{d:02}-{m:02}-{year:04}{bc}"),
         (DateStyle::Postgres, _) => format!("{m:02}-{d:02}-{year:04}{bc}"),
+        (DateStyle::Sql | DateStyle::German, _) => format!("{}{bc}", with_marks(year, m, d, f)),
     }
 }
 
@@ -175,6 +202,10 @@ fn format_local(local: i64, f: &Format, zone_text: &str) -> String {
     let clock = format!("{:02}:{:02}:{}", time / 3_600_000_000, time / 60_000_000 % 60, seconds(time % 60_000_000, 2));
     match f.date_style {
         DateStyle::Iso => format!("{year:04}-{m:02}-{d:02} {clock}{zone_text}{bc}"),
+        DateStyle::Sql | DateStyle::German => {
+            let zone = if zone_text.is_empty() { String::new() } else { format!(" {zone_text}") };
+            format!("{} {clock}{zone}{bc}", with_marks(year, m, d, f))
+        }
         DateStyle::Postgres => {
             let weekday = WEEKDAYS[(days + 6).rem_euclid(7) as usize];
             let month = MONTHS[(m - 1) as usize];
@@ -207,7 +238,7 @@ pub fn format_timestamptz(t: i64, f: &Format) -> String {
                 _ => format!("{sign}{h:02}:{m:02}:{s:02}"),
             }
         }
-        DateStyle::Postgres => abbreviation_at(t, &f.zone),
+        DateStyle::Postgres | DateStyle::Sql | DateStyle::German => abbreviation_at(t, &f.zone),
     };
     format_local(utc_to_local(t, &f.zone), f, &zone)
 }

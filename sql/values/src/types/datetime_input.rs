@@ -104,7 +104,7 @@ pub(super) fn read_time(text: &str, ty: &str, f: &Format, now: i64) -> Result<Ti
                 let days = (!without_date).then_some(days);
                 let named = matches!(&decoder.zone, Some(Named::Zone(_) | Named::Meant(..)));
                 // The offset of a named zone is that of a day, which the text must give.
-                if named && without_date && ty != "time" && !fixed(&decoder.zone) {
+                if named && without_date && !fixed(&decoder.zone) {
                     return Err(Refusal::Format);
                 }
                 Ok(TimeOfDay { time: decoder.time(), days, zone: decoder.zone.take() })

@@ -44,6 +44,28 @@ pub fn format4(v: f32) -> String {
     special(f64::from(v)).map_or_else(|| layout(&format!("{v:e}"), 6), str::to_owned)
 }
 
+/// double precision to text by `extra_float_digits`.
+pub fn shown8(v: f64, extra: i8) -> String {
+    if extra > 0 { format8(v) } else { rounded(v, 15 + i32::from(extra)) }
+}
+
+/// real to text by `extra_float_digits`.
+pub fn shown4(v: f32, extra: i8) -> String {
+    if extra > 0 { format4(v) } else { rounded(f64::from(v), 6 + i32::from(extra)) }
+}
+
+/// As C's %g with so many digits, at least one.
+fn rounded(v: f64, digits: i32) -> String {
+    if let Some(text) = special(v) {
+        return text.to_owned();
+    }
+    let digits = digits.max(1);
+    let text = format!("{v:.*e}", digits as usize - 1);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mantissa = if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    layout(&format!("{mantissa}e{exponent}"), digits)
+}
+
 /// Text to a float; `ty` is the type's name for errors.
 pub fn parse(text: &str, ty: &str) -> Result<f64> {
     let t = text.trim();

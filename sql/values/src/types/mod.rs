@@ -13,6 +13,7 @@ mod aliases;
 pub mod array;
 pub mod binary;
 pub mod bits;
+mod byte_char;
 pub mod cast;
 mod cast_table;
 pub mod datetime;

@@ -298,7 +298,13 @@ impl Numeric {
         {
             return Self::of(i128::from(*a) * i128::from(*b), s + t);
         }
-        self.wide().mul(&other.wide()).into()
+        self.wide().mul(&other.wide(), false).into()
+    }
+
+    /// Product, as a step of a computation: with more digits behind the point than a value may have.
+    pub fn mul_exact(&self, other: &Self) -> Self {
+        let few = matches!((self, other), (Small { scale: s, .. }, Small { scale: t, .. }) if s + t <= SCALE_MAX);
+        if few { self.mul(other) } else { self.wide().mul(&other.wide(), true).into() }
     }
 
     /// Quotient, with at least 16 significant digits, after `select_div_scale`.
@@ -573,7 +579,7 @@ mod tests {
                 let (x, y) = (a.wide().into_owned(), b.wide().into_owned());
                 same(&a.add(b), &x.add(&y), &format!("{a} + {b}"));
                 same(&a.sub(b), &x.sub(&y), &format!("{a} - {b}"));
-                same(&a.mul(b), &x.mul(&y), &format!("{a} * {b}"));
+                same(&a.mul(b), &x.mul(&y, false), &format!("{a} * {b}"));
                 assert_eq!(a.compare(b), x.compare(&y), "{a} and {b}");
                 for (small, wide, op) in [(a.div(b), x.div(&y), "/"), (a.rem(b), x.rem(&y), "%")] {
                     match (small, wide) {

@@ -282,13 +282,13 @@ impl Wide {
         self.add(&other.negate())
     }
 
-    /// Product.
-    pub fn mul(&self, other: &Self) -> Self {
+    /// Product; `exact`: with more digits behind the point than a value may have, as a step of a computation.
+    pub fn mul(&self, other: &Self, exact: bool) -> Self {
         match (self, other) {
             (NaN, _) | (_, NaN) => NaN,
             (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
                 let product = Finite { unscaled: a * b, scale: s + t };
-                if s + t > SCALE_MAX { product.round(SCALE_MAX as i32) } else { product }
+                if s + t > SCALE_MAX && !exact { product.round(SCALE_MAX as i32) } else { product }
             }
             _ => match self.signum() * other.signum() {
                 0 => NaN,

@@ -218,8 +218,7 @@ impl Named {
             Named::Offset(seconds) => i64::from(*seconds),
             Named::Zone(zone) => offset_at(utc, zone),
             Named::Meant(abbreviation, zone) => {
-                let local = utc.saturating_add(offset_at(utc, zone) * SECOND);
-                offset_meant(local, abbreviation, zone).unwrap_or_else(|| offset_at(utc, zone))
+                offset_meant_at(utc, abbreviation, zone).unwrap_or_else(|| offset_at(utc, zone))
             }
         }
     }
@@ -227,7 +226,11 @@ impl Named {
 
 /// The offset that a zone's abbreviation had at a local time: that of its last use before, else of its first use after.
 fn offset_meant(local: i64, abbreviation: &str, zone: &TimeZone) -> Option<i64> {
-    let utc = local_to_utc(local, zone).ok()?;
+    offset_meant_at(local_to_utc(local, zone).ok()?, abbreviation, zone)
+}
+
+/// The same at an instant.
+fn offset_meant_at(utc: i64, abbreviation: &str, zone: &TimeZone) -> Option<i64> {
     let at = to_jiff(utc)?;
     let info = zone.to_offset_info(at);
     if info.abbreviation() == abbreviation {
