@@ -47,6 +47,7 @@ REASONS = {
     "replication": "Replication connections are refused.",
     "encoding": "Client encodings other than UTF8 are refused.",
     "password": "Verifiers other than SCRAM-SHA-256, and authentication by md5 or a plain password.",
+    "snapshots": "The types txid_snapshot and pg_snapshot.",
     "tid": "The type tid.",
     "casts": "CREATE CAST, CREATE OPERATOR and CREATE AGGREGATE are refused.",
     "base-type": "CREATE TYPE of a base type is refused.",

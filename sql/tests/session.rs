@@ -7,7 +7,7 @@ mod memory;
 use clearway_base::sync::{ClassStats, block_on, classes, spawn_thread, track_holders};
 use clearway_base::waits::{SessionStats, now_ns};
 use clearway_sql::SqlError;
-use clearway_sql::session::Backends;
+use clearway_sql::session::{Backends, Bind};
 use clearway_sql::session::client::{Client, ClientFuture, CopyIn};
 use memory::{open, session};
 use std::path::Path;
@@ -263,4 +263,36 @@ fn a_hot_latch_is_named() {
     block_on(viewer.simple("SHOW ENGINE INNODB MUTEX", &mut shown)).expect("shown");
     let waits = shown.out.lines().find_map(|line| line.strip_prefix("InnoDB|sql_activity|os_waits="));
     assert!(waits.and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n >= rounds), "{}", shown.out);
+}
+
+#[test]
+fn execute_and_call_give_the_formats_that_the_portal_asks_for() {
+    let _alone = alone();
+    let db = open();
+    let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    for sql in [
+        "PREPARE p AS SELECT 1212501060, 'x'",
+        "CREATE PROCEDURE q(OUT n int) LANGUAGE sql AS 'SELECT 1212501060'",
+    ] {
+        block_on(session.simple(sql, &mut Lines::default())).expect(sql);
+    }
+    // In binary form the number is the letters HELD.
+    for (sql, binary, expected) in [
+        ("EXECUTE p", &[1][..], "HELD|x\n"),
+        ("EXECUTE p", &[0][..], "1212501060|x\n"),
+        ("EXECUTE p", &[1, 0][..], "HELD|x\n"),
+        ("CALL q(NULL)", &[1][..], "HELD\nCALL\n"),
+        ("CALL q(NULL)", &[][..], "1212501060\nCALL\n"),
+    ] {
+        let mut client = Lines::default();
+        block_on(session.parse("", sql, &[])).expect(sql);
+        let bind = Bind { formats: &[], values: &[], result_formats: binary };
+        block_on(session.bind("", "", bind)).expect(sql);
+        block_on(session.execute("", 0, &mut client)).expect(sql);
+        block_on(session.sync()).expect(sql);
+        assert_eq!(client.out, expected, "{sql} {binary:?}");
+    }
+    let mut client = Lines::default();
+    block_on(session.simple("EXECUTE p", &mut client)).expect("the simple protocol has texts");
+    assert_eq!(client.out, "1212501060|x\n");
 }

@@ -149,10 +149,11 @@ pub async fn run(
         RoutineCall { oid: called.signature.oid, args, columns: wanted, by_call: true, view: Default::default() };
     let rows = Box::pin(routines::call(core, routine)).await?;
     if let Some(columns) = columns {
-        describe(&columns, &[], client);
+        let formats = &session.result_formats;
+        describe(&columns, formats, client);
         let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
         for row in rows.into_iter().take(1) {
-            write_row(&conversion, &columns, &[], &row, client)?;
+            write_row(&conversion, &columns, formats, &row, client)?;
         }
     }
     Ok("CALL".to_owned())

@@ -141,7 +141,7 @@ pub struct Session {
     pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
     pub(super) portals: Portals,
     pub(super) cursors: Cursors,
-    /// The forms of the result's columns that Bind asked for, for a FETCH.
+    /// The formats of the result's columns that Bind asked for, for FETCH, EXECUTE and CALL; empty in the simple protocol.
     pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
     pub(super) change_scratch: ChangeScratch,

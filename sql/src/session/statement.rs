@@ -11,7 +11,7 @@ use clearway_storage::space::giving_back;
 use std::sync::Arc;
 
 impl Session {
-    /// Runs a statement and gives all its rows; statements about transactions are not run here.
+    /// Runs a statement and gives all its rows, in the formats that the portal asks for; statements about transactions are not run here.
     pub(super) async fn statement(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -21,11 +21,11 @@ impl Session {
     ) -> Result<String> {
         if is_planned(statement) {
             let mut execution = self.start(prepared, statement, params).await?;
-            let core = self.core.clone();
+            let (core, formats) = (self.core.clone(), self.result_formats.clone());
             if let Some(columns) = &execution.cached.plan.columns {
-                run::describe(columns, &[], client);
+                run::describe(columns, &formats, client);
             }
-            execution.give(&core, 0, &[], client).await?;
+            execution.give(&core, 0, &formats, client).await?;
             return Ok(execution.tag());
         }
         self.changes += 1;
