@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
@@ -141,19 +140,11 @@ def run(python, suite, where, port, given):
         if not os.path.exists(out):
             raise SystemExit(f"{ended.stdout[-3000:]}{ended.stderr[-3000:]}\n0 passed, 1 failed")
         seen = {}
-        for case in ElementTree.parse(out).iter("testcase"):
-            module = case.get("classname").removeprefix("tests.")
-            name = re.sub(r"\s+", "_", f"{module}.{case.get('name')}")
-            how, text = "passed", ""
-            for kind in ("failure", "error", "skipped"):
-                found = case.find(kind)
-                if found is not None:
-                    how, text = ("skipped" if kind == "skipped" else "failed"), (found.get("message") or "").splitlines()[:1]
-                    text = text[0] if text else ""
-                    break
+        for module, test, ended in suites.cases(out):
+            name = re.sub(r"\s+", "_", f"{module.removeprefix('tests.')}.{test}")
             # A test whose end fails, too, is there twice.
             if seen.get(name, ("", ""))[0] != "failed":
-                seen[name] = (how, text)
+                seen[name] = ended
         return seen
 
 

@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
@@ -49,18 +48,9 @@ def run(python, only, work, seconds):
     if not out.exists():
         raise SystemExit(f"{ended.stdout[-3000:]}{ended.stderr[-3000:]}\n0 passed, 1 failed")
     seen = {}
-    for case in ElementTree.parse(out).iter("testcase"):
-        name = f"{case.get('classname').rpartition('.')[2]}.{case.get('name')}"
+    for module, test, ended in suites.cases(out):
         # Names of parameters hold the dialect and numbers of this run.
-        name = re.sub(r"\s+", "_", name)
-        how, text = "passed", ""
-        for kind in ("failure", "error", "skipped"):
-            found = case.find(kind)
-            if found is not None:
-                how, text = ("skipped" if kind == "skipped" else "failed"), (found.get("message") or "").splitlines()[:1]
-                text = text[0] if text else ""
-                break
-        seen[name] = (how, text)
+        seen[re.sub(r"\s+", "_", f"{module.rpartition('.')[2]}.{test}")] = ended
     return seen
 
 

@@ -3,6 +3,21 @@
 A line of a list is `REASON NAME`. What a suite saw is a dictionary: the test's name, and how it ended (`passed`, `failed`, `skipped`) with its first error.
 """
 
+import xml.etree.ElementTree as ElementTree
+
+
+def cases(out):
+    """What pytest wrote to the file of `--junitxml`: the class and the name of each test, and how it ended with its first error."""
+    for case in ElementTree.parse(out).iter("testcase"):
+        how, text = "passed", ""
+        for kind in ("failure", "error", "skipped"):
+            found = case.find(kind)
+            if found is not None:
+                how, text = ("skipped" if kind == "skipped" else "failed"), (found.get("message") or "").splitlines()[:1]
+                text = text[0] if text else ""
+                break
+        yield case.get("classname"), case.get("name"), (how, text)
+
 
 def listed(path):
     """The reasons by the tests' names."""
