@@ -7,8 +7,8 @@ mod memory;
 use clearway_base::sync::{ClassStats, block_on, classes, spawn_thread, track_holders};
 use clearway_base::waits::{SessionStats, now_ns};
 use clearway_sql::SqlError;
-use clearway_sql::session::{Backends, Bind};
 use clearway_sql::session::client::{Client, ClientFuture, CopyIn};
+use clearway_sql::session::{Backends, Bind};
 use memory::{open, session};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -270,10 +270,9 @@ fn execute_and_call_give_the_formats_that_the_portal_asks_for() {
     let _alone = alone();
     let db = open();
     let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[]);
-    for sql in [
-        "PREPARE p AS SELECT 1212501060, 'x'",
-        "CREATE PROCEDURE q(OUT n int) LANGUAGE sql AS 'SELECT 1212501060'",
-    ] {
+    for sql in
+        ["PREPARE p AS SELECT 1212501060, 'x'", "CREATE PROCEDURE q(OUT n int) LANGUAGE sql AS 'SELECT 1212501060'"]
+    {
         block_on(session.simple(sql, &mut Lines::default())).expect(sql);
     }
     // In binary form the number is the letters HELD.

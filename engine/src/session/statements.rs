@@ -42,11 +42,11 @@ impl Session {
     /// Opens a statement; locks and deadlock reports show its text.
     pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
         self.owner.statement(text);
-        self.open_told_statement(mode)
+        self.open_statement_of_known_text(mode)
     }
 
     /// The same for a statement whose text the owner of its locks knows already.
-    pub fn open_told_statement(&mut self, mode: StatementMode) -> Statement {
+    pub fn open_statement_of_known_text(&mut self, mode: StatementMode) -> Statement {
         self.keep_snapshot(mode);
         let (read_lsn, snapshot) = match self.kept {
             Some(kept) => (kept.read_lsn, None),

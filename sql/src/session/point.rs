@@ -258,7 +258,7 @@ impl Session {
             engine.keep_snapshot(mode);
             return Some(Ok(false));
         }
-        let statement = engine.open_told_statement(mode);
+        let statement = engine.open_statement_of_known_text(mode);
         let found = match engine.find_now(&point.shape, &statement.view, key) {
             None => None,
             Some(None) => Some(Ok(false)),

@@ -336,7 +336,7 @@ fn begin(
     if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
         return None; // PNT-2
     }
-    Some(engine.open_told_statement(StatementMode::Write))
+    Some(engine.open_statement_of_known_text(StatementMode::Write))
 }
 
 fn update_found(
