@@ -257,6 +257,25 @@ fn latches_and_locks_under_many_threads() {
 }
 
 #[test]
+fn a_loan_keeps_others_out_until_any_thread_gives_it_back() {
+    let mutex = Mutex::new("test/loan", 1u64);
+    let mut loan = mutex.lend().expect("nothing holds the mutex");
+    *loan += 1;
+    assert!(mutex.lend().is_none() && mutex.try_lock().is_none(), "MUTEX-3: the loan has the bit");
+    assert_no_latches();
+    let seen = std::thread::scope(|s| {
+        let waiter = s.spawn(|| *mutex.lock());
+        s.spawn(move || *loan += 40);
+        waiter.join().expect("the waiter gets the mutex")
+    });
+    assert_eq!(seen, 42, "MUTEX-3: a lock waits for the end of the loan");
+    let guard = mutex.lock();
+    assert!(mutex.lend().is_none(), "MUTEX-1");
+    drop(guard);
+    assert!(mutex.lend().is_some());
+}
+
+#[test]
 fn conditions_with_and_without_a_deadline() {
     let shared = Arc::new((Mutex::new("test/condition", 0), Condvar::new()));
     let other = Arc::clone(&shared);
