@@ -4,10 +4,12 @@
     tests/session_ends.py [CLEARWAY [POSTGRES_PORT]]     the clearway of the last debug build
 
 - an error behind Parse, Bind, Describe and Execute comes out on Flush, without a Sync;
-- a prepared statement whose columns have changed is refused with 0A000, and works again when they are as they were;
+- a prepared statement whose columns have changed is refused with 0A000 and the routine by which drivers know it, and works again when they are as
+  they were;
+- FETCH and MOVE of a portal that Bind has made; EXPLAIN and EXECUTE with parameters; pg_terminate_backend of the own session;
 - pg_terminate_backend and SIGTERM: 57P01 comes first, whatever the session does, and what was acknowledged is there after the next start;
 - the log can't be synced any more (failed-sync.c): 08007 or 57P01 comes first, reads go on, and what was acknowledged is there.
-With the port of a PostgreSQL 15 the first two are asked there, too (superuser postgres, no password). The last line is `N passed, N failed`.
+With the port of a PostgreSQL 15 the first three are asked there, too (superuser postgres, no password). The last line is `N passed, N failed`.
 Needs cc.
 """
 import os, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time
@@ -34,8 +36,9 @@ def parse(name, sql):
     return frame(b"P", f"{name}\0{sql}\0".encode() + b"\0\0")
 
 
-def bind(name, portal=""):
-    return frame(b"B", f"{portal}\0{name}\0".encode() + b"\0\0\0\0\0\0")
+def bind(name, portal="", values=()):
+    given = b"".join(struct.pack("!i", len(value)) + value.encode() for value in values)
+    return frame(b"B", f"{portal}\0{name}\0".encode() + b"\0\0" + struct.pack("!h", len(values)) + given + b"\0\0")
 
 
 def describe(kind, name):
@@ -113,6 +116,25 @@ class Client:
             elif tag == b"Z":
                 return answer
 
+    def answers(self, *frames):
+        """The first values of rows, tags and SQLSTATEs, numbers of parameters (`t2`), to the end of the batch."""
+        self.send(*frames)
+        out = []
+        while True:
+            tag, body = self.message()
+            if tag == b"D":
+                out.append(body[6:6 + struct.unpack_from("!i", body, 2)[0]].decode())
+            elif tag == b"C":
+                out.append(body[:-1].decode())
+            elif tag == b"E":
+                out.append(code(body))
+            elif tag == b"t":
+                out.append(f"t{struct.unpack_from('!h', body)[0]}")
+            elif tag in b"sn":
+                out.append("suspended" if tag == b"s" else "no columns")
+            elif tag == b"Z":
+                return out
+
     def value(self, sql):
         self.send(query(sql))
         found = None
@@ -136,8 +158,12 @@ class Client:
         return last
 
 
+def field_of(body, letter):
+    return next((field[1:].decode() for field in body.split(b"\0") if field[:1] == letter), None)
+
+
 def code(body):
-    return next(field[1:].decode() for field in body.split(b"\0") if field[:1] == b"C")
+    return field_of(body, b"C")
 
 
 def check(what, found, wanted):
@@ -191,6 +217,11 @@ def result_types(port):
     other.run("alter table ends_r add column c int")
     both("a column more", "0A000")
     both("once more", "0A000")
+    c.send(*again)
+    while (got := c.message())[0] != b"E":
+        pass
+    check("the routine", field_of(got[1], b"R"), "RevalidateCachedQuery")
+    c.until(b"Z")
     other.run("alter table ends_r drop column c")
     both("the column dropped", "rows")
     other.run("alter table ends_r alter column b type varchar(10)")
@@ -209,6 +240,46 @@ def result_types(port):
     c.run("prepare p as select * from ends_r")
     check("prepared again", c.run("execute p"), "SELECT 1")
     c.run("drop table ends_r")
+
+
+def portals(port):
+    c = Client(port)
+    series = parse("", "select g from generate_series(0, 20) g")
+    move = lambda name: "MOVE FORWARD 5 " + name
+    check("a block begins", c.run("begin"), "BEGIN")
+    check("Execute", c.answers(series, bind("", "p"), execute("p", 2), SYNC), ["0", "1", "suspended"])
+    check("MOVE", c.run(move("p")), "MOVE 5")
+    check("FETCH", c.answers(query("fetch 3 from p")), ["7", "8", "9", "FETCH 3"])
+    check("FETCH in the extended protocol", c.answers(parse("", "fetch next from p"), describe("S", ""), bind(""), execute(), SYNC),
+          ["t0", "10", "FETCH 1"])
+    check("Execute goes on", c.answers(execute("p", 2), SYNC), ["11", "12", "suspended"])
+    check("ABSOLUTE", c.answers(query("fetch absolute 16 from p")), ["15", "FETCH 1"])
+    check("all that is left", c.answers(query("fetch all from p")), ["16", "17", "18", "19", "20", "FETCH 5"])
+    check("MOVE behind the end", c.run(move("p")), "MOVE 0")
+    check("Execute behind the end", c.answers(execute("p"), SYNC), ["SELECT 0"])
+    check("Bind alone", c.answers(series, bind("", "q"), SYNC), [])
+    check("MOVE before Execute", c.run(move("q")), "MOVE 5")
+    check("Execute behind it", c.answers(execute("q", 1), SYNC), ["5", "suspended"])
+    check("a portal's name is taken", c.run("declare q cursor for select 1"), "42P03")
+    check("the end of the block", c.run("rollback"), "ROLLBACK")
+    for back in ("fetch prior from p", "fetch last from p", "move backward all in p", "fetch absolute -1 from p"):
+        c.run("begin")
+        c.answers(series, bind("", "p"), execute("p", 2), SYNC)
+        check(back, c.run(back), "55000")
+        c.run("rollback")
+    check("MOVE of a portal that has gone", c.run(move("p")), "34000")
+
+
+def parameters(port):
+    c = Client(port)
+    explain = parse("", "explain (costs off) select 1 from pg_class where relname = $1 and relnatts = $2")
+    answer = c.answers(explain, describe("S", ""), bind("", "", ["x", "7"]), execute(), SYNC)
+    check("EXPLAIN has parameters", (answer[0], answer[-1]), ("t2", "EXPLAIN"))
+    c.run("prepare twice(int) as select $1 * 2")
+    answer = c.answers(parse("", "execute twice(4)"), describe("S", ""), bind(""), execute(), SYNC)
+    check("EXECUTE has columns", answer, ["t0", "8", "SELECT 1"])
+    check("pg_terminate_backend of the own session", c.run("select pg_terminate_backend(pg_backend_pid())"), "57P01")
+    check("the connection", c.message(), None)
 
 
 def last_words_of(clients):
@@ -392,9 +463,10 @@ def main():
     work = tempfile.mkdtemp()
     server = cluster.Server(CLEARWAY, f"{work}/data")
     passed = failed = 0
-    trials = [("flush", flush, server.port), ("result types", result_types, server.port)]
+    wire = [("flush", flush), ("result types", result_types), ("portals", portals), ("parameters", parameters)]
+    trials = [(name, trial, server.port) for name, trial in wire]
     if POSTGRES:
-        trials += [("flush, PostgreSQL", flush, POSTGRES), ("result types, PostgreSQL", result_types, POSTGRES)]
+        trials += [(f"{name}, PostgreSQL", trial, POSTGRES) for name, trial in wire]
     trials += [("pg_terminate_backend", terminated, work), ("SIGTERM", stopped, work), ("a failed log", failed_log, work)]
     for name, trial, argument in trials:
         try:

@@ -7,6 +7,8 @@
 //! ```
 //! `position` is 0 before the first row, n on row n, and the number of rows plus one behind the last row.
 //!
+//! A named portal of the protocol (Bind) is a cursor for FETCH and MOVE, too: one that only goes forward. Execute goes on behind the rows that they passed.
+//!
 //! # Invariants
 //! - CUR-1: a cursor reads at the snapshot that DECLARE took, however it moves; a query that is read again from its beginning uses the
 //!   same snapshot.
@@ -55,7 +57,7 @@ pub(super) struct Cursor {
     /// How many rows there are, once that is known.
     total: Option<u64>,
     position: u64,
-    _listed: Listed,
+    _listed: Option<Listed>,
 }
 
 /// A cursor's entry in pg_cursors, for as long as the cursor is open.
@@ -116,6 +118,26 @@ fn no_cursor(name: &str) -> SqlError {
 }
 
 impl Cursor {
+    /// A portal that stands behind the rows that it has given; none: all of them.
+    fn of_portal(columns: Vec<OutputColumn>, source: Option<Execution>) -> Cursor {
+        let given = source.as_ref().map_or(0, |execution| execution.count);
+        Cursor {
+            columns,
+            binary: false,
+            scroll: Some(false),
+            hold: false,
+            level: 0,
+            total: source.is_none().then_some(given),
+            source,
+            kept: None,
+            held: Held::new(Kind::Results),
+            failed: false,
+            read: given,
+            position: given,
+            _listed: None,
+        }
+    }
+
     /// The forms of its columns, where the client has not asked for others.
     pub(super) fn formats(&self) -> Vec<i16> {
         if self.binary { vec![1] } else { Vec::new() }
@@ -214,6 +236,7 @@ impl Cursor {
         let to = if number >= 0 {
             number.unsigned_abs()
         } else {
+            self.check_back()?;
             self.row(core, u64::MAX).await?;
             (self.total.unwrap_or(0) + 1).saturating_sub(number.unsigned_abs())
         };
@@ -367,7 +390,7 @@ impl Session {
             read: 0,
             total: None,
             position: 0,
-            _listed: Listed(self.core.clone(), name.clone()),
+            _listed: Some(Listed(self.core.clone(), name.clone())),
         };
         let (text, scroll) = (prepared.text.clone(), cursor.scroll != Some(false));
         let listed = NamedCursor { text, hold: *hold, binary: *binary, scroll, at: now() };
@@ -387,7 +410,11 @@ impl Session {
     ) -> Result<String> {
         let core = self.core.clone();
         self.told = true;
-        let cursor = self.cursors.of.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let mut of_portal = self.portal_as_cursor(name).await?;
+        let cursor = match &mut of_portal {
+            Some(cursor) => cursor,
+            None => self.cursors.of.get_mut(name).ok_or_else(|| no_cursor(name))?,
+        };
         if cursor.failed {
             return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
         }
@@ -402,7 +429,46 @@ impl Session {
         let fetched = fetch(cursor, direction, &mut out).await;
         cursor.failed = fetched.is_err();
         fetched?;
+        if let (Some(cursor), Some(portal)) = (of_portal, self.portals.get_mut(name)) {
+            portal.finished = cursor.total.is_some();
+            portal.running = cursor.source.filter(|_| !portal.finished).map(|mut execution| {
+                execution.count = cursor.read;
+                Box::new(execution)
+            });
+        }
         Ok(format!("{} {}", if is_move { "MOVE" } else { "FETCH" }, out.count))
+    }
+
+    /// The portal of that name as a cursor, begun if it has not run; none: there is no such portal, or a cursor has the name.
+    async fn portal_as_cursor(&mut self, name: &str) -> Result<Option<Cursor>> {
+        if name.is_empty() || self.cursors.get(name).is_some() {
+            return Ok(None);
+        }
+        let Some(portal) = self.portals.get_mut(name) else { return Ok(None) };
+        let (prepared, finished) = (portal.prepared.clone(), portal.finished);
+        let (Some(statement), Some(columns)) = (&prepared.statement, &prepared.columns) else {
+            return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
+        };
+        if !matches!(&**statement, Statement::Query(_)) {
+            return Err(SqlError::unsupported("FETCH or MOVE of a portal of another statement than a query"));
+        }
+        if finished {
+            return Ok(Some(Cursor::of_portal(columns.clone(), None)));
+        }
+        let (running, params) = (portal.running.take(), Arc::from(portal.params.as_slice()));
+        let execution = match running {
+            Some(execution) => *execution,
+            None => self.start(&prepared, statement, params).await?,
+        };
+        Ok(Some(Cursor::of_portal(columns.clone(), Some(execution))))
+    }
+
+    /// The columns of a cursor or portal.
+    pub(super) fn fetched_columns(&self, name: &str) -> Option<Vec<OutputColumn>> {
+        match self.cursors.get(name) {
+            Some(cursor) => Some(cursor.columns.clone()),
+            None => self.portals.get(name).filter(|_| !name.is_empty())?.prepared.columns.clone(),
+        }
     }
 
     /// CLOSE.

@@ -81,6 +81,13 @@ impl Portals {
         }
     }
 
+    /// The transaction has failed: no portal runs again. Their names stay until its end, so that Execute is answered as other statements are.
+    pub(super) fn fail(&mut self) {
+        for portal in self.unnamed.iter_mut().chain(self.named.values_mut()) {
+            (portal.running, portal.finished) = (None, true);
+        }
+    }
+
     /// Forgets all.
     pub(super) fn clear(&mut self) {
         self.remove("");

@@ -239,7 +239,7 @@ pub fn columns_of(session: &Session, statement: &Statement) -> Result<Option<Vec
         },
         Statement::Explain { options, .. } => Some(vec![super::explain::column(options)]),
         Statement::Execute { name, .. } => session.prepared(name).ok().and_then(|prepared| prepared.columns.clone()),
-        Statement::Fetch { name, is_move: false, .. } => session.cursors.get(name).map(|cursor| cursor.columns.clone()),
+        Statement::Fetch { name, is_move: false, .. } => session.fetched_columns(name),
         _ => None,
     })
 }
