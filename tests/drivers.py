@@ -6,7 +6,8 @@ usage: tests/drivers.py CLEARWAY SUITE [--short | --only EXPRESSION] [--source D
 SUITE: asyncpg or psycopg2, whose sources (sdists, fetched by pip and kept in ~/.cache/clearway/drivers) have their tests; psycopg, with --source: the
 directory of its repository, since its package has none. The driver itself is installed by pip into an environment there.
 tests/drivers/SUITE.list names each test that fails here and passes on PostgreSQL, with the reason; a test that is listed and passes is a failure, as is
-one that fails and is not listed. --beside runs the suite on a PostgreSQL of its own first, and leaves out what fails there, too (with --record: lists it
+one that fails and is not listed. A test that fails may leave a table, or a type, over which later ones fail; so each test of asyncpg and psycopg2 that
+fails runs once more by itself, on a new server. --beside runs the suite on a PostgreSQL of its own first, and leaves out what fails there, too (with --record: lists it
 with the reason `peer`). --only is pytest's -k; --short runs some of the files in less than a minute. The last line is `N passed, N failed`.
 """
 
@@ -51,7 +52,6 @@ REASONS = {
     "casts": "CREATE CAST, CREATE OPERATOR and CREATE AGGREGATE are refused.",
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
-    "portal": "MOVE and FETCH of a portal that the protocol has made (Bind) are not there; those of cursors (DECLARE) are.",
     "temp-function": "Functions in pg_temp are refused.",
     "messages": "PostgreSQL tells of implicit sequences and indexes at the level DEBUG1.",
     "scs": "standard_conforming_strings = off is refused.",
@@ -66,9 +66,11 @@ REASONS = {
 class Suite:
     """How the tests of one driver are fetched and run."""
 
-    def __init__(self, package, install, short, environment, options=()):
+    def __init__(self, package, install, short, environment, options=(), in_classes=True):
         self.package, self.install, self.short = package, install, short
         self.environment, self.options = environment, options
+        #: Each test is a method of a class, without parameters in its name.
+        self.in_classes = in_classes
 
 
 def by_variables(port):
@@ -91,7 +93,7 @@ SUITES = {
                       ["test_async.py", "test_copy.py", "test_cursor.py", "test_dates.py", "test_extras_dictcursor.py", "test_sql.py", "test_types_basic.py",
                        "test_types_extras.py", "test_with.py"], of_psycopg2),
     "psycopg": Suite(None, ["psycopg[binary]==3.3.4", "psycopg_pool", "pytest", "anyio", "dnspython"], ["test_cursor.py", "test_copy.py", "types"],
-                     of_psycopg, ("-m", "not slow and not timing and not refcount and not proxy and not crdb and not mypy and not subprocess")),
+                     of_psycopg, ("-m", "not slow and not timing and not refcount and not proxy and not crdb and not mypy and not subprocess"), in_classes=False),
 }
 
 
@@ -123,15 +125,15 @@ def source_of(name, suite, given):
     return home
 
 
-def run(python, suite, where, port, given):
-    """How each test ended, and its first error, by its name."""
+def run(python, suite, where, port, given, tests=()):
+    """How each test ended, and its first error, by its name; of these tests alone, or of all that the options leave."""
     with tempfile.TemporaryDirectory() as work:
         # The tests alone: beside them would stand the driver's sources, which are not built.
         shutil.copytree(where / "tests", f"{work}/tests")
         out = f"{work}/out.xml"
         command = [python, "-m", "pytest", "-q", "-W", "ignore", "-o", f"cache_dir={work}/cache", "-p", "no:randomly", "--junitxml", out, *suite.options]
-        command += ["-k", given.only] if given.only else []
-        files = [f"tests/{name}" for name in suite.short] if given.short else ["tests"]
+        command += ["-k", given.only] if given.only and not tests else []
+        files = tests or ([f"tests/{name}" for name in suite.short] if given.short else ["tests"])
         environment = {**os.environ, **suite.environment(port), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             ended = subprocess.run([*command, *files], cwd=work, timeout=given.seconds, env=environment, capture_output=True, text=True)
@@ -146,6 +148,26 @@ def run(python, suite, where, port, given):
             if seen.get(name, ("", ""))[0] != "failed":
                 seen[name] = ended
         return seen
+
+
+def run_on(make_server, scratch, python, suite, where, given):
+    """The same over a server of its own. What fails there is what counts when the test runs by itself on another one."""
+    def on_new_server(*tests):
+        home = tempfile.mkdtemp(dir=scratch)
+        os.chmod(home, 0o755)
+        server = make_server(home)
+        try:
+            server.start()
+            return run(python, suite, where, server.port, given, tests)
+        finally:
+            server.stop()
+            shutil.rmtree(home, ignore_errors=True)
+
+    seen = on_new_server()
+    for name in sorted(suites.failures(seen)) if suite.in_classes else ():
+        file, *rest = name.split(".")
+        seen.update(on_new_server(f"tests/{file}.py::{'::'.join(rest)}"))
+    return seen
 
 
 def table(name, seen, reasons):
@@ -188,16 +210,9 @@ def main():
     peer = {}
     try:
         if given.beside:
-            server = Postgres(scratch)
-            server.start()
-            peer = run(python, suite, where, server.port, given)
-            server.stop()
-        server = Clearway(given.clearway, scratch, ["serializable = snapshot"])
-        server.start()
-        seen = run(python, suite, where, server.port, given)
-        server.stop()
+            peer = run_on(Postgres, scratch, python, suite, where, given)
+        seen = run_on(lambda home: Clearway(given.clearway, home, ["serializable = snapshot"]), scratch, python, suite, where, given)
     finally:
-        server.stop()
         shutil.rmtree(scratch, ignore_errors=True)
     failing_there = suites.failures(peer)
     if given.record:

@@ -259,6 +259,7 @@ fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -
         index,
         hidden: false,
         reads: None,
+        row: None,
     };
     let live = table.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
     let scope = Scope::over(live.map(column).collect(), None);

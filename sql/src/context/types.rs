@@ -174,8 +174,15 @@ fn checks(
 /// Whatever is wrong with the text.
 pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
     let expr = crate::syntax::parse_expression(text)?;
-    let value =
-        ScopeColumn { relation: None, name: "value".to_owned(), ty: base, index: 0, hidden: false, reads: None };
+    let value = ScopeColumn {
+        relation: None,
+        name: "value".to_owned(),
+        ty: base,
+        index: 0,
+        hidden: false,
+        reads: None,
+        row: None,
+    };
     let scope = Scope::over(vec![value], None);
     let mut params = Params::default();
     let mut binder = bare_binder(&scope, &mut params, "check constraints");

@@ -210,9 +210,6 @@ impl QueryRows {
         let query = self.query.clone();
         self.left = count(query.limit.as_ref(), "LIMIT", "2201W", cx).await?;
         self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
-        if query.ties && self.left.is_none() {
-            return Err(SqlError::new("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause"));
-        }
         self.source = match &query.body {
             Body::Select(select) => {
                 let mut source = Rows::new(select.source.clone(), Vec::new());

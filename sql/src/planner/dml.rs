@@ -3,6 +3,7 @@
 use super::arrange::{Arranged, Rest};
 use super::checks::{check_count, mismatch, same_set};
 use super::from::Layout;
+use super::leaf::table_columns;
 use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
     Update, conjunction, split,
@@ -572,20 +573,6 @@ pub(super) fn given_columns(relation: &Relation, s: &stmt::Insert) -> Result<Vec
         out.push(at);
     }
     Ok(out)
-}
-
-/// A table's columns as names, from a slot on.
-pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeColumn> {
-    let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
-    live.map(|(i, c)| ScopeColumn {
-        relation: Some(name.to_owned()),
-        name: c.name.clone(),
-        ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
-        index: base + i,
-        hidden: false,
-        reads: None,
-    })
-    .collect()
 }
 
 /// Whether a type can be the key of a tree.

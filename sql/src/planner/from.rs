@@ -12,8 +12,9 @@ use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::sets::SetCall;
-use crate::expr::{Bound, Params, Reads, Scope, ScopeColumn};
+use crate::expr::{Bound, Params, Reads, Scope, ScopeColumn, WholeRow};
 use crate::syntax::ast::{Alias, Expr, FromItem, JoinKind, JoinOn, Locking, TableRef};
+use clearway_engine::catalog::types::row_type;
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
@@ -276,7 +277,8 @@ impl Planner<'_> {
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
         let mut out = Layout::empty();
-        let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
+        let (item, mut columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
+        WholeRow::note(row_type(relation.oid), &mut columns);
         out.item = item;
         out.columns = columns;
         Ok(out)
@@ -399,6 +401,7 @@ impl Planner<'_> {
                         RelationKind::Table => self.guarded_leaf(out, r, t, context.inside(t)),
                         RelationKind::MaterializedView => self.table_leaf(out, r, t.alias.as_ref(), t.name.name()),
                     }?;
+                    WholeRow::note(row_type(r.oid), &mut columns);
                     let aliased = t.alias.as_ref().map_or(0, |a| a.columns.len());
                     self.meaning.columns(r, item.base(), aliased, &mut columns);
                     note_reads(&mut columns, item.base(), &used.reads);
@@ -466,7 +469,7 @@ impl Planner<'_> {
                 let (on, mut columns) = self.using(kind, list, l_columns, r_columns, params, pos)?;
                 let shared: Vec<ScopeColumn> = columns[..list.len()].to_vec();
                 for (column, alias) in shared.into_iter().flat_map(|c| alias.clone().map(|alias| (c, alias))) {
-                    columns.push(ScopeColumn { relation: Some(alias), hidden: true, ..column });
+                    columns.push(ScopeColumn { relation: Some(alias), hidden: true, row: None, ..column });
                 }
                 (on, columns)
             }
@@ -544,7 +547,7 @@ fn of_join(columns: Vec<ScopeColumn>, alias: &Alias) -> Result<Vec<ScopeColumn>>
         return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
     }
     for (at, column) in columns.iter_mut().enumerate() {
-        column.relation = Some(alias.name.clone());
+        (column.relation, column.row) = (Some(alias.name.clone()), None);
         column.name = alias.columns.get(at).unwrap_or(&column.name).clone();
     }
     Ok(columns)

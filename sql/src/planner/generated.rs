@@ -83,7 +83,7 @@ impl Planner<'_> {
 
     /// Refuses expressions that a generated column can't have.
     pub(crate) fn check_generated(&mut self, relation: &Relation) -> Result<()> {
-        let columns = super::dml::table_columns(relation, &relation.name, 0);
+        let columns = super::leaf::table_columns(relation, &relation.name, 0);
         let scope = Scope::over(columns, None);
         for (_, bound) in self.generated_columns(relation, &scope)? {
             if bound.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {

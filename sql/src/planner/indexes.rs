@@ -8,8 +8,9 @@
 
 use super::Planner;
 use super::checks::same_set;
-use super::dml::{column_of, table_columns};
+use super::dml::column_of;
 use super::implies::{implied, same};
+use super::leaf::table_columns;
 use super::plan::{TableSlot, split};
 use super::select::label_of;
 use crate::context::index_terms::{self, IndexTerms, Key};

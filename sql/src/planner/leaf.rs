@@ -3,9 +3,11 @@
 use super::from::{Item, Layout, Leaf, Placed};
 use super::plan::{KeptRows, OutputColumn, Query};
 use crate::error::{Result, SqlError, code};
-use crate::expr::ScopeColumn;
+use crate::expr::{ScopeColumn, WholeRow};
 use crate::syntax::ast::Alias;
 use crate::types::SqlType;
+use clearway_engine::catalog::types::row_type;
+use clearway_engine::catalog::{Column, Relation};
 use std::sync::Arc;
 
 /// Scope columns under a relation's name, renamed by its alias.
@@ -30,6 +32,7 @@ pub(super) fn named(
         index,
         hidden: false,
         reads: None,
+        row: None,
     };
     Ok(columns.into_iter().enumerate().map(column).collect())
 }
@@ -68,4 +71,21 @@ pub(super) fn derived_leaf(
         Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end: out.width, filters: Vec::new() },
         columns,
     ))
+}
+
+/// A table's columns as names, from a slot on.
+pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeColumn> {
+    let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+    let column = |(i, c): (usize, &Column)| ScopeColumn {
+        relation: Some(name.to_owned()),
+        name: c.name.clone(),
+        ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
+        index: base + i,
+        hidden: false,
+        reads: None,
+        row: None,
+    };
+    let mut columns: Vec<ScopeColumn> = live.map(column).collect();
+    WholeRow::note(row_type(relation.oid), &mut columns);
+    columns
 }

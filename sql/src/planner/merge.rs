@@ -195,7 +195,7 @@ impl Planner<'_> {
     pub(super) fn merge(&mut self, s: &Statement, params: &mut Params) -> Result<Planned> {
         let face = self.merged(&s.table, privileges(&s.clauses))?;
         let alias = s.table.alias.as_ref().map_or(s.table.name.name(), |a| &a.name);
-        let barred = super::dml::table_columns(&face.relation, alias, 0);
+        let barred = super::leaf::table_columns(&face.relation, alias, 0);
         let around = Scope { barred, ..Scope::default() };
         let mut layout = Layout::empty();
         self.add_items(&mut layout, std::slice::from_ref(&s.source), Some(&around), params)?;

@@ -46,7 +46,7 @@ pub mod indexes;
 mod joined;
 mod joins;
 mod jumping;
-mod leaf;
+pub mod leaf;
 mod literals;
 pub mod merge;
 mod merging;
@@ -186,7 +186,7 @@ impl<'a> Planner<'a> {
     /// Whatever is wrong with it.
     pub fn plan_policy(self, r: &Relation, (condition, text): (&Expr, &str)) -> Result<ViewMeaning> {
         let mut planner = self.exempt();
-        let scope = Scope::over(dml::table_columns(r, &r.name, 0), None);
+        let scope = Scope::over(leaf::table_columns(r, &r.name, 0), None);
         let (params, place) = (&mut Params::default(), "policy expressions");
         planner.bind(&scope, params, place, None, |b| b.bind_condition(condition, "POLICY"))?;
         planner.meaning.text.path = planner.path_of_definition(text);

@@ -167,7 +167,7 @@ impl Planner<'_> {
     /// A condition of a policy over the table's columns from slot 0.
     pub(crate) fn policy_condition(&mut self, r: &Relation, owner: Option<Oid>, c: &PolicyCondition) -> Result<Bound> {
         let e = crate::syntax::parse_expression(&c.text)?;
-        let scope = Scope::over(super::dml::table_columns(r, &c.table, 0), None);
+        let scope = Scope::over(super::leaf::table_columns(r, &c.table, 0), None);
         let ctes = std::mem::take(&mut self.ctes);
         let outer = std::mem::replace(&mut self.meaning, Meaning::of_policy(owner, c));
         self.policies.open.push(r.oid);

@@ -155,6 +155,7 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
             index: out.width + i,
             hidden: true,
             reads: None,
+            row: None,
         }));
         out.width += SYSTEM_COLUMNS.len();
     }

@@ -5,7 +5,7 @@
 
 use super::plan::{Body, OutputColumn, Query};
 use crate::error::{Result, SqlError, code};
-use crate::syntax::ast::{LockWait, Query as AstQuery};
+use crate::syntax::ast::{ExprKind, Literal, LockWait, Query as AstQuery};
 
 impl Query {
     /// All rows of a body, as they come.
@@ -14,10 +14,11 @@ impl Query {
     }
 }
 
-/// Refuses what WITH TIES does not go together with.
+/// Refuses what WITH TIES does not go together with. As in PostgreSQL a count that is written as NULL is refused; another one that is null when the
+/// query runs means all rows.
 ///
 /// # Errors
-/// 42601.
+/// 42601, 2201W.
 pub(super) fn check(q: &AstQuery) -> Result<()> {
     let refuse = |message: &str| Err(SqlError::new(code::SYNTAX_ERROR, message));
     if !q.ties {
@@ -25,6 +26,9 @@ pub(super) fn check(q: &AstQuery) -> Result<()> {
     }
     if q.order_by.is_empty() {
         return refuse("WITH TIES cannot be specified without ORDER BY clause");
+    }
+    if let Some(ExprKind::Literal(Literal::Null)) = q.limit.as_ref().map(|limit| &*limit.kind) {
+        return Err(SqlError::new("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause"));
     }
     if q.locking.iter().any(|l| l.wait == LockWait::SkipLocked) {
         return refuse("SKIP LOCKED and WITH TIES options cannot be used together");

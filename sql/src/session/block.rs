@@ -34,9 +34,10 @@ impl Session {
         self.block == Block::Open
     }
 
-    /// Whether the statement that is running shares its transaction with others.
+    /// Whether the statement that is running shares its transaction with others, or as in PostgreSQL its text with others: the first one of a text
+    /// would share its transaction with the next, and one behind a COMMIT is judged as that one.
     pub(super) fn shares_transaction(&self) -> bool {
-        self.block == Block::Open || self.in_batch > 1
+        self.block == Block::Open || self.in_batch > 1 || self.of_several
     }
 
     pub(super) fn begin_implicit(&mut self) {
@@ -417,7 +418,7 @@ impl Session {
             Block::None | Block::Failed => {}
             Block::Implicit => self.roll_back().await?,
             Block::Open => {
-                self.portals.clear();
+                self.portals.fail();
                 // A cursor outlives a failure if it was declared before the savepoint to which the client may go back.
                 self.cursors.roll_back(self.savepoints.len().checked_sub(1));
                 self.block = Block::Failed;

@@ -270,6 +270,7 @@ impl Session {
         let Some(prepared) = self.portals.get(name).map(|portal| portal.prepared.clone()) else {
             return Err(no_portal(name));
         };
+        self.of_several = false;
         let began_ns = self.watch(&prepared.digest, &prepared.text, Some(name));
         let ran = self.run_portal(name, max_rows, client).await;
         self.watched(&prepared.digest, began_ns, ran.as_ref().err(), Some(name));

@@ -151,6 +151,8 @@ pub struct Session {
     pub(super) cache_formats: u64,
     /// Statements run in the implicit transaction so far.
     pub(super) in_batch: u32,
+    /// The text that is running has several statements.
+    pub(super) of_several: bool,
     /// Rows or an error have been given since the last wait for durability.
     pub(super) told: bool,
     /// Statements so far that may have changed or locked something.
@@ -172,14 +174,7 @@ impl Session {
         crate::context::index_terms::install();
         crate::context::routines::install(&super::routine::Runner);
         let catalog = db.catalog();
-        let role = catalog.role(&start.user).filter(|r| r.login).cloned();
-        let Some(role) = role else {
-            let message = match catalog.role(&start.user) {
-                Some(_) => format!("role \"{}\" is not permitted to log in", start.user),
-                None => format!("role \"{}\" does not exist", start.user),
-            };
-            return Err(SqlError::new("28000", message));
-        };
+        let role = login_role(&catalog, &start.user)?;
         let database = catalog
             .database(&start.database)
             .ok_or_else(|| SqlError::new("3D000", format!("database \"{}\" does not exist", start.database)))?;
@@ -231,6 +226,7 @@ impl Session {
             templates: Templates::default(),
             cache_formats: 0,
             in_batch: 0,
+            of_several: false,
             told: false,
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
@@ -341,6 +337,7 @@ impl Session {
             return Ok(());
         }
         let count = list.len();
+        self.of_several = count > 1;
         for (i, prepared) in list.iter().enumerate() {
             let began_ns = self.watch(&prepared.digest, &prepared.text, None);
             let run = self.run_simple(prepared, client).await;
@@ -514,6 +511,17 @@ impl Session {
             client.parameter_status(name, &value);
         }
     }
+}
+
+/// The role of a name, which may log in.
+///
+/// # Errors
+/// 28000.
+fn login_role(catalog: &Catalog, user: &str) -> Result<Role> {
+    let known = catalog.role(user).ok_or_else(|| format!("role \"{user}\" does not exist"));
+    let role =
+        known.and_then(|r| if r.login { Ok(r) } else { Err(format!("role \"{user}\" is not permitted to log in")) });
+    role.cloned().map_err(|message| SqlError::new("28000", message))
 }
 
 /// Whether a role may begin a session in a database: both have room, and it was granted CONNECT.

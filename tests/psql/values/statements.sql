@@ -37,3 +37,9 @@ INSERT INTO literals SELECT DISTINCT n, '2020-01-01', '2020-02-03', '[]', 'empty
 INSERT INTO literals (id, t) SELECT 4, 'nonsense';
 INSERT INTO literals (id, v) SELECT 4, 'long one';
 SELECT * FROM literals ORDER BY id;
+-- texts of several statements: what may not share a transaction may stand in none of them
+select 1\; commit\; vacuum;
+vacuum\; select 1;
+begin\; select 1\; commit\; vacuum;
+select 1\; discard all;
+vacuum;

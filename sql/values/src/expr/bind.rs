@@ -54,6 +54,8 @@ pub struct ScopeColumn {
     pub hidden: bool,
     /// Where it is noted that the column is read, and its place there.
     pub reads: Option<(Arc<Reads>, usize)>,
+    /// The whole rows of its table or view, which have a type; none: they are of type record.
+    pub row: Option<Arc<super::bind_columns::WholeRow>>,
 }
 
 impl ScopeColumn {
@@ -206,11 +208,12 @@ impl Binder<'_> {
                 BoundKind::Param(n) => {
                     let (domain, to) = (to, user::base(to));
                     let slot = &mut self.params.types[*n as usize - 1];
-                    let given = *slot.get_or_insert(to.oid);
-                    if given != to.oid {
+                    // A client is told of the domain, as by PostgreSQL.
+                    let given = *slot.get_or_insert(domain.oid);
+                    if given != domain.oid {
                         let message = format!("inconsistent types deduced for parameter ${n}");
                         let detail =
-                            format!("{} versus {}", format_type(given.into()), format_type(SqlType::new(to.oid)));
+                            format!("{} versus {}", format_type(given.into()), format_type(SqlType::new(domain.oid)));
                         return Err(SqlError::new(code::AMBIGUOUS_PARAMETER, message).detail(detail).at(bound.pos));
                     }
                     bound.ty = SqlType::new(to.oid);
@@ -268,7 +271,7 @@ impl Binder<'_> {
             self.params.types.resize(i + 1, None);
         }
         let ty = self.params.types[i].unwrap_or(oid::UNKNOWN);
-        Ok(Bound { kind: BoundKind::Param(n), ty: ty.into(), pos })
+        Ok(Bound { kind: BoundKind::Param(n), ty: SqlType::new(user::base(ty.into()).oid), pos })
     }
 
     /// A binary operator on bound operands.
@@ -499,7 +502,7 @@ impl Binder<'_> {
         match &*e.kind {
             ExprKind::Column(name) => self.column(name),
             ExprKind::Param(n) => self.param(*n, e.pos),
-            ExprKind::Call(call) => stack::deeper(|| self.call(call, e.pos)),
+            ExprKind::Call(call) => stack::deeper(|| self.call_node(call, e.pos)),
             _ => stack::deeper(|| self.other_node(e)),
         }
     }

@@ -13,12 +13,31 @@ use super::resolve::{self, Choice};
 use super::sets::SetCall;
 use super::{sets, window};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::syntax::ast::Call;
+use crate::syntax::ast::{Call, Expr, ExprKind};
 use crate::types::cast::Context;
 use crate::types::datum::Array;
 use crate::types::{Datum, Oid, array_of, element_of, format_type, oid, user};
 
+/// `$1::void`.
+fn is_void_parameter(e: &Expr) -> bool {
+    matches!(&*e.kind, ExprKind::Cast { arg, to } if matches!(&*arg.kind, ExprKind::Param(_)) && to.name.name() == "void")
+}
+
 impl Binder<'_> {
+    /// A call without its parameters of type void, which are no arguments, as in PostgreSQL: calls that ODBC and JDBC make have them in the place
+    /// of results.
+    pub(super) fn call_node(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        if !call.args.iter().any(is_void_parameter) {
+            return self.call(call, pos);
+        }
+        let mut call = call.clone();
+        for void in call.args.iter().filter(|e| is_void_parameter(e)) {
+            self.node(void)?;
+        }
+        call.args.retain(|e| !is_void_parameter(e));
+        self.call(&call, pos)
+    }
+
     /// A call, of an aggregate or of a function.
     pub(super) fn call(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
         let name = call.name.name();

@@ -5,11 +5,31 @@ use super::bound::{Bound, BoundKind};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::datum::RowShape;
-use crate::types::oid;
+use crate::types::{Oid, SqlType, oid, user};
+use std::sync::Arc;
 
 /// The columns that every table has beside its own.
 pub fn is_system_column(name: &str) -> bool {
     matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
+}
+
+/// The whole rows of a table or view.
+#[derive(Debug)]
+pub struct WholeRow {
+    /// Their type.
+    ty: Oid,
+    /// The slots and types of their columns, also of those that a stored text does not know.
+    columns: Vec<(usize, SqlType)>,
+}
+
+impl WholeRow {
+    /// Notes in the columns of a relation that its whole rows have this type.
+    pub fn note(ty: Option<Oid>, columns: &mut [ScopeColumn]) {
+        let Some(ty) = ty else { return };
+        let own = columns.iter().filter(|c| !is_system_column(&c.name)).map(|c| (c.index, c.ty));
+        let row = Arc::new(WholeRow { ty, columns: own.collect() });
+        columns.iter_mut().for_each(|c| c.row = Some(row.clone()));
+    }
 }
 
 impl Binder<'_> {
@@ -82,8 +102,29 @@ fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<
     let columns =
         scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation) && !is_system_column(&c.name));
     let columns: Vec<&ScopeColumn> = columns.collect();
-    if columns.is_empty() {
-        return None;
+    let first = columns.first()?;
+    let typed = first.row.as_ref().and_then(|row| Some((row, user::shape(row.ty)?)));
+    if let Some((row, shape)) = typed
+        && shape.types.len() == row.columns.len()
+    {
+        // By an alias, and in a text that is older than a name, the columns have other names, by which fields are asked for.
+        let all_known = columns.len() == row.columns.len();
+        let named = || {
+            Arc::new(RowShape {
+                names: Some(columns.iter().map(|c| c.name.clone()).collect()),
+                ..RowShape::clone(&shape)
+            })
+        };
+        let shape = if all_known { named() } else { shape.clone() };
+        let column = |(index, ty): &(usize, SqlType)| {
+            // Its own slot less its own place is where the row begins.
+            if let Some((reads, place)) = &first.reads {
+                reads.note(index + place - first.index);
+            }
+            Bound { kind: BoundKind::Column { index: *index, level }, ty: user::base(*ty), pos }
+        };
+        let items = row.columns.iter().map(column).collect();
+        return Some(Bound { kind: BoundKind::Record { items, shape }, ty: row.ty.into(), pos });
     }
     let items: Vec<Bound> = columns.iter().map(|c| c.read(level, pos)).collect();
     let names = Some(columns.iter().map(|c| c.name.clone()).collect());

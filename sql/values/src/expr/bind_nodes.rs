@@ -5,7 +5,7 @@ use super::bound::{Bound, BoundKind, SubqueryUse};
 use super::operators::Op;
 use super::resolve;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::syntax::ast::{AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeKind, Literal, QualName};
+use crate::syntax::ast::{AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeKind, Literal, QualName, TypeName};
 use crate::types::cast::Context;
 use crate::types::{self, Datum, Numeric, Oid, SqlType, array_of, element_of, format_type, oid};
 
@@ -112,14 +112,7 @@ impl Binder<'_> {
                 let null = Bound::constant(Datum::Null, ty, pos);
                 Ok(Bound { kind: BoundKind::Case { whens: vec![(test, null)], otherwise: Box::new(value) }, ty, pos })
             }
-            K::Cast { arg, to } => {
-                let to = types::resolve(to)?;
-                if let (K::Array(items), Some(element)) = (&*arg.kind, element_of(to.oid)) {
-                    return self.typed_array(items, SqlType { oid: element, modifier: to.modifier }, to, arg.pos);
-                }
-                let arg = self.node(arg)?;
-                self.cast(arg, to, pos)
-            }
+            K::Cast { arg, to } => self.cast_as(arg, to, pos),
             K::Grouping(list) => self.grouping(list, pos),
             K::Bare(function) => self.bare(*function, pos),
             K::Array(items) => self.array(items, pos),
@@ -283,6 +276,33 @@ impl Binder<'_> {
             SqlError::new(code::UNDEFINED_OBJECT, message).at(pos)
         })?;
         Ok(node(BoundKind::Array(items), array, pos))
+    }
+
+    /// `x::type`.
+    fn cast_as(&mut self, arg: &Expr, to: &TypeName, pos: Pos) -> Result<Bound> {
+        if to.name.parts == ["anyarray"] {
+            return self.any_array(arg, pos);
+        }
+        let to = types::resolve(to)?;
+        if let (ExprKind::Array(items), Some(element)) = (&*arg.kind, element_of(to.oid)) {
+            return self.typed_array(items, SqlType { oid: element, modifier: to.modifier }, to, arg.pos);
+        }
+        let arg = self.node(arg)?;
+        self.cast(arg, to, pos)
+    }
+
+    /// `x::anyarray` is an array as it is: no value has that type itself.
+    fn any_array(&mut self, arg: &Expr, pos: Pos) -> Result<Bound> {
+        let arg = self.node(arg)?;
+        if element_of(arg.ty.oid).is_some() {
+            return Ok(arg);
+        }
+        if arg.ty.oid == oid::UNKNOWN {
+            let message = "cannot accept a value of type anyarray";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(arg.pos));
+        }
+        let message = format!("cannot cast type {} to anyarray", format_type(arg.ty.oid.into()));
+        Err(SqlError::new(code::CANNOT_COERCE, message).at(pos))
     }
 
     /// ARRAY[...]::type[]: each element is cast by itself.

@@ -154,9 +154,11 @@ impl Binder<'_> {
     pub(super) fn field(&mut self, arg: &Expr, name: &str) -> Result<Bound> {
         let (row, pos) = (self.node(arg)?, arg.pos);
         let ty = row.ty;
+        // A whole row of a relation, or of a subquery in FROM.
+        let is_whole = ty.oid == oid::RECORD || matches!(row.kind, BoundKind::Record { .. });
         let missing = || {
             let message = match &*arg.kind {
-                ExprKind::Column(relation) if ty.oid == oid::RECORD => {
+                ExprKind::Column(relation) if is_whole => {
                     format!("column {}.{name} does not exist", relation.dotted())
                 }
                 _ if ty.oid == oid::RECORD => format!("could not identify column \"{name}\" in record data type"),

@@ -280,7 +280,8 @@ impl Bound {
             | (K::Cast { .. }, K::Cast { .. })
             | (K::Array(_), K::Array(_))
             | (K::Subscript { .. }, K::Subscript { .. })
-            | (K::Row(_), K::Row(_)) => true,
+            | (K::Row(_), K::Row(_))
+            | (K::Record { .. }, K::Record { .. }) => true,
             _ => false,
         };
         let (x, y) = (self.children(), other.children());

@@ -77,6 +77,7 @@ pub mod window;
 mod word_functions;
 
 pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
+pub use bind_columns::WholeRow;
 pub use bind_columns::is_system_column;
 pub use bound::{Bound, BoundKind};
 pub use eval::{Env, eval, eval_async};

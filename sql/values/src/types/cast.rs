@@ -45,7 +45,7 @@ pub fn context(from: Oid, to: Oid) -> Option<Context> {
         return Some(Context::Implicit);
     }
     let real = |t: Oid| t == oid::RECORD || facts(t).is_some_and(|f| f.category != b'P');
-    if category(to) == b'S' && real(from) {
+    if category(to) == b'S' && (real(from) || from == oid::VOID) {
         return Some(Context::Assignment);
     }
     if category(from) == b'S' && real(to) {
@@ -161,7 +161,10 @@ pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Con
     if from.oid == to.oid {
         return fit(value, to, explicit);
     }
-    let converted = convert_plain(value, from, to, explicit, c)?;
+    let converted = match value {
+        Datum::Void => text::input(SqlType::new(to.oid), "", c)?,
+        value => convert_plain(value, from, to, explicit, c)?,
+    };
     fit(converted, to, explicit)
 }
 

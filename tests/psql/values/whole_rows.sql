@@ -1,0 +1,40 @@
+-- Rows of tables and views as values: they have the type of the relation's rows.
+create table wa(a int, b text, c int);
+alter table wa drop column b;
+insert into wa values (1, 2), (3, 4), (null, null);
+select pg_typeof(wa), wa from wa order by 2;
+select pg_typeof(x), (x).p from wa x(p, q) order by 2;
+select (x).a from wa x(p, q);
+select pg_typeof(s) from (select * from wa) s limit 1;
+select pg_typeof(j), j from (wa x join (select 1 as a) y using (a)) j;
+create view wv as select wa as w, 1 as n from wa;
+\d wv
+select (w).c, w from wv order by n, (w).a;
+select v, pg_typeof(v) from wv v order by v;
+select ((v).w).c from wv v order by 1;
+create function fw(wa) returns int language sql as 'select $1.a + $1.c';
+select fw(wa), fw(row(1, 2)) from wa order by 1;
+select to_jsonb(wa), row_to_json(wa) from wa order by a;
+select json_agg(wa order by a), array_agg(wa order by a), pg_typeof(array_agg(wa)) from wa;
+select count(wa), count(*) from wa;
+select wa is null, wa is not null from wa order by a;
+select distinct wa from wa order by wa;
+select wa, count(*) from wa group by wa order by 1;
+update wa set c = 9 where wa = row(1, 2) returning wa, pg_typeof(wa);
+insert into wa values (7, 8) returning wa, pg_typeof(wa);
+delete from wa where wa is null returning wa, pg_typeof(wa);
+select wa::text::wa from wa order by 1;
+select (select wa), (select (wa).a) from wa order by 1;
+select wa union select row(1, 9) from wa order by 1;
+select wa from wa union select wa from wa order by 1;
+select wa from wa where wa in (select wa from wa where a > 1) order by 1;
+create view wo as select wa from wa;
+alter table wa add column e int default 6;
+select wa from wo order by 1;
+select (wa).e from wo;
+alter table wa rename column a to aa;
+select wa, (wa).aa from wo order by 1;
+\d wo
+drop view wv, wo;
+drop function fw;
+drop table wa;
