@@ -13,14 +13,14 @@ from servers import Clearway, Postgres  # noqa: E402
 from wire import Gone, Session  # noqa: E402
 
 TABLES = """
-create table {s}.t (id int {key}, a int, b int, c text, d numeric(8,2), e date, f bigint, g varchar(20));
+create table {s}.t (id int {key}, a int, b int, c text, d numeric(8,2), e date, f bigint, g varchar(20), x real, y timestamp);
 create table {s}.u (k int, m int, v text, w int {pair});
 create table {s}.s (id int, a int, n text);
 create table {s}.q (id int {key}, o int, p int, v text);
 """
 INDEXES = """
 create index on i.t (a); create index on i.t (b, f); create index on i.t (c); create index on i.t (d desc, a);
-create index on i.t (e); create unique index on i.t (g); create index on i.u (w, v); create index on i.u (m);
+create index on i.t (e); create index on i.t (x); create index on i.t (y, a); create unique index on i.t (g); create index on i.u (w, v); create index on i.u (m);
 create index on i.q (o, p, v); create index on i.q (o desc, v); create index on i.q (p, id);
 """
 
@@ -28,10 +28,13 @@ create index on i.q (o, p, v); create index on i.q (o desc, v); create index on 
 def rows(rng):
     """INSERT statements; values are few, many, NULL, and skewed."""
     null = lambda share, value: "null" if rng.random() < share else value
+    day = lambda: f"2020-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
+    moment = lambda: f"{day()} {rng.choice(['00:00', '00:00', '12:30', '23:59:59.999999'])}"
     word = lambda: "".join(rng.choice("abc_%") for _ in range(rng.randint(0, 4)))
     t = [f"({i}, {null(.1, rng.randint(0, 40))}, {null(.1, min(rng.randint(0, 30), rng.randint(0, 30)))}, {null(.1, repr(word()))}, "
-         f"{null(.1, rng.randint(-500, 500) / 4)}, {null(.1, repr(f'2020-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}'))}, "
-         f"{null(.2, rng.choice([1, 2, 3, 2**40 + rng.randint(0, 9)]))}, {null(.3, repr(word() + str(i)))})" for i in range(600)]
+         f"{null(.1, rng.randint(-500, 500) / 4)}, {null(.1, repr(day()))}, "
+         f"{null(.2, rng.choice([1, 2, 3, 2**40 + rng.randint(0, 9)]))}, {null(.3, repr(word() + str(i)))}, "
+         f"{null(.1, rng.randint(-20, 20) / 10)}, {null(.1, repr(moment()))})" for i in range(600)]
     u = {(rng.randint(0, 30), rng.randint(0, 30)) for _ in range(300)}
     u = [f"({k}, {m}, {null(.1, repr(word()))}, {null(.1, rng.randint(0, 50))})" for k, m in sorted(u)]
     s = [f"({null(.1, rng.randint(0, 700))}, {null(.2, rng.randint(0, 40))}, {null(.2, repr(word()))})" for _ in range(60)]
@@ -59,16 +62,20 @@ class Queries:
             return self.text()
         if name == "d":
             return str(self.rng.randint(-500, 500) / 4)
-        if name == "e":
-            return f"date '2020-{self.rng.randint(1, 12):02}-{self.rng.randint(1, 28):02}'"
+        if name in "ey":
+            day = f"2020-{self.rng.randint(1, 12):02}-{self.rng.randint(1, 28):02}"
+            moment = f"timestamp '{day} {self.rng.choice(['00:00', '00:00', '12:30'])}'"
+            return self.rng.choice([f"date '{day}'", f"date '{day}'", moment, f"date '{day}' + interval '1 month'"])
+        if name == "x":
+            return self.rng.choice(["{}", "{}::real", "{}::float8", "{}::numeric"]).format(f"({self.rng.randint(-22, 22)} / 10.0)")
         return self.number()
 
     def columns(self, table, alias):
-        names = {"t": "id a b c d e f g", "u": "k m v w", "s": "id a n", "q": "id o p v"}[table].split()
+        names = {"t": "id a b c d e f g x y", "u": "k m v w", "s": "id a n", "q": "id o p v"}[table].split()
         return [f"{alias}.{n}" for n in names]
 
     def same_kind(self, column, others):
-        kind = lambda c: {"c": "text", "g": "text", "v": "text", "n": "text", "d": "d", "e": "e"}.get(c.split(".")[-1], "int")
+        kind = lambda c: {"c": "text", "g": "text", "v": "text", "n": "text", "d": "d", "e": "e", "x": "x", "y": "e"}.get(c.split(".")[-1], "int")
         fit = [o for o in others if kind(o) == kind(column)]
         return self.rng.choice(fit) if fit else None
 

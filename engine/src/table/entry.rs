@@ -15,7 +15,7 @@ use crate::codec::key::{KeyColumn, decode_value};
 use crate::codec::row::RowDamage;
 use crate::error::EngineError;
 use crate::table::shape::TableShape;
-use crate::value::ValueRef;
+use crate::value::{Value, ValueRef};
 
 /// Which columns of a table's rows are wanted of the entries of one of its indexes.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl EntryPicker {
         self.index
     }
 
-    /// Gives each wanted column of an entry's row to `put` with its position.
+    /// Gives each wanted column of an entry's row, nulls too, to `put` with its position.
     ///
     /// # Errors
     /// `BadRow`.
@@ -71,8 +71,8 @@ impl EntryPicker {
                 return Err(EngineError::BadRow { table: name.clone(), damage });
             };
             rest = after;
-            if let (Some(column), Some(value)) = (column, value) {
-                put(*column, value.borrow());
+            if let Some(column) = column {
+                put(*column, value.as_ref().map_or(ValueRef::Null, Value::borrow));
             }
         }
         Ok(())

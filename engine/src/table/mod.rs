@@ -14,6 +14,7 @@
 
 pub mod batch;
 pub mod entry;
+mod gathered;
 pub mod ghosts;
 pub mod patch;
 pub mod pick;

@@ -11,7 +11,7 @@ use crate::codec::key::{KeyColumn, decode_value};
 use crate::codec::row::{RowDamage, RowReader};
 use crate::error::EngineError;
 use crate::table::shape::TableShape;
-use crate::value::{Storage, ValueRef};
+use crate::value::{Storage, Value, ValueRef};
 
 /// Which columns of a table's rows are wanted.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Picker {
         &self.wanted
     }
 
-    /// Gives each wanted column of a row, in any order, to `put` with its position.
+    /// Gives each wanted column of a row, nulls too, in any order, to `put` with its position.
     ///
     /// # Errors
     /// `BadRow`.
@@ -73,8 +73,8 @@ impl Picker {
         for (form, column) in &self.key {
             let (value, after) = decode_value(*form, rest).ok_or_else(|| bad(RowDamage("its key is malformed")))?;
             rest = after;
-            if let (Some(column), Some(value)) = (column, value) {
-                put(*column, value.borrow());
+            if let Some(column) = column {
+                put(*column, value.as_ref().map_or(ValueRef::Null, Value::borrow));
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ use clearway_txn::mvcc::book::View;
 use clearway_txn::read::{Reading, RowBatch, Scan, ShownEnd};
 use clearway_txn::transactions::Transactions;
 
+use super::gathered::Gathered;
 use super::shape::{IndexShape, TableShape};
 use crate::catalog::Oid;
 use crate::error::EngineError;
@@ -139,6 +140,10 @@ pub struct IndexScan {
     batch: RowBatch,
     next: usize,
     reading: Reading,
+    reorders: bool,
+    /// Entries in the order of their rows; none: the entries are taken in the order of the index.
+    gathered: Option<Gathered>,
+    entry: Vec<u8>,
     key: Vec<u8>,
     /// The present row is one that only the snapshot shows (TAB-4).
     at_shown: bool,
@@ -163,9 +168,18 @@ impl IndexScan {
             batch: RowBatch::default(),
             next: 0,
             reading: Reading::default(),
+            reorders: false,
+            gathered: None,
+            entry: Vec::new(),
             key: Vec::new(),
             at_shown: false,
         }
+    }
+
+    /// The rows may come in another order than that of the index, which finds many of them sooner. Those of the index's first leaf do not: often a
+    /// statement needs no more.
+    pub fn may_reorder(&mut self) {
+        self.reorders = true;
     }
 
     /// The table.
@@ -246,23 +260,56 @@ impl IndexScan {
     /// # Errors
     /// As [`Self::next`].
     pub async fn advance(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
-        if !self.fill(all, dep_lsn).await? {
-            return Ok(false);
-        }
-        let (entry, _) = self.batch.get(self.next);
-        let only_shown = self.batch.shown(self.next).is_some();
-        self.next += 1;
+        let Some(only_shown) = self.next_entry(all, dep_lsn).await? else { return Ok(false) };
         let index = &self.shape.indexes[self.index];
-        self.key.clear();
-        self.key.extend_from_slice(index.row_key(entry)?);
         if !self.reading.get(all.book(), self.shape.rows(all), &self.key, &self.view, dep_lsn).await? {
             return Err(EngineError::BadCatalog(format!("index {} leads to a row that is not there", index.name)));
         }
         self.at_shown = match self.reading.shown() {
             None => false,
-            Some(shown) => shown.alone || only_shown || !self.has_entry(entry)?,
+            Some(shown) => shown.alone || only_shown || !self.has_entry(&self.entry)?,
         };
         Ok(true)
+    }
+
+    /// Goes to the next entry: its bytes, and the key of its row. Whether it leads to a row that only the snapshot shows; none: there is no entry.
+    async fn next_entry(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<bool>, EngineError> {
+        if self.reorders && self.next > 0 && self.next == self.batch.len() {
+            self.gathered.get_or_insert_default();
+        }
+        let Some(mut gathered) = self.gathered.take() else {
+            if !self.fill(all, dep_lsn).await? {
+                return Ok(None);
+            }
+            let (entry, _) = self.batch.get(self.next);
+            let only_shown = self.batch.shown(self.next).is_some();
+            self.next += 1;
+            let key = self.shape.indexes[self.index].row_key(entry)?;
+            replace(&mut self.entry, entry);
+            replace(&mut self.key, key);
+            return Ok(Some(only_shown));
+        };
+        let mut found = gathered.take();
+        if found.is_none() {
+            gathered.begin();
+            while !gathered.is_full() && self.fill(all, dep_lsn).await? {
+                let index = &self.shape.indexes[self.index];
+                for at in std::mem::replace(&mut self.next, self.batch.len())..self.batch.len() {
+                    let (entry, _) = self.batch.get(at);
+                    let key = index.row_key(entry)?;
+                    gathered.push(entry, entry.len() - key.len(), self.batch.shown(at).is_some());
+                }
+            }
+            gathered.end();
+            found = gathered.take();
+        }
+        let only_shown = found.map(|(entry, key_at, only_shown)| {
+            replace(&mut self.entry, entry);
+            replace(&mut self.key, &entry[key_at..]);
+            only_shown
+        });
+        self.gathered = Some(gathered);
+        Ok(only_shown)
     }
 
     /// TAB-4: whether the transaction's own row, of two at a key, has this entry.
@@ -271,4 +318,9 @@ impl IndexScan {
         let of_own = self.shape.indexes[self.index].entry_of(&own)?;
         Ok(of_own.is_some_and(|of_own| entry.strip_prefix(&of_own.prefix[..]) == Some(&self.key)))
     }
+}
+
+fn replace(old: &mut Vec<u8>, new: &[u8]) {
+    old.clear();
+    old.extend_from_slice(new);
 }

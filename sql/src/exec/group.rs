@@ -58,6 +58,8 @@ struct Groups<'a> {
     parts: Vec<Spilled>,
 }
 
+/// So many rows are taken between two breaths.
+const BURST: usize = 16;
 /// The number of files among which rows are divided whose groups do not fit the memory.
 const PARTS: usize = 16;
 /// Groups that are kept at least.
@@ -84,7 +86,9 @@ pub async fn groups(
         batch.clear();
         more = source.fill(cx, want, &mut batch).await?;
         for at in 0..batch.len() {
-            cx.breathe().await?;
+            if at % BURST == 0 {
+                cx.breathe_for(BURST.min(batch.len() - at)).await?;
+            }
             let row = batch.row(at);
             if !all.prompt {
                 if !cx.holds(select.filter.as_ref(), row).await? {
@@ -98,7 +102,9 @@ pub async fn groups(
                 all.take(row, None)?;
             }
             held.grow()?;
-            all.make_room(row, held, work_bytes).await?;
+            if all.lacks_room(held, work_bytes) {
+                all.make_room(row).await?;
+            }
             if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
                 return all.finished(sink).await;
             }
@@ -136,7 +142,9 @@ async fn part_groups(
             all.take_slowly(&row, Some(set)).await?;
         }
         held.grow()?;
-        all.make_room(&row, held, work_bytes as i64).await?;
+        if all.lacks_room(held, work_bytes as i64) {
+            all.make_room(&row).await?;
+        }
     }
     let parts = std::mem::take(&mut all.parts);
     all.finished(sink).await?;
@@ -178,13 +186,16 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Puts the row at hand aside where its group is not here; decides whether there is room for more groups.
-    async fn make_room(&mut self, row: &[Datum], held: &mut Held, work_bytes: i64) -> Result<()> {
+    /// Whether there is no room for more groups.
+    #[inline]
+    fn lacks_room(&self, held: &Held, work_bytes: i64) -> bool {
+        let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
+        self.full || held.bytes() > work_bytes && is_enough()
+    }
+
+    /// Where there is no room for more groups: puts the row at hand aside if its group is not here.
+    async fn make_room(&mut self, row: &[Datum]) -> Result<()> {
         if !self.full {
-            let enough = held.bytes() > work_bytes && self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
-            if !enough {
-                return Ok(());
-            }
             for _ in 0..PARTS {
                 self.parts.push(Spilled::create(self.cx.temp_files()).await?);
             }
@@ -209,19 +220,27 @@ impl<'a> Groups<'a> {
                 if call.filter.is_some() && !self.cx.holds_now(call.filter.as_ref(), row)? {
                     continue;
                 }
-                self.args.clear();
-                for e in &call.args {
-                    self.args.push(self.cx.value_now(e, row)?);
-                }
+                let args = match call.args.as_slice() {
+                    [Bound { kind: BoundKind::Column { index, level: 0 }, .. }] if *index < row.len() => {
+                        std::slice::from_ref(&row[*index])
+                    }
+                    all => {
+                        self.args.clear();
+                        for e in all {
+                            self.args.push(self.cx.value_now(e, row)?);
+                        }
+                        &self.args[..]
+                    }
+                };
                 let group = &mut self.groups[at];
                 if call.order_by.is_empty() {
-                    group.running[i].add(&self.args, &super::host::CxHost { cx: self.cx })?;
+                    group.running[i].add(args, &super::host::CxHost { cx: self.cx })?;
                 } else {
                     let mut order = Row::with_capacity(call.order_by.len());
                     for (e, _, _) in &call.order_by {
                         order.push(self.cx.value_now(e, row)?);
                     }
-                    group.ordered[i].push((order, self.args.clone()));
+                    group.ordered[i].push((order, args.to_vec()));
                 }
             }
         }

@@ -300,6 +300,15 @@ impl<'a> Cx<'a> {
         Ok(breath::breathe(breath::ROW).await?)
     }
 
+    /// The same for several rows.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn breathe_for(self, rows: usize) -> Result<()> {
+        memory::check()?;
+        Ok(breath::breathe(breath::ROW * rows as u32).await?)
+    }
+
     /// The value of an expression over a row.
     pub async fn value(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
         self.value_with(e, row, &[]).await

@@ -1,4 +1,7 @@
 //! A batch: rows of equal width in one list, which nodes hand to each other.
+//!
+//! # Invariants
+//! - RWB-1: the slots that [`Batch::slots`] gives hold nulls, or values that the same writer has put into slots for another row.
 
 use super::Row;
 use crate::error::{Result, SqlError};
@@ -10,9 +13,12 @@ pub const ROWS: usize = 64;
 /// Rows.
 #[derive(Default)]
 pub struct Batch {
+    /// The rows, and behind them the slots of rows that were dropped.
     values: Vec<Datum>,
     width: usize,
     rows: usize,
+    /// Who put values into the slots behind the last row (RWB-1); zero: anybody.
+    writer: usize,
 }
 
 impl Batch {
@@ -22,9 +28,8 @@ impl Batch {
         self.rows
     }
 
-    /// Drops all rows; the room stays.
+    /// Drops all rows; the room stays, and the values until others take their slots.
     pub fn clear(&mut self) {
-        self.values.clear();
         self.rows = 0;
     }
 
@@ -43,7 +48,34 @@ impl Batch {
     /// The list behind whose end a new row's values are put; `end` makes a row of them.
     #[inline]
     pub fn begin(&mut self) -> &mut Vec<Datum> {
+        self.values.truncate(self.rows * self.width);
+        self.writer = 0;
         &mut self.values
+    }
+
+    /// The slots of a new row, of which the writer fills the same ones each time (RWB-1); `add` makes a row of them. So a row of many
+    /// slots, few of which are filled, costs only those.
+    #[inline]
+    pub fn slots(&mut self, width: usize, writer: usize) -> &mut [Datum] {
+        if self.writer != writer || self.rows == 0 && self.width != width {
+            self.values.truncate(self.rows * self.width);
+            self.writer = writer;
+        }
+        if self.rows == 0 {
+            self.width = width;
+        }
+        assert_eq!(self.width, width, "rows of one batch have one width");
+        let from = self.rows * width;
+        if self.values.len() < from + width {
+            self.values.resize(from + width, Datum::Null);
+        }
+        &mut self.values[from..from + width]
+    }
+
+    /// What was put into the new row's slots is a row now.
+    #[inline]
+    pub fn add(&mut self) {
+        self.rows += 1;
     }
 
     /// What was put behind the last row is a row now. All rows are equally wide.
@@ -59,22 +91,23 @@ impl Batch {
     /// Adds a row that is made of two parts.
     #[inline]
     pub fn push(&mut self, left: &[Datum], right: &[Datum]) {
-        self.values.extend_from_slice(left);
-        self.values.extend_from_slice(right);
+        let values = self.begin();
+        values.extend_from_slice(left);
+        values.extend_from_slice(right);
         self.end();
     }
 
     /// Adds a row: `left`, and nulls up to `end`.
     pub fn push_extended(&mut self, left: &[Datum], end: usize) {
-        let from = self.values.len();
-        self.values.extend_from_slice(left);
-        self.values.resize(from + end, Datum::Null);
+        let values = self.begin();
+        let from = values.len();
+        values.extend_from_slice(left);
+        values.resize(from + end, Datum::Null);
         self.end();
     }
 
     /// Drops the rows from this one on.
     pub fn truncate(&mut self, rows: usize) {
-        self.values.truncate(rows * self.width);
         self.rows = rows;
     }
 
@@ -84,8 +117,6 @@ impl Batch {
     /// The same if there are none.
     pub fn failed_behind(&mut self, mark: usize, filled: Result<()>) -> Result<Option<SqlError>> {
         let Err(failed) = filled else { return Ok(None) };
-        // The values of half a row go.
-        self.truncate(self.rows);
         if self.rows > mark { Ok(Some(failed)) } else { Err(failed) }
     }
 
@@ -130,6 +161,26 @@ mod tests {
         assert_eq!(rows.take(0), vec![Datum::Int4(5), Datum::Null]);
         rows.push_extended(&[Datum::Int4(7)], 2);
         assert_eq!(rows.last(), &[Datum::Int4(7), Datum::Null][..]);
+    }
+
+    #[test]
+    fn slots_hold_nulls_or_what_the_same_writer_put_there() {
+        let mut rows = Batch::default();
+        rows.slots(2, 1)[0] = Datum::Int4(1);
+        rows.add();
+        rows.slots(2, 1)[0] = Datum::Int4(2);
+        assert_eq!((rows.len(), rows.row(0)), (1, &[Datum::Int4(1), Datum::Null][..]), "a row that was not added");
+        rows.clear();
+        assert_eq!(rows.slots(2, 1), &[Datum::Int4(1), Datum::Null], "its own value of another row (RWB-1)");
+        assert_eq!(rows.slots(2, 2), &[Datum::Null, Datum::Null], "another writer (RWB-1)");
+        rows.push(&[Datum::Int4(3)], &[Datum::Int4(4)]);
+        rows.truncate(0);
+        assert_eq!(rows.slots(2, 2), &[Datum::Null, Datum::Null], "what was pushed meanwhile (RWB-1)");
+        assert_eq!(rows.slots(1, 2), &[Datum::Null], "rows of another width");
+        rows.add();
+        rows.begin().push(Datum::Int4(5));
+        rows.end();
+        assert_eq!((rows.len(), rows.last()), (2, &[Datum::Int4(5)][..]));
     }
 
     #[test]

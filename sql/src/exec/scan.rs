@@ -13,6 +13,8 @@ use crate::planner::plan::{Access, Range, Scan};
 use crate::types::Datum;
 use clearway_base::memory::Held;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
+use clearway_engine::error::EngineError;
+use clearway_engine::table::pick::Picker;
 use clearway_engine::table::scan::{IndexScan, TableScan};
 use clearway_engine::value::{Value, ValueRef};
 use clearway_storage::btree::{Direction, KeyRange};
@@ -22,6 +24,11 @@ use std::collections::HashSet;
 /// The byte after which no present value of an ascending column sorts (it begins a null), and the one that begins
 /// a present value: the key encoding's.
 const NULL_LAST: u8 = 0x02;
+
+/// So many rows are looked at between two breaths.
+const BURST: usize = 32;
+/// What holds where entries of an index are read.
+const ENTRIES: &str = "walk_index asks for entries only where the plan has a picker";
 
 /// Rows of one scan.
 pub enum TableRows {
@@ -117,10 +124,14 @@ impl Cx<'_> {
                     // The index is younger than the snapshot: the whole table, and the filter of the scan's caller.
                     return Ok(self.walk(scan, KeyRange::all()));
                 }
-                Ok(match scan.jump {
-                    Some(_) => self.jumps(scan, Some(*place), range),
-                    None => self.walk_index(scan, *place, range),
-                })
+                if scan.jump.is_some() {
+                    return Ok(self.jumps(scan, Some(*place), range));
+                }
+                let mut walk = self.walk_index(scan, *place, range);
+                if let (TableRows::Index(walk), None) = (&mut walk, scan.order) {
+                    walk.may_reorder();
+                }
+                Ok(walk)
             }
         }
     }
@@ -255,6 +266,12 @@ impl Cx<'_> {
         let (filter, enough) = (scan.filter.as_ref(), out.len() + want);
         let waits = filter.is_some_and(Bound::may_wait);
         while out.len() < enough {
+            if !waits && let Some(more) = self.read_ahead(rows, scan, prefix, enough, out).await? {
+                if !more {
+                    return Ok(false);
+                }
+                continue;
+            }
             let there = match rows {
                 TableRows::Ranges(ranges) => self.next_of_ranges(ranges, scan, prefix, out).await?,
                 TableRows::Jumps(jumps) => Box::pin(self.next_jump(jumps, scan, prefix, out)).await?,
@@ -274,6 +291,71 @@ impl Cx<'_> {
             judged?;
         }
         Ok(true)
+    }
+
+    /// Appends rows of a walk over a table, or over entries, that meet the filter, which can't wait; false: there are no more. None: the scan is of
+    /// another kind.
+    async fn read_ahead(
+        self,
+        rows: &mut TableRows,
+        scan: &Scan,
+        prefix: &[Datum],
+        enough: usize,
+        out: &mut Batch,
+    ) -> Result<Option<bool>> {
+        let Some(wanted) = &scan.wanted else { return Ok(None) };
+        let seen = match rows {
+            TableRows::Table(walk) => {
+                let (first, others) = match scan.judged_first.as_deref() {
+                    Some((first, others)) => (first, Some(others)),
+                    None => (wanted, None),
+                };
+                let read = |picker: &Picker, (key, value): (&[u8], &[u8]), put: Put<'_>| {
+                    picker.read(&scan.table.shape, key, value, put)
+                };
+                let mut seen = 0;
+                while seen < BURST && out.len() < enough {
+                    let Some(row) = walk.buffered() else { break };
+                    seen += 1;
+                    let slots = slots_of(scan, prefix, out);
+                    fill(scan, &mut slots[prefix.len()..], |put| read(first, row, put))?;
+                    if !self.holds_now(scan.filter.as_ref(), slots)? {
+                        continue;
+                    }
+                    if let Some(others) = others {
+                        fill(scan, &mut slots[prefix.len()..], |put| read(others, row, put))?;
+                    }
+                    out.add();
+                }
+                seen
+            }
+            TableRows::Entries(walk) => {
+                let picker = &scan.entries.as_ref().expect(ENTRIES).picker;
+                let mut seen = 0;
+                while seen < BURST && out.len() < enough {
+                    let Some(entry) = walk.buffered_entry() else { break };
+                    seen += 1;
+                    let slots = slots_of(scan, prefix, out);
+                    fill(scan, &mut slots[prefix.len()..], |put| picker.read(&scan.table.shape, entry, put))?;
+                    if self.holds_now(scan.filter.as_ref(), slots)? {
+                        out.add();
+                    }
+                }
+                seen
+            }
+            _ => return Ok(None),
+        };
+        self.breathe_for(seen).await?;
+        if seen > 0 {
+            return Ok(Some(true));
+        }
+        let mut session = self.run.core.engine.take();
+        let more = match rows {
+            TableRows::Table(walk) => session.fill(walk).await,
+            TableRows::Entries(walk) => session.fill_entries(walk).await,
+            _ => Ok(false),
+        };
+        more.map(Some).map_err(from_engine)
     }
 
     /// Appends the next row of a scan whose key has not been given, behind `prefix`, its key last (PLN-1); false: there is none.
@@ -349,6 +431,34 @@ impl Cx<'_> {
     }
 }
 
+/// What takes a column's value.
+type Put<'p> = &'p mut dyn FnMut(usize, ValueRef<'_>);
+
+/// The slots of a new row of a scan, those of `prefix` filled.
+#[inline]
+fn slots_of<'o>(scan: &Scan, prefix: &[Datum], out: &'o mut Batch) -> &'o mut [Datum] {
+    let width = prefix.len() + scan.table.types.len() + 1;
+    let slots = out.slots(width, std::ptr::from_ref(scan) as usize);
+    slots[..prefix.len()].clone_from_slice(prefix);
+    slots
+}
+
+/// Fills a table's slots with the columns that `read` gives.
+#[inline]
+fn fill(
+    scan: &Scan,
+    slots: &mut [Datum],
+    read: impl FnOnce(Put<'_>) -> std::result::Result<(), EngineError>,
+) -> Result<()> {
+    let mut damage = Ok(());
+    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, scan.table.types[column]) {
+        Ok(value) => slots[column] = value,
+        Err(e) => damage = Err(e),
+    };
+    read(put).map_err(from_engine)?;
+    damage
+}
+
 impl TableRows {
     /// Puts a walk over a key at which there are two rows before the keys that are still to be looked up.
     fn walk_first(&mut self, walk: TableScan) {
@@ -400,13 +510,7 @@ fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut
         return Ok(());
     };
     row.resize(from + table.types.len() + 1, Datum::Null);
-    let mut damage = Ok(());
-    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column]) {
-        Ok(value) => row[from + column] = value,
-        Err(e) => damage = Err(e),
-    };
-    wanted.read(&table.shape, key, value, put).map_err(from_engine)?;
-    damage
+    fill(scan, &mut row[from..], |put| wanted.read(&table.shape, key, value, put))
 }
 
 /// Appends a row behind `prefix` out of an entry of an index, as far as the plan wants it.
@@ -415,12 +519,6 @@ pub(super) fn append_entry(scan: &Scan, entry: &[u8], prefix: &[Datum], row: &mu
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);
     row.resize(from + table.types.len() + 1, Datum::Null);
-    let mut damage = Ok(());
-    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column]) {
-        Ok(value) => row[from + column] = value,
-        Err(e) => damage = Err(e),
-    };
-    let entries = scan.entries.as_ref().expect("walk_index asks for entries only where the plan has a picker");
-    entries.picker.read(&table.shape, entry, put).map_err(from_engine)?;
-    damage
+    let entries = scan.entries.as_ref().expect(ENTRIES);
+    fill(scan, &mut row[from..], |put| entries.picker.read(&table.shape, entry, put))
 }

@@ -98,8 +98,8 @@ fn key_conditions(
     key.part.index = index;
     for (at, column) in columns.iter().enumerate() {
         if let Some(fact) = one(list, *column) {
-            let ColumnTest::Compared(_, value) = fact.test else { break };
-            key.part.columns.push(KeyValues::One(value.clone()));
+            let ColumnTest::Compared(_, value) = &fact.test else { break };
+            key.part.columns.push(KeyValues::One(value.clone().into_owned()));
             key.covered.push(fact.at);
             key.share *= figures.equal(table, *column, Some(value));
             continue;
@@ -138,7 +138,7 @@ fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyCondi
             ColumnTest::Compared(op, value) if *op != Op::Eq => {
                 let end = &mut ends[usize::from(matches!(op, Op::Lt | Op::Le))];
                 if end.is_none() {
-                    *end = Some(((*value).clone(), matches!(op, Op::Ge | Op::Le)));
+                    *end = Some((value.clone().into_owned(), matches!(op, Op::Ge | Op::Le)));
                     key.covered.push(fact.at);
                 }
             }
@@ -295,8 +295,8 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
     // A whole key needs no figures.
     let by_key: Option<Vec<&Fact<'_>>> = table.shape.key.iter().map(|c| one(&list, *c)).collect();
     if let Some(facts) = by_key.filter(|facts| !facts.is_empty()) {
-        let value = |f: &&Fact<'_>| match f.test {
-            ColumnTest::Compared(_, value) => Some(value.clone()),
+        let value = |f: &&Fact<'_>| match &f.test {
+            ColumnTest::Compared(_, value) => Some(value.clone().into_owned()),
             _ => None,
         };
         let covered = facts.iter().map(|f| f.at).collect();
@@ -355,7 +355,7 @@ pub fn along(
 ) -> Option<(Access, Direction)> {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
     let rows = figures.rows(table);
-    let met = (rows * conditions.iter().map(|e| figures.share(table, e)).product::<f64>()).max(1.0);
+    let met = (rows * figures.share_of_all(table, conditions)).max(1.0);
     let read = few.map_or(1.0, |few| (few / met).min(1.0));
     let sorting = met * (met + 2.0).log2() * SORT;
     let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;

@@ -7,13 +7,17 @@ use super::indexes::{condition_of, is_unique_of_all};
 use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
 use super::select::constant;
 use crate::context::convert::to_value;
+use crate::context::types::NoSession;
 use crate::expr::bound::{Bound, BoundKind};
 use crate::expr::operators::Op;
+use crate::expr::{Env, nearest};
+use crate::types::Datum;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::table::sample::{ColumnStatistics, Spread};
 use clearway_engine::table::shape::{IndexShape, TableShape};
 use clearway_engine::table::statistics::Statistics;
 use clearway_engine::value::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Reading a row to which an index leads.
@@ -99,8 +103,8 @@ impl Figures<'_> {
         let Some(distinct) = self.distinct(table, column) else { return EQUAL };
         let Some(known) = self.column(table, column) else { return 1.0 / distinct.max(1.0) };
         let present = 1.0 - known.get().null_fraction;
-        let Some(value) = value.and_then(constant) else { return present / distinct.max(1.0) };
-        known.equal(&to_value(value), distinct)
+        let Some(value) = value.and_then(known_value) else { return present / distinct.max(1.0) };
+        known.equal(&to_value(&value), distinct)
     }
 
     /// The share of rows with NULL in a column.
@@ -118,7 +122,7 @@ impl Figures<'_> {
         let Some(known) = self.column(table, column) else { return unknown };
         let value = |e: Option<&Bound>| match e {
             None => Some(None),
-            Some(e) => constant(e).map(|v| Some(to_value(v))),
+            Some(e) => known_value(e).map(|v| Some(to_value(&v))),
         };
         let (Some(low), Some(high)) = (value(low), value(high)) else { return unknown };
         known.between(low.as_ref(), high.as_ref()).unwrap_or(unknown)
@@ -202,7 +206,7 @@ impl Figures<'_> {
             return self.share_of(table, &fact);
         }
         match &e.kind {
-            BoundKind::And(list) => list.iter().map(|e| self.share(table, e)).product(),
+            BoundKind::And(list) => self.share_of_all(table, list),
             BoundKind::Or(list) => 1.0 - list.iter().map(|e| 1.0 - self.share(table, e)).product::<f64>(),
             BoundKind::Not(arg) => 1.0 - self.share(table, arg),
             BoundKind::IsNull { negated: true, .. } => 1.0 - EQUAL,
@@ -210,6 +214,29 @@ impl Figures<'_> {
             BoundKind::Binary { op: Op::Eq, .. } => EQUAL,
             _ => 1.0 / 3.0,
         }
+    }
+
+    /// The share of rows that meets all of these conditions. The bounds of one column say together how much of it is left.
+    pub fn share_of_all<'b>(&self, table: &TableSlot, conditions: impl IntoIterator<Item = &'b Bound>) -> f64 {
+        let mut bounds: Vec<(usize, [Option<Cow<'b, Bound>>; 2])> = Vec::new();
+        let mut share = 1.0;
+        for e in conditions {
+            let Some(Fact { column, test: ColumnTest::Compared(op, value), .. }) =
+                fact_of(table, e, 0).filter(|f| !matches!(f.test, ColumnTest::Compared(Op::Eq, _)))
+            else {
+                share *= self.share(table, e);
+                continue;
+            };
+            let place = bounds.iter().position(|b| b.0 == column).unwrap_or_else(|| {
+                bounds.push((column, [None, None]));
+                bounds.len() - 1
+            });
+            bounds[place].1[usize::from(matches!(op, Op::Lt | Op::Le))].get_or_insert(value);
+        }
+        let between = |(column, [low, high]): &(usize, [Option<Cow<'b, Bound>>; 2])| {
+            self.between(table, *column, low.as_deref(), high.as_deref())
+        };
+        share * bounds.iter().map(between).product::<f64>()
     }
 
     fn share_of(&self, table: &TableSlot, fact: &Fact<'_>) -> f64 {
@@ -224,6 +251,20 @@ impl Figures<'_> {
             ColumnTest::InRows(_) => among(QUERY_VALUES),
             ColumnTest::Null => self.null(table, column),
             ColumnTest::Begins(..) => BEGINS,
+        }
+    }
+}
+
+/// The value of an expression that has the same value in every execution.
+fn known_value(e: &Bound) -> Option<Cow<'_, Datum>> {
+    match nearest::of(e) {
+        None => constant(e).map(Cow::Borrowed),
+        Some((nearest, of)) => {
+            let env = Env { row: &[], outer: &[], params: &[], aggregates: &[], session: &NoSession };
+            match constant(of)? {
+                Datum::Null => None,
+                value => nearest(std::slice::from_ref(value), &env).ok().map(Cow::Owned),
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ impl Joins<'_> {
         match item {
             Item::Leaf { kind: Leaf::Table(table), filters, .. } => {
                 let all: Vec<Bound> = filters.iter().chain(conditions).cloned().collect();
-                let share: f64 = all.iter().map(|e| self.figures.share(table, e)).product();
+                let share = self.figures.share_of_all(table, &all);
                 let rows = (self.figures.rows(table) * share).max(1.0);
                 Estimate { rows, cost: access::choose(table, &all, &self.figures).cost.max(1.0) }
             }
@@ -103,8 +103,8 @@ impl Joins<'_> {
         match node {
             Node::One => Estimate { rows: 1.0, cost: 0.0 },
             Node::Scan(s) => {
-                let filters = s.filter.iter().cloned().flat_map(super::plan::split);
-                let share: f64 = filters.map(|e| self.figures.share(&s.table, &e)).product();
+                let filters: Vec<Bound> = s.filter.iter().cloned().flat_map(super::plan::split).collect();
+                let share = self.figures.share_of_all(&s.table, &filters);
                 let (found, cost) = self.figures.found(&s.table, &s.access);
                 // An index leaves its conditions in the filter; the key takes them away.
                 let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));

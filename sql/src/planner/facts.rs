@@ -5,8 +5,10 @@ use super::plan::TableSlot;
 use super::walk;
 use crate::expr::Bound;
 use crate::expr::bound::{BoundKind, SubqueryUse};
+use crate::expr::nearest;
 use crate::expr::operators::Op;
 use crate::types::{element_of, oid};
+use std::borrow::Cow;
 
 /// A condition about a column.
 pub struct Fact<'b> {
@@ -20,8 +22,8 @@ pub struct Fact<'b> {
 
 /// What a condition asks of a column.
 pub enum ColumnTest<'b> {
-    /// `column op value`; never `<>`.
-    Compared(Op, &'b Bound),
+    /// `column op value`; never `<>`. The value is of a type whose keys compare with the column's (NST-1).
+    Compared(Op, Cow<'b, Bound>),
     /// `column IN (...)`.
     Among(&'b [Bound]),
     /// `column = ANY (array)`.
@@ -87,8 +89,13 @@ pub fn fact_of<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b
                 (_, Some(c)) if is_known(left, table) => (c, op.commuted()?, &**left),
                 _ => return None,
             };
-            let fits = comparable(type_of(table, column).oid, value.ty.oid);
-            fits.then_some(Fact { column, test: ColumnTest::Compared(op, value), at })
+            let ty = type_of(table, column).oid;
+            let value = if comparable(ty, value.ty.oid) {
+                Cow::Borrowed(value)
+            } else {
+                Cow::Owned(nearest::instead(ty, op, value)?)
+            };
+            Some(Fact { column, test: ColumnTest::Compared(op, value), at })
         }
         BoundKind::InList { arg, list, negated: false } => {
             let column = place_of(arg, table)?;

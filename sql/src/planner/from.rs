@@ -218,7 +218,16 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
                 !(by_key && chosen.covered.contains(&(at - 1)))
             });
             let (access, filter) = (chosen.access, conjunction(filters));
-            Node::Scan(Scan { table, access, filter, order: None, wanted: None, entries: None, jump: None })
+            Node::Scan(Scan {
+                table,
+                access,
+                filter,
+                order: None,
+                wanted: None,
+                judged_first: None,
+                entries: None,
+                jump: None,
+            })
         }
         Leaf::Sample(sampled) => sample_node(*sampled, conjunction(filters)),
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),

@@ -17,7 +17,7 @@
 pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
 pub use super::policies::{InsertGuard, PolicyCheck};
-pub use super::ranges::{Entries, Jump, KeyValues, RangePart, Ranges};
+pub use super::ranges::{Entries, Jump, KeyValues, Range, RangePart, Ranges};
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 pub use super::with::KeptRows;
 use crate::context::deferred::Timing;
@@ -240,6 +240,8 @@ pub struct Scan {
     pub order: Option<Direction>,
     /// The columns that an expression names: the other slots, and the key's, stay null. None: all columns, and the key.
     pub wanted: Option<Picker>,
+    /// The columns of `wanted` that the filter names, and the others: of a row that the filter rejects, the others are not read.
+    pub judged_first: Option<Box<(Picker, Picker)>>,
     /// The entries of the index of `access` are read instead of rows (COV-1).
     pub entries: Option<Box<Entries>>,
     /// Of rows with the same values in the leading columns of the key or index, the first is enough (COV-2).
@@ -259,17 +261,6 @@ pub enum Access {
     Index(usize, Range),
     /// Several ranges.
     Ranges(Box<Ranges>),
-}
-
-/// A range of a key: leading columns equal, the next one bounded.
-#[derive(Clone, Debug, Default)]
-pub struct Range {
-    /// Values of the leading columns.
-    pub equal: Vec<Bound>,
-    /// The bound below of the next column; whether it belongs to the range.
-    pub low: Option<(Bound, bool)>,
-    /// The bound above.
-    pub high: Option<(Bound, bool)>,
 }
 
 /// A scan of a system view.

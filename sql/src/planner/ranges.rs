@@ -4,6 +4,17 @@ use crate::expr::Bound;
 use crate::expr::operators::Op;
 use clearway_engine::table::entry::EntryPicker;
 
+/// A range of a key: leading columns equal, the next one bounded.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    /// Values of the leading columns.
+    pub equal: Vec<Bound>,
+    /// The bound below of the next column; whether it belongs to the range.
+    pub low: Option<(Bound, bool)>,
+    /// The bound above.
+    pub high: Option<(Bound, bool)>,
+}
+
 /// Ranges of the primary key and of indexes: the rows of their union, each once.
 #[derive(Clone, Debug)]
 pub struct Ranges {

@@ -47,7 +47,16 @@ pub struct SampleScan {
 
 /// The node of a sampled table.
 pub(super) fn sample_node((table, sampling): (TableSlot, Sampling), filter: Option<Bound>) -> Node {
-    let scan = Scan { table, access: Access::Full, filter, order: None, wanted: None, entries: None, jump: None };
+    let scan = Scan {
+        table,
+        access: Access::Full,
+        filter,
+        order: None,
+        wanted: None,
+        judged_first: None,
+        entries: None,
+        jump: None,
+    };
     Node::Sample(Box::new(SampleScan { scan, sampling }))
 }
 

@@ -6,6 +6,7 @@
 use super::cost::Figures;
 use super::plan::{Body, Node, Query, Scan, Subplan};
 use super::{covering, jumping, merging, rewrite, walk};
+use crate::expr::BoundKind;
 use clearway_engine::table::pick::Picker;
 use std::sync::Arc;
 
@@ -46,6 +47,23 @@ fn narrow_node(node: &mut Arc<Node>, used: &[bool], figures: &Figures<'_>) {
     }
 }
 
+/// The columns that a scan's filter names, and the other wanted ones; none: there is no gain in reading them one after the other.
+fn judged_first(scan: &Scan, columns: &[usize]) -> Option<Box<(Picker, Picker)>> {
+    let filter = scan.filter.as_ref()?;
+    if filter.may_wait() || filter.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
+        return None;
+    }
+    let mut named = Vec::new();
+    walk::each(filter, &mut |e| {
+        if let BoundKind::Column { index, level: 0 } = e.kind {
+            named.extend(index.checked_sub(scan.table.base));
+        }
+    });
+    let (first, others): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| named.contains(c));
+    let picker = |columns: &[usize]| Picker::new(&scan.table.shape, columns);
+    (!others.is_empty()).then(|| Box::new((picker(&first), picker(&others))))
+}
+
 fn narrow_scan(scan: &mut Scan, used: &[bool], figures: &Figures<'_>) {
     if used.get(scan.table.key_slot()) == Some(&true) {
         return;
@@ -54,5 +72,6 @@ fn narrow_scan(scan: &mut Scan, used: &[bool], figures: &Figures<'_>) {
         (0..scan.table.types.len()).filter(|c| used.get(scan.table.base + c) == Some(&true)).collect();
     // PLN-6: `used` has every slot that an expression of the level, or of a query below it, names.
     scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
+    scan.judged_first = judged_first(scan, &columns);
     covering::cover(scan, figures);
 }

@@ -83,8 +83,8 @@ pub(super) fn is_guaranteed(e: &Bound, table: &TableSlot, columns: &[usize], r: 
     let ColumnTest::Compared(op, value) = fact.test else { return false };
     let at = columns.iter().position(|c| *c == fact.column);
     match (op, at) {
-        (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, value)),
-        (_, Some(at)) if at == r.equal.len() => r.low.iter().chain(&r.high).any(|(v, _)| walk::same(v, value)),
+        (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, &value)),
+        (_, Some(at)) if at == r.equal.len() => r.low.iter().chain(&r.high).any(|(v, _)| walk::same(v, &value)),
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 use crate::expr::bind_rows::FIELD;
 use crate::expr::bound::BoundKind as K;
 use crate::expr::bound::SubqueryUse;
+use crate::expr::nearest;
 use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::planner::plan::Query;
 use crate::types::text::{self, Conversion};
@@ -111,6 +112,8 @@ impl Words<'_> {
                 format!("{}::{}", show(arg), format_type(e.ty))
             }
             K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
+            // The value itself tells a reader more.
+            K::Call { .. } if let Some((_, value)) = nearest::of(e) => self.at(value, depth + 1),
             K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
             K::Host { function, args } => host(*function, args.iter().map(show).collect()),
             K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),

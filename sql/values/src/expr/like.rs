@@ -2,7 +2,15 @@
 
 use super::long_text;
 use crate::error::{Result, SqlError, code};
-use clearway_base::breath;
+use clearway_base::{breath, memory};
+use memchr::memmem::Finder;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A pattern of at most so many bytes is kept split for the next row.
+const KEPT_BYTES_MAX: usize = 1024;
+/// A text of at most so many bytes is searched in one go.
+const SHORT: usize = 1 << 14;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Token {
@@ -14,21 +22,29 @@ enum Token {
 }
 
 /// What stands between two percent signs.
-#[derive(Default)]
 struct Piece {
     tokens: Vec<Token>,
-    /// The piece's own text, if it has only characters.
-    text: Option<String>,
+    /// The piece's own text, if it has only characters, and what searches it.
+    text: Option<(String, Finder<'static>)>,
 }
 
 impl Piece {
     fn new(tokens: Vec<Token>) -> Self {
-        let text = tokens.iter().map(|t| if let Token::Char(c) = t { Some(*c) } else { None }).collect();
-        Self { tokens, text }
+        let text: Option<String> =
+            tokens.iter().map(|t| if let Token::Char(c) = t { Some(*c) } else { None }).collect();
+        let searched = |text: String| {
+            let finder = Finder::new(&text).into_owned();
+            (text, finder)
+        };
+        Self { tokens, text: text.map(searched) }
     }
 
     /// Where a match that begins at byte `at` ends.
     fn end_at(&self, text: &str, at: usize) -> Result<Option<usize>> {
+        if let Some((own, _)) = &self.text {
+            breath::step_bytes(own.len())?;
+            return Ok(text[at..].starts_with(own).then_some(at + own.len()));
+        }
         let mut chars = text[at..].chars();
         for token in &self.tokens {
             breath::step(8)?;
@@ -51,8 +67,12 @@ impl Piece {
     /// The end of the first match from byte `at` on.
     fn find(&self, text: &str, mut at: usize) -> Result<Option<usize>> {
         match &self.text {
-            Some(own) if own.is_empty() => Ok(Some(at)),
-            Some(own) => Ok(long_text::find(text, own, at)?.map(|found| found + own.len())),
+            Some((own, _)) if own.is_empty() => Ok(Some(at)),
+            Some((own, finder)) if text.len() - at <= SHORT => {
+                breath::step_bytes((text.len() - at) / 8)?;
+                Ok(finder.find(&text.as_bytes()[at..]).map(|found| at + found + own.len()))
+            }
+            Some((own, _)) => Ok(long_text::find(text, own, at)?.map(|found| found + own.len())),
             None => loop {
                 if let Some(end) = self.end_at(text, at)? {
                     return Ok(Some(end));
@@ -69,6 +89,10 @@ impl Piece {
     fn ends(&self, text: &str, from: usize) -> Result<bool> {
         if self.tokens.last() == Some(&Token::Broken) {
             return Ok(self.find(text, from)?.is_some());
+        }
+        if let Some((own, _)) = &self.text {
+            breath::step_bytes(own.len())?;
+            return Ok(text[from..].ends_with(own));
         }
         let mut at = text.len();
         for _ in &self.tokens {
@@ -99,6 +123,30 @@ fn pieces(pattern: &str, escape: Option<char>) -> Result<Vec<Piece>> {
     Ok(all)
 }
 
+thread_local! {
+    /// The pattern of the last LIKE, and its pieces: a statement asks for the same pattern row by row.
+    static LAST: RefCell<Option<(String, Option<char>, Rc<[Piece]>)>> = const { RefCell::new(None) };
+}
+
+/// The pieces of a pattern, which are kept for the next row.
+fn split(pattern: &str, escape: Option<char>) -> Result<Rc<[Piece]>> {
+    if pattern.len() > KEPT_BYTES_MAX {
+        return Ok(pieces(pattern, escape)?.into());
+    }
+    let known = LAST.with_borrow(|last| match last {
+        Some((of, by, pieces)) if of == pattern && *by == escape => Some(pieces.clone()),
+        _ => None,
+    });
+    match known {
+        Some(pieces) => Ok(pieces),
+        None => memory::uncharged(|| {
+            let fresh: Rc<[Piece]> = pieces(pattern, escape)?.into();
+            LAST.set(Some((pattern.to_owned(), escape, fresh.clone())));
+            Ok(fresh)
+        }),
+    }
+}
+
 /// A text in small letters, one by one as the C library folds them.
 fn folded(text: &str) -> Result<String> {
     long_text::map(text, |c| {
@@ -118,8 +166,8 @@ pub fn like(text: &str, pattern: &str, escape: Option<char>, fold: bool) -> Resu
     if fold {
         return like(&folded(text)?, &folded(pattern)?, escape, false);
     }
-    let pieces = pieces(pattern, escape)?;
-    let [first, middle @ .., last] = pieces.as_slice() else {
+    let pieces = split(pattern, escape)?;
+    let [first, middle @ .., last] = &*pieces else {
         return Ok(pieces[0].end_at(text, 0)? == Some(text.len()));
     };
     let Some(mut at) = first.end_at(text, 0)? else { return Ok(false) };

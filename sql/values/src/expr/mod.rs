@@ -57,6 +57,7 @@ pub mod long_regex;
 pub mod long_text;
 mod lsn_functions;
 mod math_functions;
+pub mod nearest;
 mod number_format;
 mod number_text;
 mod operator_table;

@@ -106,6 +106,14 @@ pub fn date_to_timestamp(days: i32) -> i64 {
     }
 }
 
+/// Compares a date with a timestamp. A date later than all timestamps is before infinity, as in PostgreSQL.
+pub fn compare_date(days: i32, t: i64) -> std::cmp::Ordering {
+    match date_to_timestamp(days) {
+        i64::MAX if days != i32::MAX && t == i64::MAX => std::cmp::Ordering::Less,
+        own => own.cmp(&t),
+    }
+}
+
 /// The midnight with which a date begins; the infinities stay.
 ///
 /// # Errors

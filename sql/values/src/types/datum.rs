@@ -246,8 +246,8 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Bytea(x), D::Bytea(y)) => x.cmp(y),
         (D::Date(x), D::Date(y)) => x.cmp(y),
         (D::Timestamp(x), D::Timestamp(y)) | (D::TimestampTz(x), D::TimestampTz(y)) => x.cmp(y),
-        (D::Date(x), D::Timestamp(y)) => super::datetime::date_to_timestamp(*x).cmp(y),
-        (D::Timestamp(x), D::Date(y)) => x.cmp(&super::datetime::date_to_timestamp(*y)),
+        (D::Date(x), D::Timestamp(y)) => super::datetime::compare_date(*x, *y),
+        (D::Timestamp(x), D::Date(y)) => super::datetime::compare_date(*y, *x).reverse(),
         (D::Interval(x), D::Interval(y)) => x.span().cmp(&y.span()),
         (D::Array(x), D::Array(y)) => {
             let elements = x.values.iter().zip(&y.values).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
