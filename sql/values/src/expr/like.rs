@@ -123,9 +123,16 @@ fn pieces(pattern: &str, escape: Option<char>) -> Result<Vec<Piece>> {
     Ok(all)
 }
 
+/// A pattern, its escape character, and its pieces.
+struct Split {
+    pattern: String,
+    escape: Option<char>,
+    pieces: Rc<[Piece]>,
+}
+
 thread_local! {
-    /// The pattern of the last LIKE, and its pieces: a statement asks for the same pattern row by row.
-    static LAST: RefCell<Option<(String, Option<char>, Rc<[Piece]>)>> = const { RefCell::new(None) };
+    /// The pattern of the last LIKE: a statement asks for the same pattern row by row.
+    static LAST: RefCell<Option<Split>> = const { RefCell::new(None) };
 }
 
 /// The pieces of a pattern, which are kept for the next row.
@@ -134,14 +141,14 @@ fn split(pattern: &str, escape: Option<char>) -> Result<Rc<[Piece]>> {
         return Ok(pieces(pattern, escape)?.into());
     }
     let known = LAST.with_borrow(|last| match last {
-        Some((of, by, pieces)) if of == pattern && *by == escape => Some(pieces.clone()),
+        Some(last) if last.pattern == pattern && last.escape == escape => Some(last.pieces.clone()),
         _ => None,
     });
     match known {
         Some(pieces) => Ok(pieces),
         None => memory::uncharged(|| {
             let fresh: Rc<[Piece]> = pieces(pattern, escape)?.into();
-            LAST.set(Some((pattern.to_owned(), escape, fresh.clone())));
+            LAST.set(Some(Split { pattern: pattern.to_owned(), escape, pieces: fresh.clone() }));
             Ok(fresh)
         }),
     }
