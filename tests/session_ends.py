@@ -36,9 +36,10 @@ def parse(name, sql):
     return frame(b"P", f"{name}\0{sql}\0".encode() + b"\0\0")
 
 
-def bind(name, portal="", values=()):
+def bind(name, portal="", values=(), formats=()):
     given = b"".join(struct.pack("!i", len(value)) + value.encode() for value in values)
-    return frame(b"B", f"{portal}\0{name}\0".encode() + b"\0\0" + struct.pack("!h", len(values)) + given + b"\0\0")
+    return frame(b"B", f"{portal}\0{name}\0".encode() + b"\0\0" + struct.pack("!h", len(values)) + given
+                 + struct.pack(f"!{len(formats) + 1}h", len(formats), *formats))
 
 
 def describe(kind, name):
@@ -117,8 +118,9 @@ class Client:
                 return answer
 
     def answers(self, *frames):
-        """The first values of rows, tags and SQLSTATEs, numbers of parameters (`t2`), to the end of the batch."""
+        """The first values of rows, tags and SQLSTATEs, what Describe tells of parameters (`t2`) and columns (`T1`), to the end of the batch."""
         self.send(*frames)
+        described = any(sent[:1] == b"D" for sent in frames)
         out = []
         while True:
             tag, body = self.message()
@@ -128,8 +130,8 @@ class Client:
                 out.append(body[:-1].decode())
             elif tag == b"E":
                 out.append(code(body))
-            elif tag == b"t":
-                out.append(f"t{struct.unpack_from('!h', body)[0]}")
+            elif tag == b"t" or tag == b"T" and described:
+                out.append(f"{tag.decode()}{struct.unpack_from('!h', body)[0]}")
             elif tag in b"sn":
                 out.append("suspended" if tag == b"s" else "no columns")
             elif tag == b"Z":
@@ -251,7 +253,7 @@ def portals(port):
     check("MOVE", c.run(move("p")), "MOVE 5")
     check("FETCH", c.answers(query("fetch 3 from p")), ["7", "8", "9", "FETCH 3"])
     check("FETCH in the extended protocol", c.answers(parse("", "fetch next from p"), describe("S", ""), bind(""), execute(), SYNC),
-          ["t0", "10", "FETCH 1"])
+          ["t0", "T1", "10", "FETCH 1"])
     check("Execute goes on", c.answers(execute("p", 2), SYNC), ["11", "12", "suspended"])
     check("ABSOLUTE", c.answers(query("fetch absolute 16 from p")), ["15", "FETCH 1"])
     check("all that is left", c.answers(query("fetch all from p")), ["16", "17", "18", "19", "20", "FETCH 5"])
@@ -262,6 +264,10 @@ def portals(port):
     check("Execute behind it", c.answers(execute("q", 1), SYNC), ["5", "suspended"])
     check("a portal's name is taken", c.run("declare q cursor for select 1"), "42P03")
     check("the end of the block", c.run("rollback"), "ROLLBACK")
+    check("FETCH prepared before its cursor", c.answers(parse("f", "fetch next from later"), describe("S", "f"), SYNC), ["t0", "no columns"])
+    c.run("begin; declare later cursor for select 1, 2")
+    check("its columns", c.answers(bind("f"), describe("P", ""), execute(), SYNC), ["T2", "1", "FETCH 1"])
+    c.run("rollback")
     for back in ("fetch prior from p", "fetch last from p", "move backward all in p", "fetch absolute -1 from p"):
         c.run("begin")
         c.answers(series, bind("", "p"), execute("p", 2), SYNC)
@@ -275,9 +281,13 @@ def parameters(port):
     explain = parse("", "explain (costs off) select 1 from pg_class where relname = $1 and relnatts = $2")
     answer = c.answers(explain, describe("S", ""), bind("", "", ["x", "7"]), execute(), SYNC)
     check("EXPLAIN has parameters", (answer[0], answer[-1]), ("t2", "EXPLAIN"))
+    for formats, wanted in [((), "SELECT 1"), ((0,), "SELECT 1"), ((0, 1, 0), "SELECT 1"), ((0, 0), "08P01"), ((0, 0, 0, 0), "08P01")]:
+        answer = c.answers(parse("", "select 'a', 2, 'c'"), bind("", formats=formats), execute(), SYNC)
+        check(f"result formats {formats}", answer[-1], wanted)
+    check("formats of no columns", c.answers(parse("", "set lock_timeout = 0"), bind("", formats=(0, 0)), execute(), SYNC), ["SET"])
     c.run("prepare twice(int) as select $1 * 2")
     answer = c.answers(parse("", "execute twice(4)"), describe("S", ""), bind(""), execute(), SYNC)
-    check("EXECUTE has columns", answer, ["t0", "8", "SELECT 1"])
+    check("EXECUTE has columns", answer, ["t0", "T1", "8", "SELECT 1"])
     check("pg_terminate_backend of the own session", c.run("select pg_terminate_backend(pg_backend_pid())"), "57P01")
     check("the connection", c.message(), None)
 

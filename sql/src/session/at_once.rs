@@ -34,6 +34,10 @@ impl Session {
     /// As `describe_portal`, likewise.
     pub fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
         let Some(portal) = self.portals.get(name) else { return false };
+        // The columns of a FETCH are its cursor's.
+        if let Some(Statement::Fetch { .. }) = portal.prepared.statement.as_deref() {
+            return false;
+        }
         match &portal.prepared.columns {
             Some(columns) => run::describe(columns, &portal.formats, client),
             None => client.no_data(),

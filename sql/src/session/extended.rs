@@ -180,6 +180,13 @@ impl Session {
         if !portal.is_empty() && self.portals.get(portal).is_some() {
             return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
+        if let (Some(columns), given @ 2..) = (&prepared.columns, bind.result_formats.len())
+            && given != columns.len()
+        {
+            let has = columns.len();
+            let message = format!("bind message has {given} result formats but query has {has} columns");
+            return Err(SqlError::new("08P01", message));
+        }
         let (mut params, mut formats) = if portal.is_empty() { self.portals.lists() } else { Default::default() };
         for (i, (value, ty)) in bind.values.iter().zip(&prepared.types).enumerate() {
             match plain_parameter(*value, *ty, run::format_of(bind.formats, i)) {
@@ -231,7 +238,12 @@ impl Session {
         let Some(portal) = self.portals.get(name) else {
             return Err(self.broken(no_portal(name)).await);
         };
-        match &portal.prepared.columns {
+        // The cursor of a FETCH may have been declared after the FETCH was prepared.
+        let of_cursor = match portal.prepared.statement.as_deref() {
+            Some(Statement::Fetch { name, is_move: false, .. }) => self.fetched_columns(name),
+            _ => None,
+        };
+        match of_cursor.as_ref().or(portal.prepared.columns.as_ref()) {
             Some(columns) => run::describe(columns, &portal.formats, client),
             None => client.no_data(),
         }
