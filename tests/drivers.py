@@ -4,7 +4,8 @@
 usage: tests/drivers.py CLEARWAY SUITE [--short | --only EXPRESSION] [--source DIR] [--beside] [--record] [--page docs/drivers.md] [--seconds N]
 
 SUITE: asyncpg or psycopg2, whose sources (sdists, fetched by pip and kept in ~/.cache/clearway/drivers) have their tests; psycopg, with --source: the
-directory of its repository, since its package has none. The driver itself is installed by pip into an environment there.
+directory of its repository, since its package has none; pgx, whose module for Go has its tests. The driver itself is installed by pip into an
+environment there. What no registry gives is not run, and said.
 tests/drivers/SUITE.list names each test that fails here and passes on PostgreSQL, with the reason; a test that is listed and passes is a failure, as is
 one that fails and is not listed. A test that fails may leave a table, or a type, over which later ones fail; so each test of asyncpg and psycopg2 that
 fails runs once more by itself, on a new server. --beside runs the suite on a PostgreSQL of its own first, and leaves out what fails there, too (with --record: lists it
@@ -12,6 +13,7 @@ with the reason `peer`). --only is pytest's -k; --short runs some of the files i
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -56,21 +58,83 @@ REASONS = {
     "messages": "PostgreSQL tells of implicit sequences and indexes at the level DEBUG1.",
     "scs": "standard_conforming_strings = off is refused.",
     "server": "It looks at the server's own files, version, settings or messages.",
-    "early": "Expressions are folded only where they are evaluated, so that 1/0 over no row is no error.",
+    "early": "Expressions are folded only where they are evaluated, so that 1/0 over no row is no error, and an error may come behind the columns.",
     "order": "Rows without ORDER BY come in the order of the key.",
     "time": "It measures time.",
     "open": "A defect that is known and not repaired yet.",
 }
 
 
-class Suite:
-    """How the tests of one driver are fetched and run."""
+class NotReached(Exception):
+    """A registry does not give what a suite needs."""
 
-    def __init__(self, package, install, short, environment, options=(), in_classes=True):
+
+def fetched(command, **options):
+    """Runs what asks a registry."""
+    try:
+        return subprocess.run(command, check=True, text=True, capture_output=True, **options).stdout
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        raise NotReached(f"{' '.join(map(str, command))}: {(getattr(error, 'stderr', '') or str(error)).strip()[-300:]}") from error
+
+
+class PythonSuite:
+    """How the tests of a driver for Python are fetched and run."""
+
+    def __init__(self, package, install, short, environment, options=(), alone=True):
         self.package, self.install, self.short = package, install, short
         self.environment, self.options = environment, options
-        #: Each test is a method of a class, without parameters in its name.
-        self.in_classes = in_classes
+        #: Each test is a method of a class, without parameters in its name, so that it can be asked for.
+        self.alone = alone
+        self.python = self.where = None
+
+    def fetch(self, name, given):
+        """Gets the driver and its tests."""
+        self.python, self.where = environment_of(name, self), source_of(name, self, given)
+
+    def run(self, port, given, tests=()):
+        files = [(file, rest) for file, *rest in (test.split(".") for test in tests)]
+        return run(self.python, self, self.where, port, given, [f"tests/{file}.py::{'::'.join(rest)}" for file, rest in files])
+
+
+class GoSuite:
+    """The same of a driver for Go: the module has its tests with it."""
+
+    def __init__(self, module, setup, environment, short):
+        self.module, self.setup, self.environment, self.short = module, setup, environment, short
+        self.alone, self.where = False, None
+
+    def fetch(self, _name, given):
+        home = CACHE / "go"
+        home.mkdir(parents=True, exist_ok=True)
+        if not (home / "go.mod").exists():
+            subprocess.run(["go", "mod", "init", "drivers"], cwd=home, check=True, capture_output=True)
+        self.where = given or Path(json.loads(fetched(["go", "mod", "download", "-json", self.module], cwd=home))["Dir"])
+
+    def run(self, port, given, tests=()):
+        subprocess.run(["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-c", "create database driver"], check=True)
+        # What the setup makes and does not exist here is missed by the tests that need it.
+        subprocess.run(["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-d", "driver", "-f", self.where / self.setup],
+                       capture_output=True)
+        command = ["go", "test", "-json", "-p", "1", f"-timeout={given.seconds}s"]
+        command += ["-run", given.only] if given.only else []
+        packages = self.short if given.short else ["./..."]
+        ran = subprocess.run([*command, *packages], cwd=self.where, env={**os.environ, **self.environment(port)}, capture_output=True, text=True)
+        seen, said = {}, {}
+        for line in ran.stdout.splitlines():
+            event = json.loads(line) if line.startswith("{") else {}
+            if not event.get("Test"):
+                continue
+            package = event["Package"].removeprefix(self.module.partition("@")[0]).lstrip("/") or "pgx"
+            name = re.sub(r"\s+", "_", f"{package}.{event['Test']}")
+            if event["Action"] == "output" and "_test.go:" in event["Output"]:
+                said.setdefault(name, event["Output"].strip())
+            elif event["Action"] in ("pass", "fail", "skip"):
+                seen[name] = ({"pass": "passed", "fail": "failed", "skip": "skipped"}[event["Action"]], said.get(name, ""))
+        if not seen:
+            raise SystemExit(f"{ran.stdout[-3000:]}{ran.stderr[-3000:]}\n0 passed, 1 failed")
+        # A test of which a part failed says nothing by itself.
+        parents = {name.rpartition("/")[0] for name, (how, _) in seen.items() if how == "failed" and "/" in name}
+        return {name: ended for name, ended in seen.items() if name not in parents}
 
 
 def by_variables(port):
@@ -86,14 +150,16 @@ def of_psycopg(port):
 
 
 SUITES = {
-    "asyncpg": Suite("asyncpg==0.32.0", ["asyncpg==0.32.0", "pytest", "distro"],
+    "asyncpg": PythonSuite("asyncpg==0.32.0", ["asyncpg==0.32.0", "pytest", "distro"],
                      ["test_codecs.py", "test_record.py", "test_transaction.py", "test_types.py"],
                      by_variables),
-    "psycopg2": Suite("psycopg2==2.9.13", ["psycopg2-binary==2.9.13", "pytest"],
+    "psycopg2": PythonSuite("psycopg2==2.9.13", ["psycopg2-binary==2.9.13", "pytest"],
                       ["test_async.py", "test_copy.py", "test_cursor.py", "test_dates.py", "test_extras_dictcursor.py", "test_sql.py", "test_types_basic.py",
                        "test_types_extras.py", "test_with.py"], of_psycopg2),
-    "psycopg": Suite(None, ["psycopg[binary]==3.3.4", "psycopg_pool", "pytest", "anyio", "dnspython"], ["test_cursor.py", "test_copy.py", "types"],
-                     of_psycopg, ("-m", "not slow and not timing and not refcount and not proxy and not crdb and not mypy and not subprocess"), in_classes=False),
+    "psycopg": PythonSuite(None, ["psycopg[binary]==3.3.4", "psycopg_pool", "pytest", "anyio", "dnspython"], ["test_cursor.py", "test_copy.py", "types"],
+                     of_psycopg, ("-m", "not slow and not timing and not refcount and not proxy and not crdb and not mypy and not subprocess"), alone=False),
+    "pgx": GoSuite("github.com/jackc/pgx/v5@v5.12.0", "testsetup/postgresql_setup.sql",
+                   lambda port: {"PGX_TEST_DATABASE": f"host=127.0.0.1 port={port} user=postgres database=driver"}, [".", "./pgxpool", "./stdlib"]),
 }
 
 
@@ -104,7 +170,7 @@ def environment_of(name, suite):
     if not (home / "done").exists():
         shutil.rmtree(home, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
-        subprocess.run([home / "bin/pip", "install", "--quiet", *suite.install], check=True)
+        fetched([home / "bin/pip", "install", "--quiet", *suite.install])
         (home / "done").touch()
     return python
 
@@ -118,7 +184,7 @@ def source_of(name, suite, given):
     home = CACHE / suite.package.replace("==", "-")
     if not (home / "tests").exists():
         home.mkdir(parents=True, exist_ok=True)
-        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", home, suite.package], check=True)
+        fetched([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", home, suite.package])
         with tarfile.open(next(home.glob("*.tar.gz"))) as archive:
             archive.extractall(home, filter="data")
         (next(path for path in home.iterdir() if path.is_dir()) / "tests").rename(home / "tests")
@@ -150,23 +216,23 @@ def run(python, suite, where, port, given, tests=()):
         return seen
 
 
-def run_on(make_server, scratch, python, suite, where, given):
-    """The same over a server of its own. What fails there is what counts when the test runs by itself on another one."""
+def run_on(make_server, scratch, suite, given, listed=()):
+    """The same over a server of its own. What fails there is what counts when the test runs by itself on another one, unless it is among `listed`."""
     def on_new_server(*tests):
         home = tempfile.mkdtemp(dir=scratch)
         os.chmod(home, 0o755)
         server = make_server(home)
         try:
             server.start()
-            return run(python, suite, where, server.port, given, tests)
+            return suite.run(server.port, given, tests)
         finally:
             server.stop()
             shutil.rmtree(home, ignore_errors=True)
 
     seen = on_new_server()
-    for name in sorted(suites.failures(seen)) if suite.in_classes else ():
-        file, *rest = name.split(".")
-        seen.update(on_new_server(f"tests/{file}.py::{'::'.join(rest)}"))
+    again = suites.failures(seen) - set(listed) if suite.alone else ()
+    for name in sorted(again):
+        seen.update(on_new_server(name))
     return seen
 
 
@@ -204,14 +270,19 @@ def main():
     arguments.add_argument("--seconds", type=int, default=550)
     given = arguments.parse_args()
     suite, path = SUITES[given.suite], HERE / f"drivers/{given.suite}.list"
-    python, where = environment_of(given.suite, suite), source_of(given.suite, suite, given.source)
+    try:
+        suite.fetch(given.suite, given.source)
+    except NotReached as error:
+        print(f"NOT RUN: {given.suite}'s suite, which could not be fetched: {error}\n0 passed, 0 failed")
+        return False
     scratch = tempfile.mkdtemp(prefix="clearway-drivers-")
     os.chmod(scratch, 0o755)
     peer = {}
     try:
         if given.beside:
-            peer = run_on(Postgres, scratch, python, suite, where, given)
-        seen = run_on(lambda home: Clearway(given.clearway, home, ["serializable = snapshot"]), scratch, python, suite, where, given)
+            peer = run_on(Postgres, scratch, suite, given)
+        listed = suites.listed(path) if given.short else ()
+        seen = run_on(lambda home: Clearway(given.clearway, home, ["serializable = snapshot"]), scratch, suite, given, listed)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     failing_there = suites.failures(peer)
