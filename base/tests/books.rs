@@ -262,3 +262,35 @@ fn a_sessions_time_is_divided_as_well() {
     let ended = clearway_base::waits::ended_time().since(&before);
     assert_eq!((ended.elapsed_ns, ended.idle_ns, ended.cpu_ns), (1_040_000, 1_000_000, 40_000));
 }
+
+/// CPU-1: a statement that ends within a short step reads the figures as they stand then, and the end of the step counts nothing twice.
+#[test]
+fn a_short_step_is_read_and_goes_on() {
+    use clearway_base::waits::read;
+    let (clock, _installed) = installed();
+    let session = SessionStats::new("test");
+    let (own, other) = (session.clone(), SessionStats::new("other"));
+    let task = async {
+        for n in 1..=4u64 {
+            clock.compute(9_000);
+            let wait = Wait::begin(WaitEvent::WalSync, Object::NONE);
+            clock.advance(500);
+            drop(wait);
+            let now_ns = clock::now_ns();
+            assert_eq!(read(&own, now_ns), (Measure::Short, n * 9_500, n * 9_000));
+            assert_eq!(own.elapsed_and_cpu(), (0, 0), "the step goes on");
+            assert_eq!(read(&other, now_ns), (Measure::Short, 0, 0), "of a session that is not polled");
+        }
+        // A long one is divided: the thread computed all of it but a run delay.
+        clock.compute(150_000);
+        clock.preempt(30_000);
+        let (measure, elapsed_ns, cpu_ns) = read(&own, clock::now_ns());
+        assert_eq!((measure, elapsed_ns), (Measure::Processor, 218_000));
+        assert_eq!(own.elapsed_and_cpu(), (elapsed_ns, cpu_ns), "the step has ended");
+        clock.compute(700);
+    };
+    drive(&clock, 0, with_session(session.clone(), task));
+    let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
+    assert_eq!((elapsed_ns, cpu_ns), (218_700, 186_700));
+    assert_eq!(session.time(clock::now_ns()).unaccounted_ns(), 0);
+}

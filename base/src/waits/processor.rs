@@ -1,8 +1,8 @@
 //! Processor time and elapsed time of a session, measured while its future is polled.
 //!
 //! # Life of a poll
-//! `begins` -> (`settle` where a statement begins or ends) -> `ended`. The time from one of these to the next is a step. A step's own time is
-//! its elapsed time less its sync waits. It is divided into the session's processor time, run delay (the thread was ready and had no
+//! `begins` -> (`settle` where a long statement begins, or any ends) -> `ended`. The time from one of these to the next is a step. A statement
+//! that ends in a short step reads the figures and does not end the step ([`read`]). A step's own time is its elapsed time less its sync waits. It is divided into the session's processor time, run delay (the thread was ready and had no
 //! processor), and a gap that nothing explains.
 //!
 //! # Invariants
@@ -121,6 +121,12 @@ impl Step {
         self.began_ns != 0
     }
 
+    /// Whether it is one of this session.
+    #[inline]
+    fn is_of(&self, context: &Context, session: &SessionStats) -> bool {
+        self.is_running() && context.session.borrow().as_ref().is_some_and(|own| own.id() == session.id())
+    }
+
     fn new(context: &Context, now_ns: u64, how: Measure) -> Step {
         let waited_ns = context.waited_ns.get();
         if now_ns.saturating_sub(context.last_read.get().at_ns) > REFRESH_NS {
@@ -200,9 +206,7 @@ pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_
 pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
     let settled = context::with(|context| {
         let step = context.step.get();
-        let is_polled =
-            step.began_ns != 0 && context.session.borrow().as_ref().is_some_and(|own| own.id() == session.id());
-        if !is_polled {
+        if !step.is_of(context, session) {
             return Measure::Short;
         }
         let measure = step.charge(context, session, now_ns);
@@ -210,6 +214,27 @@ pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
         measure
     });
     settled.unwrap_or_default()
+}
+
+/// The session's elapsed time and processor time until now, and how the step that runs should have been measured. A step that is short so far
+/// goes on; a longer one is divided as by [`settle`]. When the step is divided later, its processor time may prove smaller than it was here.
+#[inline]
+pub fn read(session: &SessionStats, now_ns: u64) -> (Measure, u64, u64) {
+    let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
+    let short = context::with(|context| {
+        let step = context.step.get();
+        if step.cpu_ns.is_some() || !step.is_of(context, session) {
+            return None;
+        }
+        let wall_ns = now_ns.saturating_sub(step.began_ns);
+        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(step.waited_ns));
+        (own_ns < LONG_NS).then_some((Measure::Short, elapsed_ns + wall_ns, cpu_ns + own_ns)) // CPU-1
+    });
+    short.flatten().unwrap_or_else(|| {
+        let measure = settle(session, now_ns, Measure::Short);
+        let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
+        (measure, elapsed_ns, cpu_ns)
+    })
 }
 
 /// What a session's elapsed time consists of.

@@ -89,6 +89,13 @@ impl SessionBlock {
         }
     }
 
+    /// The event that its writer shows (SES-2: to be called by the writer).
+    #[inline]
+    fn shown(&self) -> Option<WaitEvent> {
+        let state = self.state.load(Relaxed);
+        if state & SHOWN == 0 { None } else { WaitEvent::from_index((state & 0xff) as usize) }
+    }
+
     fn read(&self) -> Option<CurrentWait> {
         loop {
             let state = self.state.load(Acquire);
@@ -311,6 +318,12 @@ impl SessionStats {
     #[inline]
     pub(super) fn show(&self, wait: &CurrentWait) {
         self.block.begin(wait);
+    }
+
+    /// The event that is shown; to be called by the thread that polls the session's futures (SES-2).
+    #[inline]
+    pub(super) fn shown(&self) -> Option<WaitEvent> {
+        self.block.shown()
     }
 
     #[inline]

@@ -230,7 +230,7 @@ impl OpenWait {
             }
         });
         if let Some(session) = self.session.as_ref().filter(|_| self.instrument.enabled)
-            && session.current().is_none()
+            && session.shown().is_none()
         {
             session.show(&self.shown);
         }
@@ -255,8 +255,7 @@ impl Drop for OpenWait {
             // The time between polls is booked where they are known.
             let is_polled = context::with(|context| context.step.get().is_running()).unwrap_or(false);
             session.record_part(self.shown.event, 1, if is_polled { 0 } else { waited_ns });
-            let current = session.current();
-            if current.is_some_and(|current| current.event == self.shown.event) {
+            if session.shown() == Some(self.shown.event) {
                 session.show_nothing();
             }
         }

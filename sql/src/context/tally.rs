@@ -195,7 +195,8 @@ impl Tally {
         self.last_ns.set(ended_ns);
         let bucket = &self.histogram[bucket_of(ns)];
         bucket.store(bucket.load(Relaxed).saturating_add(1), Relaxed);
-        if execution.failed || (execution.warnings | work.full_scans | work.missed_index | work.repeated) != 0 {
+        self.repeated.add(work.repeated);
+        if execution.failed || (execution.warnings | work.full_scans | work.missed_index | work.series) != 0 {
             self.count_rare(execution);
         }
         waited(&mut |event, count, ns| {
@@ -215,12 +216,11 @@ impl Tally {
 
     #[cold]
     fn count_rare(&self, execution: &Execution<'_>) {
-        let Work { full_scans, missed_index, repeated, series, .. } = execution.work;
+        let Work { full_scans, missed_index, series, .. } = execution.work;
         self.errors.add(u64::from(execution.failed));
         self.warnings.add(execution.warnings);
         self.full_scans.add(full_scans);
         self.missed_index.add(missed_index);
-        self.repeated.add(repeated);
         self.series.add(series);
     }
 

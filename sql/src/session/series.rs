@@ -21,6 +21,7 @@ pub struct Series {
 
 impl Series {
     /// A statement has ended; returns how many executions are thereby known to belong to a series, and whether one begins.
+    #[inline]
     pub fn ran(&mut self, digest: u64, single: bool, began_ns: u64, ended_ns: u64) -> (u64, bool) {
         if began_ns.saturating_sub(self.ended_ns) > PAUSE_NS {
             self.seen = [(0, 0); SEEN]; // SER-1
@@ -29,11 +30,15 @@ impl Series {
         if !single {
             return (0, false);
         }
-        let Some((_, count)) = self.seen.iter_mut().find(|(seen, count)| *seen == digest && *count > 0) else {
+        // A loop of one statement finds it where it was put last.
+        let is_it = |(seen, count): &(u64, u32)| *seen == digest && *count > 0;
+        let last = Some(self.turn).filter(|turn| is_it(&self.seen[*turn]));
+        let Some(place) = last.or_else(|| self.seen.iter().position(is_it)) else {
             self.turn = (self.turn + 1) % SEEN;
             self.seen[self.turn] = (digest, 1);
             return (0, false);
         };
+        let count = &mut self.seen[place].1;
         *count = count.saturating_add(1);
         match (*count).cmp(&SERIES) {
             std::cmp::Ordering::Less => (0, false),

@@ -168,11 +168,11 @@ impl Session {
         };
         let (queued, queued_ns) = std::mem::take(&mut watch.queued);
         let (application, rows, failed) = (&watch.application, watch.rows, failed.is_some());
-        let measure = waits::settle(&backend.waits, ended_ns, Measure::Short);
+        let (measure, elapsed_ns, all_cpu_ns) = waits::read(&backend.waits, ended_ns);
         if digest.measure.load(Relaxed) != measure as u8 {
             digest.measure.store(measure as u8, Relaxed);
         }
-        let now = backend.waits.elapsed_and_cpu();
+        let now = (elapsed_ns, all_cpu_ns);
         let before = std::mem::replace(&mut watch.ended, now);
         let (mut lock_ns, mut client_ns) = (0, std::mem::take(&mut watch.elsewhere_ns));
         backend.waits.peek_statement(|event, ns| match event.class() {
@@ -180,7 +180,9 @@ impl Session {
             WaitClass::Client => client_ns += ns,
             _ => {}
         });
-        let (busy_ns, cpu_ns) = ((now.0 - before.0).saturating_sub(client_ns), now.1 - before.1);
+        let busy_ns = (now.0 - before.0).saturating_sub(client_ns);
+        // What was read before the step's end may have been too much (`waits::read`).
+        let cpu_ns = now.1.saturating_sub(before.1);
         let all_warnings = core.warnings();
         let warnings = all_warnings - std::mem::replace(&mut watch.warnings, all_warnings);
         let execution =
