@@ -48,6 +48,7 @@ use crate::progress::Progress;
 use crate::table::row_id::RowIdRanges;
 use crate::table::statistics::Changes;
 use crate::table::usage::{Ended, Used};
+use crate::table::use_tally::UseTally;
 use crate::value::Value;
 
 /// What a transaction sees of other transactions' commits.
@@ -173,6 +174,7 @@ pub struct Session {
     row_ids: RowIdRanges,
     counted: Changes,
     pub(crate) used: Used,
+    use_tally: Arc<UseTally>,
     reading: Reading,
     dep_lsn: Lsn,
     last_commit: Lsn,
@@ -194,6 +196,7 @@ impl Session {
     pub(crate) fn new(db: Arc<Db>, pid: i32, database: Oid) -> Session {
         let owner = db.transactions().locks().register(pid);
         let reader = db.transactions().book().snapshots().reader_of(Some(owner.clone()));
+        let use_tally = db.usage().tally(database);
         Session {
             db,
             database,
@@ -214,6 +217,7 @@ impl Session {
             row_ids: RowIdRanges::default(),
             counted: Changes::default(),
             used: Used::default(),
+            use_tally,
             reading: Reading::default(),
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
@@ -262,11 +266,19 @@ impl Session {
     /// # Panics
     /// If one is open.
     pub fn begin(&mut self, options: TxnOptions) {
+        self.begin_at(options, waits::now_ns());
+    }
+
+    /// The same at this moment of the clock of wait events.
+    ///
+    /// # Panics
+    /// If one is open.
+    pub fn begin_at(&mut self, options: TxnOptions, now_ns: u64) {
         assert!(self.txn.is_none(), "one transaction at a time");
         self.db.transactions().store().rest().end();
         self.txn = Some(match self.ended.take() {
             Some(mut txn) => {
-                txn.begin_again(options.read_only);
+                txn.begin_again(options.read_only, now_ns);
                 txn
             }
             None => Box::new(Transaction::begin(self.db.transactions().clone(), self.owner.clone(), options.read_only)),
@@ -455,7 +467,7 @@ impl Session {
 
     /// Adds what the transaction has done to the totals.
     fn tell_use(&mut self, ended: Ended) {
-        self.db.usage().add(&mut self.used, self.database, ended, || self.db.catalog());
+        self.db.usage().add(&mut self.used, &self.use_tally, ended, || self.db.catalog());
     }
 
     /// What the session has done with tables and indexes.
@@ -533,12 +545,6 @@ impl Session {
         ReplyDue { dep_lsn, own: dep_lsn == self.last_commit }
     }
 
-    /// Takes a weak mode of a relation's lock unless a strong mode is announced; false if the lock was not taken and [`Session::lock`] has to.
-    /// `now_ns`: since when it counts as held, by the clock of wait events.
-    pub fn lock_weak(&mut self, tag: &LockTag, mode: LockMode, now_ns: u64) -> bool {
-        self.db.transactions().locks().acquire_weak(&self.owner, tag, mode, now_ns)
-    }
-
     /// Takes a lock of any kind.
     ///
     /// # Errors
@@ -579,6 +585,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.counted.report_to(self.db.statistics());
         self.end_transaction(if self.txn.is_some() { Ended::RolledBack } else { Ended::Not });
+        self.db.usage().leave(&self.use_tally, || self.db.catalog());
         let trees = self.temporary.end();
         match self.txn.take() {
             // The database takes over the open transaction and undoes it in the background.

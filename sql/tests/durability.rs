@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clearway_base::sync::sleep;
 use clearway_base::vfs::sim::SimDisk;
-use clearway_sql::session::Backends;
-use sim::{connect, open, simulate};
+use clearway_sql::session::{Backends, Bind, Session};
+use sim::{Values, connect, open, simulate};
 
 /// A row is written and at once counted: by the writer, by a session of the same policy, and by one of each other policy.
 fn policies(seed: u64) {
@@ -47,4 +47,44 @@ fn policies(seed: u64) {
 #[test]
 fn a_session_sees_what_its_own_policy_calls_committed() {
     clearway_base::for_each_seed!(3, policies);
+}
+
+/// Runs a prepared look-up on the fast path.
+fn look_up(session: &mut Session, id: &str) -> Vec<String> {
+    let bind = Bind { formats: &[], values: &[Some(id.as_bytes())], result_formats: &[] };
+    let mut values = Values::default();
+    assert!(session.try_bind("", "get", &bind) && session.try_execute("", &mut values), "on the fast path");
+    values.0
+}
+
+/// SES-4: what the session knows of the end of its last transaction says nothing of the next one. In a block it sees a commit that is not
+/// durable yet, and its answer stays until it is.
+fn replies(seed: u64) {
+    simulate(seed, move || async move {
+        let db = open(&SimDisk::new(seed)).await;
+        let backends = Arc::new(Backends::default());
+        let mut writer = connect(&db, &backends).await;
+        writer.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        writer.value("INSERT INTO t VALUES (1, 10)").await;
+        writer.value("SET synchronous_commit = off").await;
+        let mut reader = connect(&db, &backends).await;
+        reader.value("SELECT v FROM t WHERE id = 1").await;
+        reader.session.parse("get", "SELECT v FROM t WHERE id = $1", &[]).await.expect("it is prepared");
+        for n in 2..6 {
+            assert_eq!(look_up(&mut reader.session, "1"), ["10"]);
+            assert!(reader.session.try_sync() && reader.session.may_send(), "all of it is durable");
+            reader.value("BEGIN").await;
+            writer.value(&format!("INSERT INTO t VALUES ({n}, {n})")).await;
+            assert_eq!(look_up(&mut reader.session, &n.to_string()), [n.to_string()]);
+            assert!(reader.session.try_sync() && !reader.session.may_send(), "the row is not durable");
+            reader.session.before_send().await.expect("the log is sound");
+            assert!(reader.session.may_send());
+            reader.value("COMMIT").await;
+        }
+    });
+}
+
+#[test]
+fn an_answer_waits_for_what_the_transaction_has_seen() {
+    clearway_base::for_each_seed!(3, replies);
 }

@@ -104,6 +104,58 @@ fn the_short_way_answers_as_the_long_one() {
     assert_eq!(prepared(one, "SELECT b FROM t WHERE a = $1", &[Some("99999999999")]).0, "22003");
 }
 
+/// Writes the bytes of what a session answers.
+#[derive(Default)]
+struct Fields(Vec<Option<Vec<u8>>>);
+
+impl Client for Fields {
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        for i in 0..fields {
+            let mut bytes = Vec::new();
+            let some = write(i, &mut bytes);
+            self.0.push(some.then_some(bytes));
+        }
+    }
+}
+
+/// Types whose values go out as they stand in the row, if the client asks for the binary form.
+#[test]
+fn the_short_way_gives_the_binary_form_as_the_long_one() {
+    let db = open();
+    let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    let statements = [
+        "CREATE TABLE b (a int PRIMARY KEY, bytes bytea, u uuid, r real, d double precision, day date, at time, t timestamp, z timestamptz, j json)",
+        "INSERT INTO b VALUES (1, '\\x00ff', '01234567-89ab-cdef-0123-456789abcdef', 1.5, -0.1, '1999-12-31', '23:59:59.5',
+         '2026-01-02 03:04:05.678', '2026-01-02 03:04:05+01', '{\"a\": [1]}')",
+        "INSERT INTO b VALUES (2, '', '00000000-0000-0000-0000-000000000000', 'NaN', '-Infinity', '-infinity', '24:00', 'infinity', '-infinity', 'null')",
+        "INSERT INTO b VALUES (3)",
+    ];
+    statements.iter().for_each(|sql| assert!(simple(one, sql).starts_with(&sql[..6]), "{sql}"));
+    let run = |session: &mut Session, column: &str, limit: &str, key: &str, form: i16| {
+        let sql = format!("SELECT a, {column} FROM b WHERE a = $1 {limit}");
+        block_on(session.parse("", &sql, &[])).expect("a statement");
+        let bind = Bind { formats: &[], values: &[Some(key.as_bytes())], result_formats: &[0, form] };
+        block_on(session.bind("", "", bind)).expect("it is bound");
+        let mut fields = Fields::default();
+        let short = session.try_execute("", &mut fields);
+        if !short {
+            block_on(session.execute("", 0, &mut fields)).expect("it runs");
+        }
+        block_on(session.sync()).expect("the batch ends");
+        (fields.0, short)
+    };
+    for column in ["bytes", "u", "r", "d", "day", "at", "t", "z", "j"] {
+        for key in ["1", "2", "3", "4"] {
+            for form in [0, 1] {
+                let (expected, long) = run(one, column, "LIMIT 1", key, form);
+                assert!(!long && expected.len() == if key == "4" { 0 } else { 2 });
+                let short = form == 1 || column == "j";
+                assert_eq!(run(one, column, "", key, form), (expected, short), "{column} of {key}, form {form}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_short_way_sees_what_a_transaction_sees() {
     let db = open();

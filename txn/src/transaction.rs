@@ -83,9 +83,9 @@ impl Transaction {
     }
 
     /// Begins another transaction of the same session in the place of an ended one. Allocates nothing and touches no shared counter.
-    pub fn begin_again(&mut self, read_only: bool) {
+    pub fn begin_again(&mut self, read_only: bool, now_ns: u64) {
         assert!(self.state.is_none(), "it has ended");
-        self.owner.begin();
+        self.owner.begin_at(now_ns);
         self.log = TxnLog::default();
         self.snapshot = None;
         self.read_only = read_only;

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use clearway_base::waits;
+use clearway_storage::ids::Lsn;
+use clearway_txn::lockmgr::{LockMode, LockTag};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::snapshots::Snapshot;
 use clearway_txn::transaction::Transaction;
@@ -20,20 +23,20 @@ impl Session {
         if self.options.isolation != Isolation::RepeatableRead || self.kept.is_some() {
             return;
         }
-        let kept = self.snapshot(mode == StatementMode::ReadOnly && self.options.read_only);
+        let kept = self.snapshot(mode == StatementMode::ReadOnly && self.options.read_only, waits::now_ns());
         self.kept = Some(kept);
         let over_shown = self.two_rows;
         self.txn().set_snapshot(kept.read_lsn, over_shown);
     }
 
-    /// A snapshot; with `durable`, of what is durable, unless the session is relaxed (SES-3).
-    fn snapshot(&mut self, durable: bool) -> Snapshot {
+    /// A snapshot at this moment; with `durable`, of what is durable, unless the session is relaxed (SES-3).
+    fn snapshot(&mut self, durable: bool, now_ns: u64) -> Snapshot {
         let dep_lsn = self.dep_lsn();
         let all = self.db.transactions();
         // SES-3: the snapshot must also include the commits on which a granted lock depends.
         let last = self.last_commit.max(dep_lsn).min(all.visible_lsn());
         let durable = durable && !self.relaxed;
-        let snapshot = self.reader.begin(|| if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() });
+        let snapshot = self.reader.begin_at(now_ns, || if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() });
         // RST-1
         all.store().rest().end();
         snapshot
@@ -42,16 +45,25 @@ impl Session {
     /// Opens a statement; locks and deadlock reports show its text.
     pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
         self.owner.statement(text);
-        self.open_statement_of_known_text(mode)
+        let statement = self.open_short(mode, waits::now_ns());
+        self.owner.statement_opens(statement.view.mark);
+        statement
     }
 
-    /// The same for a statement whose text the owner of its locks knows already.
-    pub fn open_statement_of_known_text(&mut self, mode: StatementMode) -> Statement {
+    /// Begins a statement of a fast path at this moment of the clock of wait events, and takes a weak mode of its only table's lock. False: the
+    /// lock is not taken, and [`Session::lock`] has to.
+    pub fn begin_short(&mut self, text: &Arc<str>, tag: &LockTag, mode: LockMode, now_ns: u64) -> bool {
+        let changes = self.txn.as_ref().map_or(0, |txn| txn.view(Lsn::ZERO).mark);
+        self.db.transactions().locks().begin_weak(&self.owner, (text, changes), tag, mode, now_ns)
+    }
+
+    /// Opens the statement that [`Session::begin_short`] has begun.
+    pub fn open_short(&mut self, mode: StatementMode, now_ns: u64) -> Statement {
         self.keep_snapshot(mode);
         let (read_lsn, snapshot) = match self.kept {
             Some(kept) => (kept.read_lsn, None),
             None => {
-                let snapshot = self.snapshot(mode == StatementMode::ReadOnly);
+                let snapshot = self.snapshot(mode == StatementMode::ReadOnly, now_ns);
                 (snapshot.read_lsn, Some(snapshot))
             }
         };
@@ -60,14 +72,13 @@ impl Session {
             None => View { read_lsn, ..View::default() },
         };
         self.queried = true;
-        self.owner.statement_opens(view.mark);
         Statement { view, snapshot }
     }
 
     /// Opens a statement that reads what is committed now, whatever the transaction's isolation: what DDL checks and rewrites.
     pub fn open_latest(&mut self, text: &Arc<str>) -> Statement {
         self.owner.statement(text);
-        let snapshot = self.snapshot(false);
+        let snapshot = self.snapshot(false, waits::now_ns());
         let view = match &self.txn {
             Some(txn) => txn.view(snapshot.read_lsn),
             None => View { read_lsn: snapshot.read_lsn, ..View::default() },

@@ -9,7 +9,7 @@
 //! sample  how the values of columns are spread   usage  what is read and changed of them
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
 //! patch   columns of a stored row that are overwritten where they stand   entry   columns read out of an entry of an index
-//! stored   statistics as they are kept in the directory
+//! stored   statistics as they are kept in the directory   use_tally  what one session adds to `usage`, without a lock
 //! ```
 
 pub mod batch;
@@ -26,5 +26,6 @@ pub mod statistics;
 pub mod stored;
 pub mod terms;
 pub mod usage;
+pub(crate) mod use_tally;
 pub mod verify;
 pub mod write;

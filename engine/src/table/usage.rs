@@ -1,22 +1,25 @@
 //! How tables and indexes are used: scans, rows read and changed, leaves visited; and transactions by database.
 //!
 //! # Structure
-//! A session counts in memory of its own ([`Used`]) and adds that to a shard when its transaction ends. A thread adds only to the shard of its
-//! own number, so two workers do not wait for each other; a reader adds the shards up. A scan counts a leaf at a time, so a scan that stops
-//! early also counts the rest of its leaf.
+//! A session counts in memory of its own ([`Used`]) and adds that to its tally ([`UseTally`]) when its transaction ends, without a lock. A tally
+//! has places for a few tables and indexes; what finds none, and what a session that ends leaves, goes to a shard. A thread adds only to the
+//! shard of its own number, so two workers do not wait for each other. A reader adds up the shards and the tallies. A scan counts a leaf at a
+//! time, so a scan that stops early also counts the rest of its leaf.
 //!
 //! # Invariants
-//! - USE-1: a shard has at most [`ENTRIES_MAX`] tables and indexes. When it is full, those that were dropped are removed; a table or index
-//!   for which there is still no place is not counted.
+//! - USE-1: a shard has at most [`ENTRIES_MAX`] tables and indexes, and those that a reset found in tallies. When it is full, those that were
+//!   dropped are removed; a table or index for which there is still no place is not counted.
 //!
 //! # Not here
 //! Pages read from disk: the page cache counts them by tree.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use clearway_base::sync::{Mutex, thread_number};
+use clearway_base::sync::{Mutex, MutexGuard, thread_number};
 use foldhash::fast::RandomState;
 
+use super::use_tally::UseTally;
 use crate::catalog::{Catalog, Oid};
 
 const SHARDS: usize = 16;
@@ -24,6 +27,8 @@ const SHARDS: usize = 16;
 pub const ENTRIES_MAX: usize = 16_384;
 /// Tables and indexes that a session counts before it adds them to a shard.
 const HELD_MAX: usize = 64;
+/// Figures of a [`Use`].
+pub(super) const COUNTS: usize = 11;
 
 /// What was done with a table, or with an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,17 +60,53 @@ pub struct Use {
 impl Use {
     /// Adds another's figures.
     pub fn add(&mut self, more: &Use) {
-        self.whole += more.whole;
-        self.whole_rows += more.whole_rows;
-        self.lookups += more.lookups;
-        self.lookup_rows += more.lookup_rows;
-        self.fetched += more.fetched;
-        self.inserted += more.inserted;
-        self.updated += more.updated;
-        self.in_place += more.in_place;
-        self.deleted += more.deleted;
-        self.leaves += more.leaves;
-        self.live += more.live;
+        let mut counts = self.counts();
+        counts.iter_mut().zip(more.counts()).for_each(|(count, more)| *count = count.wrapping_add(more));
+        *self = Use::of_counts(counts);
+    }
+
+    /// Subtracts another's figures (UTL-3).
+    fn subtract(&mut self, less: &Use) {
+        let mut counts = self.counts();
+        counts.iter_mut().zip(less.counts()).for_each(|(count, less)| *count = count.wrapping_sub(less));
+        *self = Use::of_counts(counts);
+    }
+
+    /// All figures, in their order.
+    #[inline]
+    pub(super) fn counts(&self) -> [u64; COUNTS] {
+        [
+            self.whole,
+            self.whole_rows,
+            self.lookups,
+            self.lookup_rows,
+            self.fetched,
+            self.inserted,
+            self.updated,
+            self.in_place,
+            self.deleted,
+            self.leaves,
+            self.live.cast_unsigned(),
+        ]
+    }
+
+    /// The same, back.
+    pub(super) fn of_counts(counts: [u64; COUNTS]) -> Use {
+        let [whole, whole_rows, lookups, lookup_rows, fetched, inserted, updated, in_place, deleted, leaves, live] =
+            counts;
+        Use {
+            whole,
+            whole_rows,
+            lookups,
+            lookup_rows,
+            fetched,
+            inserted,
+            updated,
+            in_place,
+            deleted,
+            leaves,
+            live: live.cast_signed(),
+        }
     }
 
     /// Rows changed.
@@ -229,58 +270,135 @@ struct Shard {
     databases: HashMap<Oid, DatabaseUse, RandomState>,
 }
 
+impl Shard {
+    fn add(&mut self, oid: Oid, more: &Use) {
+        if let Some(sum) = self.of.get_mut(&oid) {
+            sum.add(more);
+        } else if self.of.len() < ENTRIES_MAX {
+            self.of.insert(oid, *more);
+        }
+    }
+
+    /// Subtracts all but the rows that are there (UTL-3).
+    fn take_off(&mut self, oid: Oid, held: Use) {
+        self.of.entry(oid).or_default().subtract(&Use { live: 0, ..held });
+    }
+
+    /// USE-1
+    fn make_room(&mut self, more: usize, catalog: impl FnOnce() -> Arc<Catalog>) {
+        if self.of.len() + more > ENTRIES_MAX {
+            let catalog = catalog();
+            self.of.retain(|oid, _| catalog.get(*oid).is_some());
+        }
+    }
+}
+
+impl DatabaseUse {
+    fn add(&mut self, more: &DatabaseUse) {
+        self.commits = self.commits.wrapping_add(more.commits);
+        self.rollbacks = self.rollbacks.wrapping_add(more.rollbacks);
+        self.all.add(&more.all);
+    }
+
+    fn subtract(&mut self, less: &DatabaseUse) {
+        self.commits = self.commits.wrapping_sub(less.commits);
+        self.rollbacks = self.rollbacks.wrapping_sub(less.rollbacks);
+        self.all.subtract(&less.all);
+    }
+}
+
 /// How all tables and indexes have been used since the counts began.
 #[derive(Debug)]
 pub struct Usage {
+    /// The tallies of the sessions that are open.
+    tallies: Mutex<Vec<Arc<UseTally>>>,
     shards: [Mutex<Shard>; SHARDS],
 }
 
 impl Default for Usage {
     fn default() -> Self {
-        Usage { shards: std::array::from_fn(|_| Mutex::new("engine/usage", Shard::default())) }
+        Usage {
+            tallies: Mutex::new("engine/use_tallies", Vec::new()),
+            shards: std::array::from_fn(|_| Mutex::new("engine/usage", Shard::default())),
+        }
     }
 }
 
 impl Usage {
+    /// The tally of a session that begins.
+    pub(crate) fn tally(&self, database: Oid) -> Arc<UseTally> {
+        let tally = Arc::new(UseTally::new(database));
+        self.tallies.lock().push(tally.clone());
+        tally
+    }
+
+    /// The session of a tally has ended.
+    pub(crate) fn leave(&self, tally: &Arc<UseTally>, catalog: impl FnOnce() -> Arc<Catalog>) {
+        let mut tallies = self.tallies.lock();
+        self.empty(&tallies, tally, catalog);
+        if let Some(place) = tallies.iter().position(|listed| Arc::ptr_eq(listed, tally)) {
+            tallies.swap_remove(place);
+        }
+    }
+
+    fn shard(&self) -> MutexGuard<'_, Shard> {
+        self.shards[thread_number() % SHARDS].lock()
+    }
+
     /// Adds what a session has done.
+    #[inline]
     pub(crate) fn add(
         &self,
         used: &mut Used,
-        database: Oid,
+        tally: &Arc<UseTally>,
         ended: Ended,
-        catalog: impl FnOnce() -> std::sync::Arc<Catalog>,
+        catalog: impl Fn() -> Arc<Catalog>,
     ) {
-        let mut shard = self.shards[thread_number() % SHARDS].lock();
-        let shard = &mut *shard;
-        if shard.of.len() + used.of.len() > ENTRIES_MAX {
-            let catalog = catalog();
-            shard.of.retain(|oid, _| catalog.get(*oid).is_some()); // USE-1
+        tally.ended(ended);
+        if ended == Ended::RolledBack {
+            used.of.iter_mut().for_each(|(_, more)| more.live = 0);
         }
-        let total = shard.databases.entry(database).or_default();
-        match ended {
-            Ended::Not => {}
-            Ended::Committed => total.commits += 1,
-            Ended::RolledBack => total.rollbacks += 1,
-        }
-        for (oid, mut more) in used.of.drain(..) {
-            if ended == Ended::RolledBack {
-                more.live = 0;
-            }
-            total.all.add(&more);
-            if let Some(sum) = shard.of.get_mut(&oid) {
-                sum.add(&more);
-            } else if shard.of.len() < ENTRIES_MAX {
-                shard.of.insert(oid, more);
-            }
+        used.of.retain(|(oid, more)| !tally.add(*oid, more));
+        if !used.of.is_empty() {
+            self.add_shared(used, tally, catalog);
         }
         used.last = 0;
+    }
+
+    /// Adds to a shard what finds no place in the session's tally.
+    #[cold]
+    fn add_shared(&self, used: &mut Used, tally: &Arc<UseTally>, catalog: impl Fn() -> Arc<Catalog>) {
+        {
+            let mut shard = self.shard();
+            let shard = &mut *shard;
+            shard.make_room(used.of.len(), &catalog);
+            let total = shard.databases.entry(tally.database()).or_default();
+            used.of.iter().for_each(|(_, more)| total.all.add(more));
+            used.of.drain(..).for_each(|(oid, more)| shard.add(oid, &more));
+        }
+        if tally.is_outdated() {
+            self.empty(&self.tallies.lock(), tally, catalog);
+        }
+    }
+
+    /// Moves what a tally holds to a shard; only by the tally's session (UTL-2: under the mutex of the list).
+    fn empty(&self, _list: &MutexGuard<'_, Vec<Arc<UseTally>>>, tally: &UseTally, catalog: impl FnOnce() -> Arc<Catalog>) {
+        let mut shard = self.shard();
+        let (sum, uses) = tally.take();
+        shard.databases.entry(tally.database()).or_default().add(&sum);
+        shard.make_room(uses.len(), catalog);
+        uses.iter().for_each(|(oid, more)| shard.add(*oid, more));
     }
 
     /// How each table and index was used.
     pub fn all(&self) -> HashMap<Oid, Use> {
         let mut all: HashMap<Oid, Use> = HashMap::new();
+        let tallies = self.tallies.lock(); // UTL-2
         for shard in &self.shards {
             shard.lock().of.iter().for_each(|(oid, more)| all.entry(*oid).or_default().add(more));
+        }
+        for (oid, more) in tallies.iter().flat_map(|tally| tally.uses()) {
+            all.entry(oid).or_default().add(&more);
         }
         all
     }
@@ -288,38 +406,50 @@ impl Usage {
     /// How one table or index was used.
     pub fn of(&self, oid: Oid) -> Use {
         let mut sum = Use::default();
+        let tallies = self.tallies.lock(); // UTL-2
         self.shards.iter().for_each(|shard| shard.lock().of.get(&oid).into_iter().for_each(|more| sum.add(more)));
+        tallies.iter().for_each(|tally| sum.add(&tally.of(oid)));
         sum
     }
 
     /// What was done in each database.
     pub fn databases(&self) -> HashMap<Oid, DatabaseUse> {
         let mut all: HashMap<Oid, DatabaseUse> = HashMap::new();
+        let tallies = self.tallies.lock(); // UTL-2
         for shard in &self.shards {
-            for (oid, more) in &shard.lock().databases {
-                let sum = all.entry(*oid).or_default();
-                sum.commits += more.commits;
-                sum.rollbacks += more.rollbacks;
-                sum.all.add(&more.all);
-            }
+            shard.lock().databases.iter().for_each(|(oid, more)| all.entry(*oid).or_default().add(more));
         }
+        tallies.iter().for_each(|tally| all.entry(tally.database()).or_default().add(&tally.sum()));
         all
     }
 
     /// Counts a database's transactions from nothing again, and the tables and indexes that `is_its` names.
     pub fn reset(&self, database: Oid, is_its: impl Fn(Oid) -> bool) {
+        let tallies = self.tallies.lock();
         for shard in &self.shards {
             let mut shard = shard.lock();
             shard.databases.remove(&database);
             shard.of.iter_mut().filter(|(oid, _)| is_its(**oid)).for_each(|(_, used)| used.reset());
         }
+        let mut shard = self.shards[0].lock();
+        for tally in tallies.iter() {
+            // UTL-3
+            if tally.database() == database {
+                shard.databases.entry(database).or_default().subtract(&tally.sum());
+            }
+            tally.uses().filter(|(oid, _)| is_its(*oid)).for_each(|(oid, held)| shard.take_off(oid, held));
+        }
     }
 
     /// Counts a table or index from nothing again.
     pub fn reset_one(&self, oid: Oid) {
+        let tallies = self.tallies.lock();
         for shard in &self.shards {
             shard.lock().of.get_mut(&oid).into_iter().for_each(Use::reset);
         }
+        let mut shard = self.shards[0].lock();
+        let held = tallies.iter().flat_map(|tally| tally.uses()).filter(|(taken, _)| *taken == oid);
+        held.for_each(|(_, held)| shard.take_off(oid, held)); // UTL-3
     }
 
     /// The totals as text, to be kept: a line for each table or index, and for each database.
@@ -390,78 +520,5 @@ impl Use {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn no_catalog() -> std::sync::Arc<Catalog> {
-        std::sync::Arc::default()
-    }
-
-    #[test]
-    fn what_a_session_does_is_added_when_its_transaction_ends() {
-        let (usage, mut used) = (Usage::default(), Used::default());
-        used.looked_up(7, true);
-        used.looked_up(7, false);
-        used.walked(8, true, true, 100);
-        used.walked(8, false, true, 20);
-        used.walked_index(8, 9, true, true);
-        used.walked_index(8, 9, false, false);
-        (0..5).for_each(|_| used.inserted(8));
-        used.deleted(8);
-        assert_eq!(used.examined()[..3], [122, 1, 0]);
-        used.sought(7);
-        assert_eq!(used.examined()[..3], [122, 1, 7]);
-        assert!(usage.all().is_empty());
-        usage.add(&mut used, 5, Ended::Committed, no_catalog);
-        assert!(used.open().is_empty());
-        let all = usage.all();
-        assert_eq!(all[&7], Use { lookups: 2, lookup_rows: 1, leaves: 2, ..Use::default() });
-        let table = Use {
-            whole: 1,
-            whole_rows: 120,
-            fetched: 1,
-            inserted: 5,
-            deleted: 1,
-            leaves: 9,
-            live: 4,
-            ..Use::default()
-        };
-        assert_eq!(all[&8], table);
-        assert_eq!(all[&9], Use { lookups: 1, lookup_rows: 1, leaves: 1, ..Use::default() });
-        used.inserted(8);
-        usage.add(&mut used, 5, Ended::RolledBack, no_catalog);
-        let (all, of) = (usage.all(), usage.databases()[&5]);
-        assert_eq!(
-            (all[&8].inserted, all[&8].live),
-            (6, 4),
-            "rows of a transaction that was rolled back are not there"
-        );
-        assert_eq!((of.commits, of.rollbacks, of.all.inserted), (1, 1, 6));
-        usage.reset(5, |oid| oid == 8);
-        assert_eq!(usage.all()[&8], Use { live: 4, ..Use::default() });
-        assert_eq!(usage.all()[&7].lookups, 2);
-    }
-
-    #[test]
-    fn what_is_saved_is_restored() {
-        let (usage, mut used) = (Usage::default(), Used::default());
-        used.looked_up(7, true);
-        used.deleted(7);
-        usage.add(&mut used, 5, Ended::Committed, no_catalog);
-        let again = Usage::default();
-        again.restore(&format!("nonsense\nr 1 2\n{}", usage.saved()));
-        assert_eq!((again.all(), again.databases()), (usage.all(), usage.databases()));
-    }
-
-    /// USE-1
-    #[test]
-    fn tables_without_number_are_bounded() {
-        let (usage, mut used) = (Usage::default(), Used::default());
-        for oid in 0..3 * ENTRIES_MAX as Oid {
-            used.looked_up(oid, true);
-            usage.add(&mut used, 5, Ended::Committed, no_catalog);
-        }
-        assert!(usage.all().len() <= ENTRIES_MAX);
-        assert_eq!(usage.databases()[&5].all.lookups, 3 * ENTRIES_MAX as u64);
-    }
-}
+#[path = "usage_tests.rs"]
+mod tests;

@@ -460,8 +460,16 @@ impl Settings {
         self.go_to(mark.0.clone());
     }
 
+    /// Whether something is set for the open transaction alone.
+    pub fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
     /// The transaction has committed: what was set for it alone goes.
     pub fn end_transaction(&mut self) {
+        if !self.has_local() {
+            return;
+        }
         for (name, value) in std::mem::take(&mut self.local) {
             Arc::make_mut(&mut self.values).insert(name.clone(), value);
             self.apply_named(&name);

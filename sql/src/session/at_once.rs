@@ -52,12 +52,14 @@ impl Session {
         }
         let Some(mut portal) = self.portals.take_fresh() else { return false };
         let prepared = &portal.prepared;
-        let plan = prepared.plan.lock().clone();
-        if let Some(cached) = plan {
+        // Nothing else has the plan, and no fast path asks for it.
+        let plan = prepared.plan.lend();
+        if let Some(cached) = plan.as_deref().and_then(Option::as_ref) {
             let (text, digest, params) = (&prepared.text, &prepared.digest, &portal.params);
-            let short = Short { cached: &cached, text, digest, params, formats: &portal.formats, portal: Some("") };
+            let short = Short { cached, text, digest, params, formats: &portal.formats, portal: Some("") };
             portal.finished = self.run_short(&short, client);
         } else if self.run_transaction(prepared, Some(""), client) {
+            drop(plan);
             if self.block == Block::None {
                 self.portals.keep_lists(portal.params, portal.formats);
             } else {
@@ -65,6 +67,7 @@ impl Session {
             }
             return true;
         }
+        drop(plan);
         let done = portal.finished;
         self.portals.give_back(portal);
         done
@@ -155,7 +158,9 @@ impl Session {
         let durability = if later { Durability::Async } else { Durability::Wait };
         let ended = {
             let mut engine = self.core.engine.take();
-            engine.end_unchanged() || engine.commit_now(durability)
+            let ended = engine.end_unchanged() || engine.commit_now(durability);
+            self.replies = ended && engine.may_reply();
+            ended
         };
         if ended {
             self.core.archived.end();
@@ -181,8 +186,8 @@ impl Session {
 
     /// As `before_send`; true: what has been told may leave.
     pub fn may_send(&mut self) -> bool {
-        let may =
-            (self.block == Block::Open && !self.told) || (self.core.engine.take().may_reply() && self.core.may_tell());
+        let may = (self.block == Block::Open && !self.told)
+            || ((self.replies || self.core.engine.take().may_reply()) && self.core.may_tell());
         self.told &= !may;
         may
     }

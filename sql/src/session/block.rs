@@ -77,9 +77,9 @@ impl Session {
         self.core.transaction_begins(now_ns);
         let mut engine = self.core.engine.take();
         engine.set_relaxed(relaxed);
-        engine.begin(TxnOptions { isolation: isolation_of(level), read_only });
+        engine.begin_at(TxnOptions { isolation: isolation_of(level), read_only }, now_ns);
         drop(engine);
-        self.in_batch = 0;
+        (self.in_batch, self.replies) = (0, false);
     }
 
     pub(super) fn check_modes(&self, modes: TransactionModes) -> Result<()> {

@@ -12,6 +12,7 @@
 //! form        how rows are written                       client      the trait through which results leave
 //! watch       what each statement has cost               series      statements that run in a loop
 //! kept        the settings with which a session begins   held_up     reports which sessions block DDL
+//! fresh       whether a plan that was kept still fits
 //! ```
 //! The parts of a session that the planner and the executor need are in `context`, below them.
 
@@ -29,6 +30,7 @@ mod discard;
 mod explain;
 mod extended;
 mod form;
+mod fresh;
 mod held_up;
 mod kept;
 mod mysql;

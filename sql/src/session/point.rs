@@ -40,6 +40,8 @@ pub struct Point {
     picker: Picker,
     /// For each column of the result its type, and its place among the columns that are picked.
     targets: Box<[(SqlType, usize)]>,
+    /// Columns of the result that the fast path gives in the binary form only.
+    binary: Box<[usize]>,
     /// Positions in the table of the columns that are picked.
     picked: Box<[usize]>,
 }
@@ -56,6 +58,7 @@ enum Cell {
     Null,
     Bool(bool),
     Int(i64),
+    Float(f64),
     Bytes(Range<usize>),
 }
 
@@ -67,9 +70,15 @@ pub(super) struct Scratch {
     bytes: Vec<u8>,
 }
 
-/// Types whose values go out as they stand in the row.
+/// Types whose values go out as they stand in the row, in either form.
 fn goes_out_plain(ty: SqlType) -> bool {
-    matches!(ty.oid, oid::BOOL | oid::INT2 | oid::INT4 | oid::INT8 | oid::TEXT | oid::VARCHAR | oid::BPCHAR)
+    matches!(ty.oid, oid::BOOL | oid::INT2 | oid::INT4 | oid::INT8 | oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::JSON)
+}
+
+/// Types of which that is so in the binary form; the text depends on the session's settings or is long to make.
+fn is_plain_in_binary(ty: SqlType) -> bool {
+    let time = matches!(ty.oid, oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ);
+    time || matches!(ty.oid, oid::BYTEA | oid::UUID | oid::FLOAT4 | oid::FLOAT8)
 }
 
 impl Point {
@@ -94,9 +103,10 @@ impl Point {
         }
         let columns: Vec<usize> = select.targets.iter().map(|e| column(e, scan)).collect::<Option<_>>()?;
         let types: Vec<SqlType> = columns.iter().map(|c| scan.table.types[*c]).collect();
-        if !types.iter().all(|ty| goes_out_plain(*ty)) {
+        if !types.iter().all(|ty| goes_out_plain(*ty) || is_plain_in_binary(*ty)) {
             return None;
         }
+        let binary = (0..types.len()).filter(|i| is_plain_in_binary(types[*i])).collect();
         let mut picked = columns.clone();
         picked.sort_unstable();
         picked.dedup();
@@ -109,8 +119,14 @@ impl Point {
             key: key_parts(scan)?,
             picker: Picker::new(&scan.table.shape, &picked),
             targets: targets.collect(),
+            binary,
             picked: picked.clone().into(),
         })
+    }
+
+    /// Whether it gives the result in these forms.
+    pub(super) fn gives(&self, formats: &[i16]) -> bool {
+        self.binary.iter().all(|column| format_of(formats, *column))
     }
 
     /// Takes the wanted columns out of a row.
@@ -123,13 +139,14 @@ impl Point {
             cells[place] = match value {
                 ValueRef::Bool(b) => Cell::Bool(b),
                 ValueRef::Int(i) => Cell::Int(i),
+                ValueRef::Float(f) => Cell::Float(f),
                 ValueRef::Bytes(b) => {
                     let from = bytes.len();
                     bytes.extend_from_slice(b);
                     Cell::Bytes(from..bytes.len())
                 }
-                // Columns of other storages are none of the types of `goes_out_plain`.
-                ValueRef::Null | ValueRef::Float(_) | ValueRef::Decimal(_) | ValueRef::StoredDecimal(_) => Cell::Null,
+                // Columns of other storages are of none of the types that qualify.
+                ValueRef::Null | ValueRef::Decimal(_) | ValueRef::StoredDecimal(_) => Cell::Null,
             };
         };
         self.picker.read(&self.shape, key, value, put).map_err(from_engine)
@@ -177,12 +194,14 @@ fn write_cell(cell: &Cell, bytes: &[u8], ty: SqlType, binary: bool, out: &mut Ve
         Cell::Int(i) if binary => {
             let width = match ty.oid {
                 oid::INT2 => 2,
-                oid::INT4 => 4,
+                oid::INT4 | oid::DATE => 4,
                 _ => 8,
             };
             out.extend_from_slice(&i.to_be_bytes()[8 - width..]);
         }
         Cell::Int(i) => write_integer(*i, out),
+        Cell::Float(f) if ty.oid == oid::FLOAT4 => out.extend_from_slice(&(*f as f32).to_be_bytes()),
+        Cell::Float(f) => out.extend_from_slice(&f.to_be_bytes()),
         Cell::Bytes(range) => {
             let text = bytes.get(range.clone()).unwrap_or_default();
             out.extend_from_slice(text);
@@ -245,8 +264,7 @@ impl Session {
     ) -> Option<Result<bool>> {
         let Scratch { key, cells, bytes } = &mut self.scratch;
         let mut engine = self.core.engine.take();
-        engine.owner().statement(short.text);
-        if !engine.lock_weak(&point.lock, LockMode::AccessShare, began_ns) {
+        if !engine.begin_short(short.text, &point.lock, LockMode::AccessShare, began_ns) {
             return None;
         }
         if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
@@ -258,7 +276,7 @@ impl Session {
             engine.keep_snapshot(mode);
             return Some(Ok(false));
         }
-        let statement = engine.open_statement_of_known_text(mode);
+        let statement = engine.open_short(mode, began_ns);
         let found = match engine.find_now(&point.shape, &statement.view, key) {
             None => None,
             Some(None) => Some(Ok(false)),

@@ -1,6 +1,7 @@
 //! One execution of a planned statement: it takes the locks and the snapshot, and sends the rows to the client.
 
 use super::client::Client;
+pub use super::fresh::is_fresh;
 pub use super::form::{describe, format_of, write_row};
 use super::point::Point;
 use super::short::ShortChange;
@@ -37,16 +38,16 @@ pub struct Cached {
     pub version: Option<u64>,
     /// The search path, and the number of the change that it goes back to.
     pub path: Arc<[String]>,
-    path_changes: u64,
+    pub(super) path_changes: u64,
     /// The number of the change that the session's role goes back to.
-    role_changes: u64,
+    pub(super) role_changes: u64,
     /// The session's role, and whether policies hide rows or refuse the statement.
-    role: Option<Oid>,
-    row_security: bool,
+    pub(super) role: Option<Oid>,
+    pub(super) row_security: bool,
     /// The session's role may do what the plan does.
     permitted: bool,
     /// The state of the statistics by which it was made; none: it would be the same by any others.
-    generation: Option<u64>,
+    pub(super) generation: Option<u64>,
     /// The fast path of the statement, if it has one: it reads a row,
     pub point: Option<Point>,
     /// or changes one.
@@ -277,23 +278,6 @@ pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
     let tables = cached.plan.locks.iter().filter(|_| !cached.permitted);
     let mut tables = tables.filter_map(|lock| Some((lock, cached.catalog.relation(lock.oid)?)));
     tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
-}
-
-/// Whether a plan still fits.
-pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
-    let same_catalog = match cached.version {
-        Some(version) => core.engine.take().sees_catalog(version),
-        None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
-    };
-    let (path_changes, same_role) = {
-        let settings = core.settings.lock();
-        let same_role = settings.role_changes == cached.role_changes
-            || (settings.current_role(), settings.row_security) == (cached.role, cached.row_security);
-        (settings.path_changes, same_role)
-    };
-    let same_figures = cached.generation.is_none_or(|g| g == core.db.statistics().generation());
-    let same_names = path_changes == cached.path_changes || *cached.path == *core.path();
-    same_catalog && same_role && same_names && same_figures
 }
 
 /// A client that was told of a statement's columns reads its rows by them.

@@ -155,6 +155,8 @@ pub struct Session {
     pub(super) of_several: bool,
     /// Rows or an error have been given since the last wait for durability.
     pub(super) told: bool,
+    /// All that the last transaction depended on was durable when it had ended, and no other has begun.
+    pub(super) replies: bool,
     /// Statements so far that may have changed or locked something.
     pub(super) changes: u64,
     /// What prepared statements and the cache of texts have of the session's memory.
@@ -228,6 +230,7 @@ impl Session {
             in_batch: 0,
             of_several: false,
             told: false,
+            replies: false,
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
             watch: Watch::default(),

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::client::Client;
+use super::fresh::is_of_session;
 use super::point::{Part, key_bytes, key_parts};
-use super::run::{self, Cached};
+use super::run::Cached;
 use super::session::{Block, Session};
 use crate::context::convert::{borrowed_datum, to_value};
 use crate::context::core::{Core, now};
@@ -241,10 +242,13 @@ impl Session {
         if self.block == Block::Failed || !self.may_try() {
             return false;
         }
-        match (&short.cached.point, &short.cached.change) {
-            (Some(point), _) => run::is_fresh(&self.core, short.cached) && self.run_point(short, point, client),
-            (None, Some(change)) => run::is_fresh(&self.core, short.cached) && self.run_change(short, change, client),
+        // PNT-2: the version of the catalog is looked at under the table's lock.
+        let cached = short.cached;
+        match (&cached.point, &cached.change) {
             (None, None) => false,
+            _ if cached.version.is_none() || !is_of_session(&self.core, cached) => false,
+            (Some(point), _) => point.gives(short.formats) && self.run_point(short, point, client),
+            (None, Some(change)) => self.run_change(short, change, client),
         }
     }
 
@@ -329,14 +333,13 @@ fn begin(
     began_ns: u64,
 ) -> Option<clearway_engine::session::Statement> {
     let mut engine = core.engine.take();
-    engine.owner().statement(short.text);
-    if engine.options().read_only || !engine.lock_weak(&change.lock, LockMode::RowExclusive, began_ns) {
+    if engine.options().read_only || !engine.begin_short(short.text, &change.lock, LockMode::RowExclusive, began_ns) {
         return None;
     }
     if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
         return None; // PNT-2
     }
-    Some(engine.open_statement_of_known_text(StatementMode::Write))
+    Some(engine.open_short(StatementMode::Write, began_ns))
 }
 
 fn update_found(

@@ -39,7 +39,7 @@ pub struct Obstacle {
 
 impl Blocker {
     fn holder(owner: &Owner, tag: &LockTag, modes: ModeSet) -> Blocker {
-        Blocker { pid: owner.pid(), modes, statement: owner.held.lock().statement_of(tag) }
+        Blocker { pid: owner.pid(), modes, statement: owner.held().statement_of(tag) }
     }
 
     fn ahead(waiter: &Waiter) -> Blocker {
@@ -98,7 +98,7 @@ impl LockManager {
     fn holders_anywhere(&self, owner: &Owner, tag: &LockTag, mode: LockMode) -> Vec<Blocker> {
         let others = self.owners().into_iter().filter(|o| o.id != owner.id);
         let holds = others.filter_map(|o| {
-            let modes = o.held.lock().modes_of(tag);
+            let modes = o.held().modes_of(tag);
             mode.conflicts().meets(modes).then(|| Blocker::holder(&o, tag, modes))
         });
         holds.collect()
@@ -113,7 +113,7 @@ fn holders<'l>(lock: &'l Lock, waiter: &'l Waiter) -> impl Iterator<Item = &'l H
 /// PostgreSQL waits for the holders of a row one after the other, by their ids; those that came while the waiter waited come last.
 fn oldest_holder(lock: &Lock, waiter: &Waiter) -> Option<Blocker> {
     let came_later = |owner: &Owner| {
-        let held = owner.held.lock();
+        let held = owner.held();
         held.locks.get(&waiter.tag).is_some_and(|held| held.since_ns > waiter.since_ns)
     };
     let place = |h: &&Holder| (came_later(&h.owner), h.owner.txn().map_or(u64::MAX, |txn| txn.0));

@@ -201,7 +201,7 @@ impl LockManager {
             let owner = collected.owners.get(&edge.waiter)?;
             let waiting = owner.waiting.lock().clone();
             let held_tag = &collected.tags[before.lock];
-            let held = owner.held.lock();
+            let held = owner.held();
             let lock = held.locks.get(held_tag);
             Some(Participant {
                 pid: owner.pid(),

@@ -151,7 +151,7 @@ impl Culprit {
 
     fn new(owner: &Arc<Owner>, tag: &LockTag, holds: ModeSet) -> Culprit {
         let (taker, latest, number, txn, who) = {
-            let held = owner.held.lock();
+            let held = owner.held();
             let taker = if holds.is_empty() { None } else { held.taker_of(tag) };
             (taker, held.latest().cloned(), held.number, held.txn, held.who.clone())
         };
@@ -177,7 +177,7 @@ impl Culprit {
     fn ago(&self) -> u32 {
         let same = self.owner.virtual_id() == self.virtual_id;
         let taker = self.taker.as_ref().filter(|_| same && self.owner.txn() == self.txn);
-        taker.map_or(self.ago, |taker| self.owner.held.lock().number.saturating_sub(taker.number))
+        taker.map_or(self.ago, |taker| self.owner.held().number.saturating_sub(taker.number))
     }
 
     fn party(&self, since_ns: u64, now_ns: u64) -> Party {
@@ -387,7 +387,7 @@ impl History {
             }
         };
         let root = waiter.root.lock().as_ref().map_or(0, |root| root.culprit.digest());
-        let digest = waiter.owner.held.lock().latest().map_or(0, |taker| taker.digest);
+        let digest = waiter.owner.held().latest().map_or(0, |taker| taker.digest);
         let key = FoldKey(waiter.tag.clone(), digest, root);
         let plain = outcome == Outcome::Granted && !told;
         let keep = self.book(key.clone(), waited_ns, now_ns, plain);

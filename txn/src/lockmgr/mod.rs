@@ -256,21 +256,32 @@ impl LockManager {
         if !request.mode.is_weak_table_mode() || request.scope != LockScope::Transaction {
             return false;
         }
-        self.add_weak(request.owner, (database, relation), request.mode, clock::now_ns())
+        self.add_weak(&mut request.owner.held(), (database, relation), request.mode, clock::now_ns())
     }
 
-    /// Takes a weak mode of a relation for the transaction if no strong mode is announced; false: nothing was taken.
-    pub fn acquire_weak(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode, now_ns: u64) -> bool {
+    /// Begins and opens a statement, as [`Owner::statement`] and [`Owner::statement_opens`] do, and takes a weak mode of its only table's lock
+    /// unless a strong mode is announced. False: the lock is not taken.
+    pub fn begin_weak(
+        &self,
+        owner: &Owner,
+        (text, changes): (&Arc<str>, u32),
+        tag: &LockTag,
+        mode: LockMode,
+        now_ns: u64,
+    ) -> bool {
+        let mut held = owner.held();
+        owner.begins_statement(&mut held, text);
+        held.opens_statement(changes);
         match *tag {
             LockTag::Relation { database, relation } if mode.is_weak_table_mode() => {
-                self.add_weak(owner, (database, relation), mode, now_ns)
+                self.add_weak(&mut held, (database, relation), mode, now_ns)
             }
             _ => false,
         }
     }
 
-    fn add_weak(&self, owner: &Owner, (database, relation): (u32, u64), mode: LockMode, now_ns: u64) -> bool {
-        let mut held = owner.held.lock();
+    fn add_weak(&self, held: &mut owner::Held, (database, relation): (u32, u64), mode: LockMode, now_ns: u64) -> bool {
+        // LKM-3: under the owner's mutex.
         if self.strong_count(database, relation).load(Ordering::SeqCst) != 0 {
             return false;
         }
@@ -290,7 +301,7 @@ impl LockManager {
         count.fetch_add(1, Ordering::SeqCst);
         let mut shard = self.shard_of(&request.tag).lock();
         for owner in self.owners() {
-            let mut held = owner.held.lock();
+            let mut held = owner.held();
             if let Some(at) = held.fast.iter().position(|f| f.database == database && f.relation == relation) {
                 let fast = held.fast.swap_remove(at);
                 let lock = shard.locks.entry(request.tag.clone()).or_default();
@@ -328,7 +339,7 @@ impl LockManager {
                     // LKM-4: the request may have overtaken a waiter, which now waits for this owner, too.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
-                request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
+                request.owner.held().add(&request.tag, request.mode, request.scope, now_ns);
                 EntryOutcome::Granted(lock.dep_lsn(request.mode), anew)
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => EntryOutcome::Refused,
@@ -360,7 +371,7 @@ impl LockManager {
     fn admit(&self, lock: &mut Lock) -> Vec<Arc<Waiter>> {
         let admitted = lock.admit();
         for waiter in &admitted {
-            waiter.owner.held.lock().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
+            waiter.owner.held().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
             if !lock.queue.is_empty() {
                 waiter.owner.blocking.store(true, Ordering::SeqCst);
             }
@@ -396,7 +407,7 @@ impl LockManager {
             }
         } else if waiter.was_granted() {
             let kept = {
-                let mut held = waiter.owner.held.lock();
+                let mut held = waiter.owner.held();
                 forget(&mut held, &waiter.tag, waiter.mode, waiter.scope)
             };
             wake = self.reduce(&mut guard, &waiter.tag, &waiter.owner, kept, Lsn::ZERO);
@@ -504,7 +515,7 @@ impl Drop for Announced<'_> {
 
 /// Enters a holder on its behalf, in each mode that its changes imply, unless its transaction has begun to release (LKM-9).
 fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u64) {
-    let mut held = implicit.owner.held.lock();
+    let mut held = implicit.owner.held();
     if held.txn != Some(implicit.txn) {
         return;
     }

@@ -21,6 +21,11 @@
 //!   entry, with the first change that implies it: a rollback that undoes a delete and keeps an update of the row keeps the update's mode.
 //!   If other transactions wait for the transaction's id because of several changes, the lock of the id lasts until the last of these
 //!   changes is undone. The lock of its virtual id lasts until the transaction ends.
+//! - LKM-13: a transaction begins without the mutex: `anew` says that `held` has still the statements of the one before. They go before any
+//!   thread reads or changes `held`. Only the session sets `anew`, and no transaction of it ends without the mutex; so what a thread clears
+//!   under the mutex are the statements of the transaction before the one that runs.
+//! - LKM-14: a transaction that runs one statement, of the same text as the one before, clones no reference: the entries of the statement and of
+//!   its weak lock are used again.
 
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::clock;
 use clearway_storage::ids::TxnId;
 
@@ -89,7 +94,9 @@ pub struct Owner {
     /// Since when it has waited for its client within a transaction; 0: it runs.
     idle_since_ns: AtomicU64,
     idle_ns: AtomicU64,
-    pub(super) held: Mutex<Held>,
+    held: Mutex<Held>,
+    /// LKM-13
+    anew: AtomicBool,
     pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
     pub(super) aside: Mutex<Option<AsideRequest>>,
     pub(super) blocking: AtomicBool,
@@ -102,6 +109,10 @@ pub(super) struct Held {
     pub(super) txn: Option<TxnId>,
     pub(super) locks: HashMap<LockTag, HeldLock, RandomState>,
     pub(super) fast: Vec<FastLock>,
+    /// The last weak lock that was released (LKM-14).
+    spare: Option<FastLock>,
+    /// The last statement of the transaction before this one (LKM-14).
+    spare_taker: Option<Taker>,
     pub(super) trail: Vec<Step>,
     statement: Option<Taker>,
     /// The statements, each with the number of changes that the transaction had made before; `None` until the statement has opened.
@@ -216,13 +227,8 @@ impl Held {
         let at = match self.fast.iter().position(|f| f.relation == relation && f.database == database) {
             Some(at) => at,
             None => {
-                self.fast.push(FastLock {
-                    database,
-                    relation,
-                    modes: ModeSet::EMPTY,
-                    statement: self.statement.clone(),
-                    since_ns: now_ns,
-                });
+                let lock = self.new_fast(database, relation, now_ns);
+                self.fast.push(lock);
                 self.fast.len() - 1
             }
         };
@@ -232,6 +238,60 @@ impl Held {
         if !lock.modes.contains(mode) {
             lock.modes = lock.modes.with(mode);
             self.trail.push(Step { tag: LockTag::Relation { database, relation }, mode, change: None });
+        }
+    }
+
+    /// An entry of a weak lock in no mode; that of the last one if it is the same lock of a statement of the same text (LKM-14).
+    fn new_fast(&mut self, database: u32, relation: u64, now_ns: u64) -> FastLock {
+        if let Some(mut lock) = self.spare.take()
+            && (lock.relation, lock.database) == (relation, database)
+            && let (Some(then), Some(now)) = (&mut lock.statement, &self.statement)
+            && Arc::ptr_eq(&then.text, &now.text)
+        {
+            (then.digest, then.number) = (now.digest, now.number);
+            return FastLock { modes: ModeSet::EMPTY, since_ns: now_ns, ..lock };
+        }
+        FastLock { database, relation, modes: ModeSet::EMPTY, statement: self.statement.clone(), since_ns: now_ns }
+    }
+
+    /// All weak locks are released.
+    pub(super) fn release_fast(&mut self) {
+        if let Some(lock) = self.fast.pop() {
+            self.spare = Some(lock); // LKM-14
+            self.fast.clear();
+        }
+    }
+
+    /// A transaction has begun.
+    fn begins(&mut self) {
+        self.spare_taker = self.statements.pop_back().map(|(taker, _)| taker); // LKM-14
+        self.statements.clear();
+        self.number = 0;
+        self.statements_left_out = 0;
+    }
+
+    /// A statement begins.
+    fn begins_statement(&mut self, text: &Arc<str>, digest: u64) {
+        self.number += 1;
+        // LKM-14
+        let of_text = |known: Option<Taker>, number| match known {
+            Some(known) if Arc::ptr_eq(&known.text, text) => Taker { digest, number, ..known },
+            _ => Taker { text: text.clone(), digest, number },
+        };
+        let taker = of_text(self.spare_taker.take(), self.number);
+        self.statement = Some(of_text(self.statement.take(), self.number));
+        if self.statements.len() == STATEMENTS_MAX {
+            self.statements.remove(1);
+            self.statements_left_out += 1;
+        }
+        self.statements.push_back((taker, None));
+        assert!(self.statements.len() <= STATEMENTS_MAX, "the statements of a transaction that are kept have a limit");
+    }
+
+    /// The statement opens, when the transaction has made so many changes.
+    pub(super) fn opens_statement(&mut self, changes: u32) {
+        if let Some((_, from)) = self.statements.back_mut() {
+            from.get_or_insert(changes);
         }
     }
 
@@ -257,6 +317,7 @@ impl Owner {
             idle_since_ns: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
             held: Mutex::new("txn/lockmgr/owner", Held::default()),
+            anew: AtomicBool::new(false),
             waiting: Mutex::new("txn/lockmgr/waiting", None),
             aside: Mutex::new("txn/lockmgr/aside", None),
             blocking: AtomicBool::new(false),
@@ -265,8 +326,20 @@ impl Owner {
 
     /// Whether it holds any lock, of its transaction or of its session.
     pub fn holds_locks(&self) -> bool {
-        let held = self.held.lock();
+        let held = self.held();
         !held.locks.is_empty() || !held.fast.is_empty()
+    }
+
+    /// The locks that it holds.
+    #[inline]
+    pub(super) fn held(&self) -> MutexGuard<'_, Held> {
+        let mut held = self.held.lock();
+        // LKM-13
+        if self.anew.load(Ordering::Relaxed) {
+            self.anew.store(false, Ordering::Relaxed);
+            held.begins();
+        }
+        held
     }
 
     /// The slot number, from 1; reused after the session ended.
@@ -286,29 +359,31 @@ impl Owner {
 
     /// A new transaction begins: it has a new virtual id and no statements.
     pub fn begin(&self) -> VirtualId {
-        self.local.fetch_add(1, Ordering::Relaxed);
-        self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
-        let mut held = self.held.lock();
-        held.statements.clear();
-        held.statements_left_out = 0;
-        held.number = 0;
-        drop(held);
+        self.begin_at(clock::now_ns())
+    }
+
+    /// The same at this moment of the clock of wait events.
+    pub fn begin_at(&self, now_ns: u64) -> VirtualId {
+        // Only the session writes it.
+        self.local.store(self.local.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.began_ns.store(now_ns, Ordering::Relaxed);
+        self.anew.store(true, Ordering::Relaxed); // LKM-13
         self.virtual_id()
     }
 
     /// Sets the transaction's id. From now on other sessions may wait for the transaction, or for rows that carry its tags.
     pub fn set_txn(&self, txn: TxnId) {
-        self.held.lock().txn = Some(txn);
+        self.held().txn = Some(txn);
     }
 
     /// The transaction's id, if it has one and has not ended.
     pub fn txn(&self) -> Option<TxnId> {
-        self.held.lock().txn
+        self.held().txn
     }
 
     /// Says who the session is.
     pub fn known_as(&self, who: Facts) {
-        self.held.lock().who = Arc::new(who);
+        self.held().who = Arc::new(who);
     }
 
     /// A statement of this digest comes next, also if its text is that of the one before.
@@ -319,22 +394,17 @@ impl Owner {
 
     /// Begins a statement; the locks that it takes are booked to it.
     pub fn statement(&self, text: &Arc<str>) {
-        let mut held = self.held.lock();
-        let anew = self.begins.load(Ordering::Relaxed);
-        if !anew && held.statements.back().is_some_and(|(last, _)| Arc::ptr_eq(&last.text, text)) {
+        self.begins_statement(&mut self.held(), text);
+    }
+
+    #[inline]
+    pub(super) fn begins_statement(&self, held: &mut Held, text: &Arc<str>) {
+        let begins = self.begins.load(Ordering::Relaxed);
+        if !begins && held.statements.back().is_some_and(|(last, _)| Arc::ptr_eq(&last.text, text)) {
             return;
         }
         self.begins.store(false, Ordering::Relaxed);
-        held.number += 1;
-        let digest = self.digest.load(Ordering::Relaxed);
-        let taker = Taker { text: text.clone(), digest, number: held.number };
-        held.statement = Some(taker.clone());
-        if held.statements.len() == STATEMENTS_MAX {
-            held.statements.remove(1);
-            held.statements_left_out += 1;
-        }
-        held.statements.push_back((taker, None));
-        assert!(held.statements.len() <= STATEMENTS_MAX, "the statements of a transaction that are kept have a limit");
+        held.begins_statement(text, self.digest.load(Ordering::Relaxed));
     }
 
     /// The transaction waits for its client from now on.
@@ -366,24 +436,22 @@ impl Owner {
 
     /// The statements of the transaction, oldest first, with a line for those that are left out.
     pub fn statements(&self) -> Vec<Arc<str>> {
-        self.held.lock().statements()
+        self.held().statements()
     }
 
     /// Opens the statement: the transaction's changes from now on belong to it, until the next statement opens.
     pub fn statement_opens(&self, changes: u32) {
-        if let Some((_, from)) = self.held.lock().statements.back_mut() {
-            from.get_or_insert(changes);
-        }
+        self.held().opens_statement(changes);
     }
 
     /// The latest statement.
     pub fn current_statement(&self) -> Option<Arc<str>> {
-        self.held.lock().statement.as_ref().map(|taker| taker.text.clone())
+        self.held().statement.as_ref().map(|taker| taker.text.clone())
     }
 
     /// The current position in the transaction, for a savepoint.
     pub fn mark(&self) -> LockMark {
-        LockMark { trail: self.held.lock().trail.len(), changes: 0 }
+        LockMark { trail: self.held().trail.len(), changes: 0 }
     }
 }
 

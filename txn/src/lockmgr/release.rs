@@ -37,13 +37,16 @@ impl LockManager {
 
     fn release(&self, owner: &Arc<Owner>, commit_lsn: Lsn, which: impl Fn(&LockTag) -> bool) {
         let released = {
-            let mut held = owner.held.lock();
+            let mut held = owner.held();
             held.txn = None;
-            held.fast.clear();
+            held.release_fast();
             if held.locks.is_empty() {
                 // The next transaction uses the list again.
                 held.trail.clear();
-                owner.blocking.store(false, Ordering::SeqCst);
+                // Without locks in the table no session waits behind it; most have had no waiter.
+                if owner.blocking.load(Ordering::Relaxed) {
+                    owner.blocking.store(false, Ordering::SeqCst);
+                }
                 return;
             }
             let trail = std::mem::take(&mut held.trail);
@@ -55,13 +58,13 @@ impl LockManager {
         for tag in &released {
             self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
         }
-        owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
+        owner.blocking.store(!owner.held().locks.is_empty(), Ordering::SeqCst);
     }
 
     /// Whether a session holds a lock on a row in a mode, by the lock table.
     pub fn holds_row(&self, owner: &Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let tag = LockTag::Row { tree, key: key.into() };
-        owner.held.lock().locks.get(&tag).is_some_and(|lock| lock.modes().contains(mode))
+        owner.held().locks.get(&tag).is_some_and(|lock| lock.modes().contains(mode))
     }
 
     /// Whether the lock table has a row: a transaction has locked it, or waits for it.
@@ -72,19 +75,19 @@ impl LockManager {
 
     /// Whether the transaction holds what `release_early` leaves until its commit is durable.
     pub fn holds_until_durable(&self, owner: &Owner) -> bool {
-        let held = owner.held.lock();
+        let held = owner.held();
         held.locks.iter().any(|(tag, lock)| matches!(tag, LockTag::Advisory { .. }) && !lock.txn.is_empty())
     }
 
     /// Whether anything taken for the transaction is still held.
     pub fn holds_for_transaction(&self, owner: &Owner) -> bool {
-        owner.held.lock().locks.values().any(|lock| !lock.txn.is_empty())
+        owner.held().locks.values().any(|lock| !lock.txn.is_empty())
     }
 
     /// Releases the session-level locks of a session that ends.
     pub fn release_session(&self, owner: &Arc<Owner>) {
         let tags: Vec<LockTag> = {
-            let held = owner.held.lock();
+            let held = owner.held();
             let mut tags: Vec<LockTag> =
                 held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect();
             tags.sort_unstable();
@@ -114,7 +117,7 @@ impl LockManager {
     /// Releases the locks that the transaction has taken since a savepoint, latest first.
     pub fn release_to(&self, owner: &Arc<Owner>, mark: LockMark) {
         let steps = {
-            let mut held = owner.held.lock();
+            let mut held = owner.held();
             let from = mark.trail.min(held.trail.len());
             let since = held.trail.split_off(from);
             // LKM-11
@@ -131,7 +134,7 @@ impl LockManager {
         };
         for step in steps.into_iter().rev() {
             let fast = {
-                let mut held = owner.held.lock();
+                let mut held = owner.held();
                 forget_fast(&mut held, &step.tag, step.mode)
             };
             if !fast {
@@ -144,7 +147,7 @@ impl LockManager {
     fn release_where(&self, owner: &Arc<Owner>, tag: &LockTag, lsn: Lsn, change: impl FnOnce(&mut owner::HeldLock)) {
         let mut guard = self.shard_of(tag).lock();
         let (before, kept) = {
-            let mut held = owner.held.lock();
+            let mut held = owner.held();
             let Some(lock) = held.locks.get_mut(tag) else {
                 return;
             };

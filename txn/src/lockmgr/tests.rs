@@ -211,6 +211,41 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
     assert!(!given(&mut again).waited);
 }
 
+/// LKM-13, LKM-14: the statements of a transaction are its own, also where it begins without the mutex and uses the entries of the one before.
+#[test]
+fn a_transaction_begins_without_the_statements_of_the_one_before() {
+    let locks = LockManager::new();
+    let owner = locks.register(1);
+    let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
+    let texts = |owner: &Owner| owner.statements().iter().map(|text| text.to_string()).collect::<Vec<_>>();
+    for round in 1..=4u64 {
+        owner.begin();
+        assert!(texts(&owner).is_empty(), "LKM-13");
+        // The same statement in every round, then another one, each of a digest of its round.
+        for (number, (text, table)) in [(&one, 7), (&two, 7), (&two, 8)].into_iter().take(round as usize).enumerate() {
+            owner.statement_begins(10 * round + number as u64);
+            assert!(locks.begin_weak(&owner, (text, 0), &relation(table), LockMode::AccessShare, round));
+        }
+        let expected = ["one", "two", "two"];
+        assert_eq!(texts(&owner), expected[..(round as usize).min(3)]);
+        let held = locks.locks();
+        let first = held.iter().find(|lock| lock.tag == relation(7)).expect("it is held");
+        assert_eq!((first.statement.as_deref(), first.since_ns), (Some("one"), round), "LKM-14");
+        assert_eq!(u64::from(first.ago), round.min(3) - 1, "LKM-13: statements count from the transaction's first");
+        let taker = owner.held().taker_of(&relation(7)).expect("a statement");
+        assert_eq!((taker.digest, taker.number), (10 * round, 1), "LKM-14");
+        let latest = owner.held().latest().cloned().expect("a statement");
+        assert_eq!((latest.digest, u64::from(latest.number)), (10 * round + round.min(3) - 1, round.min(3)));
+        locks.release_transaction(&owner, Lsn::ZERO);
+        assert!(locks.locks().is_empty());
+        assert_eq!(texts(&owner).len() as u64, round.min(3), "they are known until the next transaction begins");
+    }
+    // Another statement on the same table than the one before.
+    owner.begin();
+    assert!(locks.begin_weak(&owner, (&one, 0), &relation(8), LockMode::AccessShare, 9));
+    assert_eq!(locks.locks()[0].statement.as_deref(), Some("one"), "LKM-14");
+}
+
 #[test]
 fn a_savepoint_takes_back_the_stronger_of_two_implied_modes() {
     let locks = LockManager::new();
@@ -423,7 +458,7 @@ impl LockManager {
             for (tag, lock) in &shard.locks {
                 for holder in &lock.holders {
                     in_table += 1;
-                    let held = holder.owner.held.lock();
+                    let held = holder.owner.held();
                     assert_eq!(held.locks.get(tag).map(|l| l.modes()), Some(holder.modes), "LKM-2 {tag:?}");
                     let others = lock.holders.iter().filter(|h| h.owner.id != holder.owner.id);
                     for other in others {
@@ -440,7 +475,7 @@ impl LockManager {
                 }
             }
         }
-        let in_lists: usize = self.owners().iter().map(|o| o.held.lock().locks.len()).sum();
+        let in_lists: usize = self.owners().iter().map(|o| o.held().locks.len()).sum();
         assert_eq!(in_table, in_lists, "LKM-2");
         // No owner waits in a ring: each search at the start of a wait has done its work.
         self.background_scan(0);

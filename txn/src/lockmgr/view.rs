@@ -48,7 +48,7 @@ impl LockManager {
     fn locks_of(&self, owner: &Owner, rows: &mut Vec<LockRow>) {
         let waiting = owner.waiting.lock().clone();
         let aside = owner.aside.lock().clone();
-        let held = owner.held.lock();
+        let held = owner.held();
         let row = |tag: &LockTag, mode, fastpath, since_ns, taker: &Option<Taker>| LockRow {
             pid: owner.pid(),
             virtual_id: owner.virtual_id(),

@@ -8,8 +8,8 @@
 //!
 //! # Life of a snapshot
 //! A reader loads the LSN, stores it in the slot, fences, and loads the bound. If the bound has passed the LSN, the reader repeats this. So
-//! either the scan that follows the publishing of a bound sees the slot, or the reader sees the bound: Dekker's argument, both sides
-//! sequentially consistent.
+//! either the scan that follows the publishing of a bound sees the slot, or the reader sees the bound: Dekker's argument, with a sequentially
+//! consistent fence on both sides. The store that closes the snapshot releases: what was read by it was read before.
 //!
 //! # Invariants
 //! - SNP-1: the horizon that `refresh` returns lists every open snapshot below its bound, and no snapshot begins below that bound later.
@@ -195,13 +195,18 @@ pub struct Reader {
 impl Reader {
     /// Opens a snapshot at the LSN that `lsn` returns. If the bound passed that LSN in between, `lsn` is called again.
     pub fn begin(&mut self, lsn: impl Fn() -> Lsn) -> Snapshot {
+        self.begin_at(now_ns(), lsn)
+    }
+
+    /// The same at this moment of the clock of wait events.
+    pub fn begin_at(&mut self, now_ns: u64, lsn: impl Fn() -> Lsn) -> Snapshot {
         loop {
             // SNP-3: never below the session's previous snapshot.
             let read_lsn = lsn().max(self.latest);
             if self.open.is_empty() {
-                self.slot.since_ns.store(now_ns(), Ordering::Relaxed);
-                self.slot.read_lsn.store(read_lsn.0, Ordering::SeqCst);
-                fence(Ordering::SeqCst);
+                self.slot.since_ns.store(now_ns, Ordering::Relaxed);
+                self.slot.read_lsn.store(read_lsn.0, Ordering::Relaxed);
+                fence(Ordering::SeqCst); // SNP-1
                 if self.all.bound.load(Ordering::SeqCst) > read_lsn.0 {
                     continue;
                 }
@@ -227,7 +232,7 @@ impl Reader {
             .expect("a snapshot is closed by the session that opened it");
         self.open.remove(at);
         let oldest = self.open.first().map_or(IDLE, |l| l.0);
-        self.slot.read_lsn.store(oldest, Ordering::SeqCst);
+        self.slot.read_lsn.store(oldest, Ordering::Release);
     }
 
     /// How many snapshots are open.
