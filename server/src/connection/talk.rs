@@ -276,22 +276,24 @@ impl<D: Sessions> Talk<'_, D> {
             return Immediate::Nothing;
         }
         self.progress.set(true);
-        let Ok(message) = frontend::decode(frame.tag, self.channel.body(frame)) else { return Immediate::Nothing };
-        let done = match message {
-            Message::Bind(bind) => {
+        // The messages for the unnamed portal, without limits, have the same bytes always: they need no decoding.
+        let done = match (frame.tag, self.channel.body(frame)) {
+            (b'D', [b'P', 0]) => self.session.try_describe_portal("", &mut self.channel),
+            (b'E', [0, 0, 0, 0, 0]) => {
+                self.backend.interrupt.forget();
+                self.session.try_execute("", &mut self.channel)
+            }
+            (b'S', []) if self.session.try_sync() => return self.ready_now(),
+            (b'B', body) => {
+                let Ok(Message::Bind(bind)) = frontend::decode(b'B', body) else { return Immediate::Nothing };
                 let bound = self.session.try_bind(&bind);
                 if bound {
                     backend::bind_complete(self.channel.output());
                 }
                 bound
             }
-            Message::Describe(Target::Portal("")) => self.session.try_describe_portal("", &mut self.channel),
-            Message::Execute { portal: "", max_rows: 0 } => {
-                self.backend.interrupt.forget();
-                self.session.try_execute("", &mut self.channel)
-            }
-            Message::Sync if self.session.try_sync() => return self.ready_now(),
-            Message::Query(text) if text.len() <= TEXT_KEPT => {
+            (b'Q', body) if body.len() <= TEXT_KEPT => {
+                let Ok(Message::Query(text)) = frontend::decode(b'Q', body) else { return Immediate::Nothing };
                 self.name.clear();
                 self.name.push_str(text);
                 return self.query_now();
