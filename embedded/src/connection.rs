@@ -100,22 +100,30 @@ impl AsyncConnection {
         if self.undo != Undo::Nothing {
             return None;
         }
-        let mut lease = self.slot.lease().ok()?;
-        let live = lease.live();
+        let mut lent = self.slot.lend()?;
+        let live = lent.live();
         let mut out = std::mem::take(&mut self.spare);
         out.texts = live.texts;
         let tried = live.try_begin(sql, params, &mut out);
         let number = live.number;
         let (prepared, ended) = match tried {
             TriedOutcome::NotRun => {
-                lease.done();
+                lent.done();
                 self.spare = out;
                 return None;
             }
-            TriedOutcome::Done(prepared) => (prepared, Ok(())),
-            TriedOutcome::Ran(prepared) => (prepared, wait(with_session(Arc::clone(&live.waits), live.finish()))),
+            TriedOutcome::Done(prepared) => {
+                lent.done();
+                (prepared, Ok(()))
+            }
+            TriedOutcome::Ran(prepared) => {
+                let mut lease = lent.into_lease(&self.slot);
+                let live = lease.live();
+                let ended = wait(with_session(Arc::clone(&live.waits), live.finish()));
+                lease.done();
+                (prepared, ended)
+            }
         };
-        lease.done();
         let columns = prepared.columns.clone().unwrap_or_default();
         Some(ended.map(|()| Query::new(columns, out, false, number)))
     }

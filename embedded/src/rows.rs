@@ -214,6 +214,13 @@ pub struct AsyncRows<'c> {
     query: Query,
 }
 
+impl Drop for AsyncRows<'_> {
+    /// The next rows use the memory of these.
+    fn drop(&mut self) {
+        self.connection.keep_spare(std::mem::take(&mut self.query.out));
+    }
+}
+
 impl<'c> AsyncRows<'c> {
     pub(crate) fn new(connection: &'c mut AsyncConnection, query: Query) -> AsyncRows<'c> {
         AsyncRows { connection, query }

@@ -2,7 +2,7 @@
 //!
 //! # Life of a session
 //! `lease` takes the session out of the slot -> a call works with it -> the end of the lease puts it back. `end` waits until the session is
-//! back, ends it, and leaves the slot closed.
+//! back, ends it, and leaves the slot closed. A call that does not wait borrows the session where it is (`lend`).
 //!
 //! # Invariants
 //! - SLT-1: if the future of a call is dropped before the call has ended, the session is marked `cut`. The next call ends that session, which
@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Loan, Mutex};
 use clearway_sql::session::Reason;
 use clearway_storage::sync::Bell;
 
@@ -55,6 +55,17 @@ impl Slot {
         }
     }
 
+    /// The session, where it is, for a call that does not wait. None: it is closed, or being closed, or the call before was cut short.
+    #[inline]
+    pub(crate) fn lend(&self) -> Option<Lent<'_>> {
+        let mut state = self.state.lend()?;
+        match &mut *state {
+            State::Idle(live) if !live.cut => live.cut = true, // SLT-1
+            _ => return None,
+        }
+        Some(Lent(state))
+    }
+
     /// Ends the session, after the call that has it.
     pub(crate) async fn end(&self) {
         let mut taken = None;
@@ -77,6 +88,36 @@ impl Slot {
         if let Some(live) = taken {
             live.end().await;
         }
+    }
+}
+
+/// A session during a call that does not wait. It is marked `cut` until the call has ended (SLT-1).
+pub(crate) struct Lent<'a>(Loan<'a, State>);
+
+impl Lent<'_> {
+    pub(crate) fn live(&mut self) -> &mut Live {
+        match &mut *self.0 {
+            State::Idle(live) => live,
+            State::Busy | State::Closed => unreachable!("a loan is of a session that is there"),
+        }
+    }
+
+    /// The call has come to its end, with whatever result.
+    #[inline]
+    pub(crate) fn done(mut self) {
+        let live = self.live();
+        live.cut = false;
+        live.rests();
+    }
+
+    /// The call has to wait after all.
+    pub(crate) fn into_lease(mut self, slot: &Arc<Slot>) -> Lease {
+        self.live().cut = false;
+        let live = match std::mem::replace(&mut *self.0, State::Busy) {
+            State::Idle(live) => Some(live),
+            State::Busy | State::Closed => None,
+        };
+        Lease { slot: Arc::clone(slot), live, done: false }
     }
 }
 

@@ -320,7 +320,7 @@ impl Live {
         out: &mut Collector,
     ) -> TriedOutcome {
         let Live { link: Link::Own(own), statements, .. } = self else { return TriedOutcome::NotRun };
-        if self.cut || self.unfinished || are_named(params) || own.db.catalog_version() != statements.version {
+        if self.unfinished || are_named(params) || own.db.catalog_version() != statements.version {
             return TriedOutcome::NotRun;
         }
         let Some(prepared) = statements.by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed))
