@@ -36,7 +36,8 @@ impl Session {
         // SES-3: the snapshot must also include the commits on which a granted lock depends.
         let last = self.last_commit.max(dep_lsn).min(all.visible_lsn());
         let durable = durable && !self.relaxed;
-        let snapshot = self.reader.begin_at(now_ns, || if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() });
+        let snapshot =
+            self.reader.begin_at(now_ns, || if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() });
         // RST-1
         all.store().rest().end();
         snapshot

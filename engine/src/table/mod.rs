@@ -9,7 +9,7 @@
 //! sample  how the values of columns are spread   usage  what is read and changed of them
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
 //! patch   columns of a stored row that are overwritten where they stand   entry   columns read out of an entry of an index
-//! stored   statistics as they are kept in the directory   use_tally  what one session adds to `usage`, without a lock
+//! stored   statistics as they are kept in the directory   use_tally  counts of one session for `usage`
 //! ```
 
 pub mod batch;

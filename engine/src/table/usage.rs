@@ -19,7 +19,9 @@ use std::sync::Arc;
 use clearway_base::sync::{Mutex, MutexGuard, thread_number};
 use foldhash::fast::RandomState;
 
+pub(crate) use super::use_tally::Ended;
 use super::use_tally::UseTally;
+pub use super::use_tally::{DatabaseUse, Use};
 use crate::catalog::{Catalog, Oid};
 
 const SHARDS: usize = 16;
@@ -27,104 +29,6 @@ const SHARDS: usize = 16;
 pub const ENTRIES_MAX: usize = 16_384;
 /// Tables and indexes that a session counts before it adds them to a shard.
 const HELD_MAX: usize = 64;
-/// Figures of a [`Use`].
-pub(super) const COUNTS: usize = 11;
-
-/// What was done with a table, or with an index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
-    /// Walks over all rows of a table.
-    pub whole: u64,
-    /// Rows that these have read.
-    pub whole_rows: u64,
-    /// Look-ups and walks of a range, by the table's key or by the index.
-    pub lookups: u64,
-    /// Rows, or entries, that these have found.
-    pub lookup_rows: u64,
-    /// Rows of the table that were read for entries of its other indexes.
-    pub fetched: u64,
-    /// Rows inserted,
-    pub inserted: u64,
-    /// updated,
-    pub updated: u64,
-    /// (of these, without a change of an index)
-    pub in_place: u64,
-    /// and deleted, whatever became of the transaction.
-    pub deleted: u64,
-    /// Leaves visited.
-    pub leaves: u64,
-    /// Rows that committed transactions have added, less those that they have deleted.
-    pub live: i64,
-}
-
-impl Use {
-    /// Adds another's figures.
-    pub fn add(&mut self, more: &Use) {
-        let mut counts = self.counts();
-        counts.iter_mut().zip(more.counts()).for_each(|(count, more)| *count = count.wrapping_add(more));
-        *self = Use::of_counts(counts);
-    }
-
-    /// Subtracts another's figures (UTL-3).
-    fn subtract(&mut self, less: &Use) {
-        let mut counts = self.counts();
-        counts.iter_mut().zip(less.counts()).for_each(|(count, less)| *count = count.wrapping_sub(less));
-        *self = Use::of_counts(counts);
-    }
-
-    /// All figures, in their order.
-    #[inline]
-    pub(super) fn counts(&self) -> [u64; COUNTS] {
-        [
-            self.whole,
-            self.whole_rows,
-            self.lookups,
-            self.lookup_rows,
-            self.fetched,
-            self.inserted,
-            self.updated,
-            self.in_place,
-            self.deleted,
-            self.leaves,
-            self.live.cast_unsigned(),
-        ]
-    }
-
-    /// The same, back.
-    pub(super) fn of_counts(counts: [u64; COUNTS]) -> Use {
-        let [whole, whole_rows, lookups, lookup_rows, fetched, inserted, updated, in_place, deleted, leaves, live] =
-            counts;
-        Use {
-            whole,
-            whole_rows,
-            lookups,
-            lookup_rows,
-            fetched,
-            inserted,
-            updated,
-            in_place,
-            deleted,
-            leaves,
-            live: live.cast_signed(),
-        }
-    }
-
-    /// Rows changed.
-    pub fn changed(&self) -> u64 {
-        self.inserted + self.updated + self.deleted
-    }
-}
-
-/// What was done in a database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DatabaseUse {
-    /// Transactions that were committed, those without changes included.
-    pub commits: u64,
-    /// Transactions that were rolled back.
-    pub rollbacks: u64,
-    /// What was done with all tables and indexes together.
-    pub all: Use,
-}
 
 /// What a session has done and not added to the totals yet.
 #[derive(Debug, Default)]
@@ -253,17 +157,6 @@ impl Used {
     }
 }
 
-/// How a transaction has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// It goes on: it has used many tables.
-    Not,
-    /// With COMMIT.
-    Committed,
-    /// With ROLLBACK.
-    RolledBack,
-}
-
 #[derive(Debug, Default)]
 struct Shard {
     of: HashMap<Oid, Use, RandomState>,
@@ -290,20 +183,6 @@ impl Shard {
             let catalog = catalog();
             self.of.retain(|oid, _| catalog.get(*oid).is_some());
         }
-    }
-}
-
-impl DatabaseUse {
-    fn add(&mut self, more: &DatabaseUse) {
-        self.commits = self.commits.wrapping_add(more.commits);
-        self.rollbacks = self.rollbacks.wrapping_add(more.rollbacks);
-        self.all.add(&more.all);
-    }
-
-    fn subtract(&mut self, less: &DatabaseUse) {
-        self.commits = self.commits.wrapping_sub(less.commits);
-        self.rollbacks = self.rollbacks.wrapping_sub(less.rollbacks);
-        self.all.subtract(&less.all);
     }
 }
 
@@ -347,13 +226,7 @@ impl Usage {
 
     /// Adds what a session has done.
     #[inline]
-    pub(crate) fn add(
-        &self,
-        used: &mut Used,
-        tally: &Arc<UseTally>,
-        ended: Ended,
-        catalog: impl Fn() -> Arc<Catalog>,
-    ) {
+    pub(crate) fn add(&self, used: &mut Used, tally: &Arc<UseTally>, ended: Ended, catalog: impl Fn() -> Arc<Catalog>) {
         tally.ended(ended);
         if ended == Ended::RolledBack {
             used.of.iter_mut().for_each(|(_, more)| more.live = 0);
@@ -382,7 +255,12 @@ impl Usage {
     }
 
     /// Moves what a tally holds to a shard; only by the tally's session (UTL-2: under the mutex of the list).
-    fn empty(&self, _list: &MutexGuard<'_, Vec<Arc<UseTally>>>, tally: &UseTally, catalog: impl FnOnce() -> Arc<Catalog>) {
+    fn empty(
+        &self,
+        _list: &MutexGuard<'_, Vec<Arc<UseTally>>>,
+        tally: &UseTally,
+        catalog: impl FnOnce() -> Arc<Catalog>,
+    ) {
         let mut shard = self.shard();
         let (sum, uses) = tally.take();
         shard.databases.entry(tally.database()).or_default().add(&sum);
@@ -509,13 +387,6 @@ impl Usage {
                 _ => {}
             }
         }
-    }
-}
-
-impl Use {
-    /// Everything but the rows that are there.
-    fn reset(&mut self) {
-        *self = Use { live: self.live, ..Use::default() };
     }
 }
 

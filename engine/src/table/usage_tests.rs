@@ -24,26 +24,14 @@ fn what_a_session_does_is_added_when_its_transaction_ends() {
     assert!(used.open().is_empty());
     let all = usage.all();
     assert_eq!(all[&7], Use { lookups: 2, lookup_rows: 1, leaves: 2, ..Use::default() });
-    let table = Use {
-        whole: 1,
-        whole_rows: 120,
-        fetched: 1,
-        inserted: 5,
-        deleted: 1,
-        leaves: 9,
-        live: 4,
-        ..Use::default()
-    };
+    let table =
+        Use { whole: 1, whole_rows: 120, fetched: 1, inserted: 5, deleted: 1, leaves: 9, live: 4, ..Use::default() };
     assert_eq!(all[&8], table);
     assert_eq!(all[&9], Use { lookups: 1, lookup_rows: 1, leaves: 1, ..Use::default() });
     used.inserted(8);
     usage.add(&mut used, &tally, Ended::RolledBack, no_catalog);
     let (all, of) = (usage.all(), usage.databases()[&5]);
-    assert_eq!(
-        (all[&8].inserted, all[&8].live),
-        (6, 4),
-        "rows of a transaction that was rolled back are not there"
-    );
+    assert_eq!((all[&8].inserted, all[&8].live), (6, 4), "rows of a transaction that was rolled back are not there");
     assert_eq!((of.commits, of.rollbacks, of.all.inserted), (1, 1, 6));
     usage.reset(5, |oid| oid == 8);
     assert_eq!(usage.all()[&8], Use { live: 4, ..Use::default() });
@@ -94,7 +82,10 @@ fn tables_without_a_place_and_sessions_that_end_are_counted_once() {
             tables.clone().for_each(|oid| *expected.entry(oid).or_insert(0u64) += 1);
             look_up(&usage, &mut used, &tally, tables);
             let database = usage.databases()[&5];
-            assert_eq!((database.commits, database.all.lookups), (u64::from(session * 500 + turn + 1), expected.values().sum()));
+            assert_eq!(
+                (database.commits, database.all.lookups),
+                (u64::from(session * 500 + turn + 1), expected.values().sum())
+            );
         }
         assert!(tally.uses().all(|(oid, _)| oid >= 107), "UTL-2: the tables of the second half have the places");
         usage.leave(&tally, no_catalog);

@@ -8,13 +8,143 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::usage::{COUNTS, DatabaseUse, Ended, Use};
 use crate::catalog::Oid;
 
 /// Tables and indexes that a tally counts.
 const PLACES: usize = 8;
 /// After so many tables that found no place the tally is emptied, so that those take the places that the session uses now.
 const REFUSED_MAX: u32 = 1_000;
+
+/// Figures of a [`Use`].
+const COUNTS: usize = 11;
+
+/// What was done with a table, or with an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Walks over all rows of a table.
+    pub whole: u64,
+    /// Rows that these have read.
+    pub whole_rows: u64,
+    /// Look-ups and walks of a range, by the table's key or by the index.
+    pub lookups: u64,
+    /// Rows, or entries, that these have found.
+    pub lookup_rows: u64,
+    /// Rows of the table that were read for entries of its other indexes.
+    pub fetched: u64,
+    /// Rows inserted,
+    pub inserted: u64,
+    /// updated,
+    pub updated: u64,
+    /// (of these, without a change of an index)
+    pub in_place: u64,
+    /// and deleted, whatever became of the transaction.
+    pub deleted: u64,
+    /// Leaves visited.
+    pub leaves: u64,
+    /// Rows that committed transactions have added, less those that they have deleted.
+    pub live: i64,
+}
+
+impl Use {
+    /// Adds another's figures.
+    pub fn add(&mut self, more: &Use) {
+        let mut counts = self.counts();
+        counts.iter_mut().zip(more.counts()).for_each(|(count, more)| *count = count.wrapping_add(more));
+        *self = Use::of_counts(counts);
+    }
+
+    /// Subtracts another's figures (UTL-3).
+    pub(super) fn subtract(&mut self, less: &Use) {
+        let mut counts = self.counts();
+        counts.iter_mut().zip(less.counts()).for_each(|(count, less)| *count = count.wrapping_sub(less));
+        *self = Use::of_counts(counts);
+    }
+
+    /// All figures, in their order.
+    #[inline]
+    fn counts(&self) -> [u64; COUNTS] {
+        [
+            self.whole,
+            self.whole_rows,
+            self.lookups,
+            self.lookup_rows,
+            self.fetched,
+            self.inserted,
+            self.updated,
+            self.in_place,
+            self.deleted,
+            self.leaves,
+            self.live.cast_unsigned(),
+        ]
+    }
+
+    /// The same, back.
+    fn of_counts(counts: [u64; COUNTS]) -> Use {
+        let [whole, whole_rows, lookups, lookup_rows, fetched, inserted, updated, in_place, deleted, leaves, live] =
+            counts;
+        Use {
+            whole,
+            whole_rows,
+            lookups,
+            lookup_rows,
+            fetched,
+            inserted,
+            updated,
+            in_place,
+            deleted,
+            leaves,
+            live: live.cast_signed(),
+        }
+    }
+
+    /// Rows changed.
+    pub fn changed(&self) -> u64 {
+        self.inserted + self.updated + self.deleted
+    }
+}
+
+/// What was done in a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseUse {
+    /// Transactions that were committed, those without changes included.
+    pub commits: u64,
+    /// Transactions that were rolled back.
+    pub rollbacks: u64,
+    /// What was done with all tables and indexes together.
+    pub all: Use,
+}
+
+impl Use {
+    /// Everything but the rows that are there.
+    pub(super) fn reset(&mut self) {
+        *self = Use { live: self.live, ..Use::default() };
+    }
+}
+
+impl DatabaseUse {
+    pub(super) fn add(&mut self, more: &DatabaseUse) {
+        self.commits = self.commits.wrapping_add(more.commits);
+        self.rollbacks = self.rollbacks.wrapping_add(more.rollbacks);
+        self.all.add(&more.all);
+    }
+
+    pub(super) fn subtract(&mut self, less: &DatabaseUse) {
+        self.commits = self.commits.wrapping_sub(less.commits);
+        self.rollbacks = self.rollbacks.wrapping_sub(less.rollbacks);
+        self.all.subtract(&less.all);
+    }
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It goes on: it has used many tables.
+    Not,
+    /// With COMMIT.
+    Committed,
+    /// With ROLLBACK.
+    RolledBack,
+}
 
 /// A counter with one writer (UTL-1).
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! One execution of a planned statement: it takes the locks and the snapshot, and sends the rows to the client.
 
 use super::client::Client;
-pub use super::fresh::is_fresh;
 pub use super::form::{describe, format_of, write_row};
+pub use super::fresh::is_fresh;
 use super::point::Point;
 use super::short::ShortChange;
 use crate::context::core::{Core, now};

@@ -201,16 +201,15 @@ impl Session {
         let _ = start.backend.progress.set(engine.take().progress().clone());
         start.backend.tell_owner();
         witness::install(db, &start.backends);
-        let core = Core::new(
+        let core = Arc::new(Core::new(
             engine,
             db.clone(),
             (start.backend, start.backends),
             (database.oid, start.database),
             role.oid,
             settings,
-        );
+        ));
         refused.into_iter().for_each(|error| core.notice("WARNING", error));
-        let core = Arc::new(core);
         core.know();
         Ok(Session {
             core,

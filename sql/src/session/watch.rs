@@ -172,17 +172,16 @@ impl Session {
         if digest.measure.load(Relaxed) != measure as u8 {
             digest.measure.store(measure as u8, Relaxed);
         }
-        let now = (elapsed_ns, all_cpu_ns);
-        let before = std::mem::replace(&mut watch.ended, now);
+        let before = std::mem::replace(&mut watch.ended, (elapsed_ns, all_cpu_ns));
         let (mut lock_ns, mut client_ns) = (0, std::mem::take(&mut watch.elsewhere_ns));
         backend.waits.peek_statement(|event, ns| match event.class() {
             WaitClass::Lock => lock_ns += ns,
             WaitClass::Client => client_ns += ns,
             _ => {}
         });
-        let busy_ns = (now.0 - before.0).saturating_sub(client_ns);
+        let busy_ns = (elapsed_ns - before.0).saturating_sub(client_ns);
         // What was read before the step's end may have been too much (`waits::read`).
-        let cpu_ns = now.1.saturating_sub(before.1);
+        let cpu_ns = all_cpu_ns.saturating_sub(before.1);
         let all_warnings = core.warnings();
         let warnings = all_warnings - std::mem::replace(&mut watch.warnings, all_warnings);
         let execution =
