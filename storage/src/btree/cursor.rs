@@ -5,11 +5,11 @@
 //! from which to continue. So the cursor holds no page between steps, and stays right whatever splits, merges or is evicted meanwhile.
 //! Forward it tries the right link first; backward it descends for the keys just below. Where leaves are not in
 //! memory, it reads their numbers from the parent and loads many of them at once, more with every leaf that
-//! it had to wait for.
+//! it had to wait for. A step that is told how many rows are expected takes no more of its leaf; the next step goes on behind them.
 //!
 //! # Invariants
 //! - BTR-13: the steps yield all rows of `[from, to)` that were in the tree during the whole scan, each once, in
-//!   order: each step begins at the fence where the step before ended.
+//!   order: each step begins where the step before ended, at a fence or at the last row that it took.
 
 use super::descend::{Descent, Target};
 use super::leaf_copy::LeafCopy;
@@ -74,25 +74,79 @@ pub struct Cursor {
     done: bool,
     right: PageId,
     ahead: usize,
+    /// Rows that a step takes of its leaf at most.
+    expected: usize,
     copy: LeafCopy,
 }
 
 /// The way on from a leaf.
-struct Onward {
-    low: Vec<u8>,
-    high: Option<Vec<u8>>,
-    right: PageId,
+enum Onward {
+    /// To the leaf on the right, which begins here.
+    Right(Option<Vec<u8>>, PageId),
+    /// To the leaf on the left, which ends here.
+    Left(Vec<u8>),
+    /// Rows of this leaf are left.
+    Here(PageId),
+}
+
+/// What a step without waiting came to.
+pub enum NextLeaf<'c> {
+    /// Rows of a leaf; a leaf may have no rows in the range.
+    Rows(&'c LeafCopy),
+    /// The end of the range.
+    End,
+    /// A page is not in memory.
+    Miss,
 }
 
 impl Tree {
     /// A walk over `range`.
     pub fn cursor(&self, range: KeyRange, direction: Direction) -> Cursor {
         let done = range.to.as_ref().is_some_and(|to| *to <= range.from);
-        Cursor { tree: self.clone(), range, direction, done, right: PageId(0), ahead: 1, copy: LeafCopy::default() }
+        let (right, copy) = (PageId(0), LeafCopy::default());
+        Cursor { tree: self.clone(), range, direction, done, right, ahead: 1, expected: usize::MAX, copy }
     }
 }
 
 impl Cursor {
+    /// Becomes a walk over another range, in the memory of this one.
+    pub fn restart(&mut self, tree: &Tree, (from, to): (&[u8], Option<&[u8]>), direction: Direction) {
+        if self.tree.id() != tree.id() {
+            self.tree = tree.clone();
+        }
+        self.range.from.clear();
+        self.range.from.extend_from_slice(from);
+        match (&mut self.range.to, to) {
+            (Some(bound), Some(to)) => to.clone_into(bound),
+            (bound, to) => *bound = to.map(<[u8]>::to_vec),
+        }
+        self.done = to.is_some_and(|to| to <= from);
+        (self.direction, self.right, self.ahead, self.expected) = (direction, PageId(0), 1, usize::MAX);
+    }
+
+    /// How many rows of a leaf the caller can use at most, until it says otherwise: more are not decoded.
+    pub fn expect(&mut self, rows: usize) {
+        self.expected = rows.max(1);
+    }
+
+    /// As [`Cursor::next_leaf`], without waiting.
+    ///
+    /// # Errors
+    /// As `next_leaf`.
+    pub fn next_leaf_now(&mut self) -> Result<NextLeaf<'_>, StorageError> {
+        if self.done {
+            return Ok(NextLeaf::End);
+        }
+        let Some(root) = self.tree.root_now() else { return Ok(NextLeaf::Miss) };
+        loop {
+            match self.try_leaf(root)? {
+                Ok(()) => return Ok(NextLeaf::Rows(&self.copy)),
+                Err(Some(_)) => return Ok(NextLeaf::Miss),
+                Err(None) => self.tree.pool().counters().read_restarts.add(1),
+            }
+        }
+    }
+
     /// The next leaf of the range; none behind the last. A leaf may have no rows in the range.
     pub async fn next_leaf(&mut self) -> Result<Option<&LeafCopy>, StorageError> {
         if self.done {
@@ -154,29 +208,47 @@ impl Cursor {
         let place = |key: &[u8]| node.search(key).unwrap_or_else(|index| index);
         let from = place(&self.range.from);
         let to = self.range.to.as_deref().map_or(node.count(), place);
-        self.copy.take(node);
+        let whole = to.saturating_sub(from) <= self.expected;
+        let rows = match self.direction {
+            _ if whole => from..to,
+            Direction::Forward => from..from + self.expected,
+            Direction::Backward => to - self.expected..to,
+        };
+        self.copy.take(node, rows.clone());
         self.copy.seen = Some(leaf.seen());
-        let onward = Onward { low: node.low(), high: node.high(), right: node.right() };
+        let onward = match self.direction {
+            _ if !whole => Onward::Here(leaf.seen().page),
+            Direction::Forward => Onward::Right(node.high(), node.right()),
+            Direction::Backward => Onward::Left(node.low()),
+        };
         if !leaf.validate() {
             return None;
         }
-        self.copy.decode(from..to);
+        self.copy.decode(rows);
         Some(onward)
     }
 
+    /// BTR-13.
     fn go_on(&mut self, onward: Onward) {
-        match self.direction {
-            Direction::Forward => match onward.high {
-                Some(high) if self.range.to.as_ref().is_none_or(|to| high < *to) => {
-                    self.range.from = high;
-                    self.right = onward.right;
-                }
-                _ => self.done = true,
-            },
-            Direction::Backward => {
-                self.done = onward.low <= self.range.from || onward.low.is_empty();
-                self.range.to = Some(onward.low);
+        match (self.direction, onward) {
+            (_, Onward::Right(Some(high), right)) if self.range.to.as_ref().is_none_or(|to| high < *to) => {
+                self.range.from = high;
+                self.right = right;
             }
+            (_, Onward::Right(..)) => self.done = true,
+            (_, Onward::Left(low)) => {
+                self.done = low <= self.range.from || low.is_empty();
+                self.range.to = Some(low);
+            }
+            // A damaged leaf may give no row (BTR-17), and then there is no place to go on from.
+            (_, Onward::Here(_)) if self.copy.is_empty() => self.done = true,
+            (Direction::Forward, Onward::Here(page)) => {
+                self.range.from.clear();
+                self.range.from.extend_from_slice(self.copy.get(self.copy.len() - 1).0);
+                self.range.from.push(0);
+                self.right = page;
+            }
+            (Direction::Backward, Onward::Here(_)) => self.range.to = Some(self.copy.get(0).0.to_vec()),
         }
     }
 

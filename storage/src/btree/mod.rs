@@ -54,7 +54,7 @@ mod write;
 
 pub use bulk::BulkLoad;
 pub use check::TreeReport;
-pub use cursor::{Cursor, Direction, KeyRange};
+pub use cursor::{Cursor, Direction, KeyRange, NextLeaf};
 pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
