@@ -168,6 +168,23 @@ pub(super) fn row_bytes(suffix_len: usize, value_len: usize, overflow: bool, own
         + value_len
 }
 
+/// Bytes that the node of rows `from..to` takes: [`Image::used_bytes`] of its image. More than a page: they don't fit.
+pub(super) fn node_bytes(frame: &Frame, rows: &Rows, from: usize, to: usize) -> usize {
+    assert!(from <= to && to <= rows.len(), "rows from {from} to {to} of {}", rows.len());
+    let prefix_len = shared_prefix(rows, from, to);
+    let bytes_of = |row: &RowSpan| {
+        let own = !row.tag.is_settled() && row.tag != frame.shared_tag;
+        let (key, value) = (row.key.1 - row.key.0, row.value.1 - row.value.0);
+        row_bytes(key as usize - prefix_len, value as usize, row.overflow, own)
+    };
+    SLOTS + prefix_len + frame.fence_bytes() + rows.rows[from..to].iter().map(bytes_of).sum::<usize>()
+}
+
+/// The length of the prefix that all keys of rows `from..to` share (BTR-3).
+fn shared_prefix(rows: &Rows, from: usize, to: usize) -> usize {
+    if from == to { 0 } else { common_prefix(rows.get(from).key, rows.get(to - 1).key) }
+}
+
 /// A node's bytes, outside the pool.
 pub(super) struct Image {
     bytes: Box<PageBytes>,
@@ -182,21 +199,10 @@ impl Image {
     /// Builds the node of rows `from..to`; false if they don't fit.
     #[must_use]
     pub(super) fn build(&mut self, frame: &Frame, rows: &Rows, from: usize, to: usize) -> bool {
-        assert!(from <= to && to <= rows.len(), "rows from {from} to {to} of {}", rows.len());
-        let count = to - from;
-        let prefix_len = match count {
-            0 => 0,
-            _ => common_prefix(rows.get(from).key, rows.get(to - 1).key),
-        };
-        let mut total = SLOTS + prefix_len + frame.fence_bytes();
-        for index in from..to {
-            let row = rows.get(index);
-            let own = !row.tag.is_settled() && row.tag != frame.shared_tag;
-            total += row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
-        }
-        if total > PAGE_BYTES {
+        if node_bytes(frame, rows, from, to) > PAGE_BYTES {
             return false;
         }
+        let (count, prefix_len) = (to - from, shared_prefix(rows, from, to));
         let bytes = &mut *self.bytes;
         bytes.fill(0);
         let tail = PAGE_BYTES - prefix_len - frame.fence_bytes();
