@@ -91,13 +91,28 @@ impl Targets {
     }
 }
 
-/// A row as it stands in its leaf.
-type Stored = (Box<[u8]>, Box<[u8]>);
+/// A row as it stands in its leaf: its key, and behind it its value. The memory is used again by the row that takes its place.
+#[derive(Debug)]
+struct Stored {
+    number: u64,
+    key_len: usize,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    fn put(&mut self, number: u64, key: &[u8], value: &[u8]) {
+        (self.number, self.key_len) = (number, key.len());
+        self.bytes.clear();
+        self.bytes.reserve_exact(key.len() + value.len());
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+    }
+}
 
 /// Rows picked at random while a table is walked, each with equal chance.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    rows: Vec<(u64, Stored)>,
+    rows: Vec<Stored>,
     capacity: usize,
     bytes: usize,
     seen: u64,
@@ -115,10 +130,11 @@ impl Sample {
     /// Takes a row in, perhaps.
     pub fn offer(&mut self, key: &[u8], value: &[u8]) {
         self.seen += 1;
-        let stored = || (Box::from(key), Box::from(value));
         if self.rows.len() < self.capacity {
             self.bytes += key.len() + value.len();
-            self.rows.push((self.seen, stored()));
+            let mut row = Stored { number: 0, key_len: 0, bytes: Vec::new() };
+            row.put(self.seen, key, value);
+            self.rows.push(row);
             if self.bytes > BYTES_MAX {
                 self.capacity = self.rows.len();
             }
@@ -126,7 +142,7 @@ impl Sample {
         }
         let at = self.random() % self.seen;
         if let Some(place) = usize::try_from(at).ok().and_then(|at| self.rows.get_mut(at)) {
-            *place = (self.seen, stored());
+            place.put(self.seen, key, value);
         }
     }
 
@@ -141,8 +157,12 @@ impl Sample {
     /// What the sample of a table of so many rows says of its columns and of the expressions of its indexes. A row that can't be read is left
     /// out; so is one for which an expression has no value.
     pub fn judge(mut self, shape: &TableShape, relation: &Relation, targets: &Targets, rows: u64) -> Spread {
-        self.rows.sort_unstable_by_key(|r| r.0);
-        let values: Vec<Vec<Value>> = self.rows.iter().filter_map(|(_, (k, v))| shape.row(k, v).ok()).collect();
+        self.rows.sort_unstable_by_key(|row| row.number);
+        let read = |row: &Stored| {
+            let (key, value) = row.bytes.split_at(row.key_len);
+            shape.row(key, value).ok()
+        };
+        let values: Vec<Vec<Value>> = self.rows.iter().filter_map(read).collect();
         drop(self);
         let column = |c: usize| {
             let target = targets.of(relation, c).filter(|_| !values.is_empty())?;
