@@ -2,7 +2,7 @@
 //!
 //! # Life of a statement
 //! `begin` (or a block is open) -> `open_statement` gives a view -> reads and changes -> `close_statement` -> `wait_reply` or `commit`.
-//! A statement that fails is rolled back to the mark that was taken before it.
+//! One that fails is rolled back to its mark.
 //!
 //! # Invariants
 //! - SES-3: a statement reads at the durable LSN (or at the session's own last commit, if that is later) only if it is proven to read only and
@@ -18,6 +18,7 @@ mod basis;
 pub mod batch;
 mod build;
 mod ddl;
+pub mod few;
 pub mod load;
 pub mod online;
 pub mod rewrite;
@@ -40,8 +41,7 @@ use clearway_txn::mvcc::snapshots::{Reader, Snapshot};
 use clearway_txn::read::Reading;
 use clearway_txn::transaction::{Mark as TxnMark, Transaction};
 
-use crate::catalog::change::CatalogChange;
-use crate::catalog::{Catalog, Oid};
+use crate::catalog::{Catalog, Oid, change::CatalogChange};
 use crate::db::Db;
 use crate::error::EngineError;
 use crate::progress::Progress;

@@ -18,7 +18,11 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use clearway_engine::session::{StatementMode, TxnOptions};
+use clearway_engine::session::few::{FewRows, FewWanted};
+use clearway_engine::session::{Session, StatementMode, TxnOptions};
+use clearway_engine::table::shape::TableShape;
+use clearway_engine::value::Value;
+use clearway_storage::btree::Direction;
 use clearway_storage::mutation as storage;
 use clearway_txn::mutation::{ALL, Mutation, at_copied_row, plant};
 use clearway_txn::transaction::Basis;
@@ -30,8 +34,9 @@ const SEEDS: u64 = 400;
 /// Those that may take hundreds of seeds; looked for when `CLEARWAY_MUTATION` names them.
 const LONG: [&str; 5] = ["SavepointGivesLocks", "LatestStrength", "RowOverDeleted", "NoUndoNext", "SkipLogSync"];
 
-/// A reader has copied a row's uncommitted version; its writer goes back before the reader looks who that is.
-fn reads_what_was_never_committed() -> bool {
+/// A reader has copied a row's uncommitted version; its writer goes back before the reader looks who that is. The reader looks the row up, or
+/// reads a range without waiting.
+fn reads_what_was_never_committed(by_range: bool) -> bool {
     let db = support::open(&support::memory());
     let (mut writer, mut reader) = (db.session(1, support::DATABASE), db.session(2, support::DATABASE));
     support::run(async {
@@ -53,11 +58,30 @@ fn reads_what_was_never_committed() -> bool {
             .join()
             .expect("undone");
         });
-        let seen = support::read_a(&mut reader, &shape, 1).await;
+        let seen = match by_range {
+            true => few(&mut reader, &shape),
+            false => support::read_a(&mut reader, &shape, 1).await,
+        };
         drop(reader);
         db.close().await.expect("closed");
         seen == Some(666)
     })
+}
+
+/// Column a of the only row of a table.
+fn few(session: &mut Session, shape: &TableShape) -> Option<i64> {
+    let statement = session.open_statement(&"read".into(), StatementMode::Write);
+    let wanted =
+        FewWanted { from: &[], to: None, direction: Direction::Forward, enough: usize::MAX, most: (10, 10_000) };
+    let mut found = FewRows::default();
+    let read = session.few_now(shape, &statement.view, &wanted, &mut found);
+    session.close_statement(statement);
+    assert_eq!(read, Some(true), "the row is in memory");
+    let (key, value) = found.iter().next()?;
+    match shape.row(key, value).expect("a row")[1] {
+        Value::Int(a) => Some(a),
+        ref other => panic!("{other:?}"),
+    }
 }
 
 /// The first seed of these with a finding, a panic included, and the finding.
@@ -78,7 +102,10 @@ fn first_finding(seeds: impl Iterator<Item = u64>, stride: u64) -> Option<(u64, 
 
 fn look_for(mutation: Mutation) -> Option<String> {
     match mutation {
-        Mutation::NoPageRevalidation => reads_what_was_never_committed().then(|| "a named interleaving".to_owned()),
+        Mutation::NoPageRevalidation => {
+            let both = reads_what_was_never_committed(false) && reads_what_was_never_committed(true);
+            both.then(|| "two named interleavings".to_owned())
+        }
         Mutation::SavepointGivesLocks | Mutation::LatestStrength | Mutation::RowOverDeleted => without_crashes(),
         _ => in_histories(),
     }
@@ -105,7 +132,9 @@ fn in_histories() -> Option<String> {
 // One test, since a mistake is planted for the whole process.
 #[test]
 fn each_planted_mistake_is_found() {
-    assert!(!reads_what_was_never_committed(), "nothing is planted yet");
+    for by_range in [false, true] {
+        assert!(!reads_what_was_never_committed(by_range), "nothing is planted yet");
+    }
     let only = std::env::var("CLEARWAY_MUTATION").ok();
     let wanted = |name: &str| only.as_ref().map_or(!LONG.contains(&name), |only| only == name);
     let mut missed = Vec::new();

@@ -223,6 +223,61 @@ fn rows_are_inserted_as_by_the_long_way() {
 }
 
 #[test]
+fn rows_are_inserted_under_their_keys_as_by_the_long_way() {
+    let db = open();
+    let (one, other) = (&mut user(&db), &mut user(&db));
+    for name in ["s", "l"] {
+        simple(one, &format!("CREATE TABLE {name} (a int, b text, n int DEFAULT 1, PRIMARY KEY (b, a))"));
+    }
+    simple(one, "CREATE TABLE indexed (a int PRIMARY KEY, n int)");
+    simple(one, "CREATE INDEX ON indexed (n)");
+    let (update, nothing) = ("ON CONFLICT (b, a) DO UPDATE SET n = @.n + 1", "ON CONFLICT DO NOTHING");
+    let cases: &[(&str, &str, bool)] = &[
+        ("INSERT INTO @ VALUES ($1, 'a')", "1", true),
+        ("INSERT INTO @ VALUES ($1, 'a')", "1", false),
+        ("INSERT INTO @ VALUES ($1, 'b')", "1", true),
+        ("INSERT INTO @ VALUES ($1, NULL)", "1", false),
+        ("INSERT INTO @ VALUES ($1, repeat('x', 9000))", "1", false),
+        ("INSERT INTO @ VALUES ($1, 'c') DO_NOTHING", "1", true),
+        ("INSERT INTO @ VALUES ($1, 'c') DO_NOTHING", "1", true),
+        ("INSERT INTO @ VALUES ($1, 'd') DO_UPDATE", "1", true),
+        ("INSERT INTO @ VALUES ($1, 'd') DO_UPDATE", "1", false),
+        ("INSERT INTO @ VALUES ($1, 'd') DO_UPDATE RETURNING n", "1", false),
+        ("INSERT INTO indexed VALUES ($1, 1)", "1", false),
+    ];
+    for (sql, value, short) in cases {
+        let sql = sql.replace("DO_UPDATE", update).replace("DO_NOTHING", nothing);
+        let to = |name: &str| if sql.contains("indexed") { format!("{sql} -- {name}") } else { sql.replace('@', name) };
+        let expected = simple(one, &with_values(&to("l").replace("($1, 1)", "(2, 1)"), value));
+        assert_eq!(prepared(one, &to("s"), &[Some(*value)]), (expected, *short), "{sql}");
+    }
+    let all = |one: &mut Session, name: &str| simple(one, &format!("SELECT * FROM {name}"));
+    assert_eq!(all(one, "s"), all(one, "l"));
+    // A row that an older snapshot does not show, one that is being inserted, and one that was deleted.
+    let insert = "INSERT INTO s VALUES ($1, 'e') ON CONFLICT DO NOTHING";
+    simple(one, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    simple(one, "SELECT 1");
+    simple(other, &with_values(insert, "1"));
+    assert_eq!(prepared(one, insert, &[Some("1")]), ("40001".to_owned(), false));
+    simple(one, "ROLLBACK");
+    simple(one, "SET lock_timeout = '20ms'");
+    simple(other, "BEGIN");
+    simple(other, &with_values(insert, "2"));
+    assert_eq!(prepared(one, insert, &[Some("2")]), ("55P03".to_owned(), false));
+    simple(other, "ROLLBACK");
+    assert_eq!(prepared(one, insert, &[Some("2")]), ("INSERT 0 1".to_owned(), true));
+    simple(one, "DELETE FROM s WHERE a = 2");
+    assert_eq!(prepared(one, insert, &[Some("2")]), ("INSERT 0 1".to_owned(), true));
+    // After a row in the way the next executions do not try, and then they do again.
+    let upsert = "INSERT INTO s VALUES ($1, 'f') ON CONFLICT (b, a) DO UPDATE SET n = s.n + 1";
+    assert!(prepared(one, upsert, &[Some("1")]).1);
+    for n in 0..17 {
+        assert_eq!(execute(one, &[Some("1")]), ("INSERT 0 1".to_owned(), false), "{n}");
+    }
+    assert_eq!(simple(one, "SELECT n FROM s WHERE b = 'f'"), "18|\nSELECT 1");
+}
+
+#[test]
 fn what_else_checks_rows_keeps_its_tables_from_the_short_way() {
     let db = open();
     let one = &mut user(&db);

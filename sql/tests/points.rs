@@ -1,5 +1,5 @@
-//! Statements that read one row by its key give the same answer on the fast path (Bind, Execute) as on the general path (the text with
-//! its values in it), and they take the fast path exactly where they qualify for it.
+//! Statements that read one row or few neighbouring ones by the key give the same answer on the fast path (Bind, Execute) as on the general path
+//! (the text with its values in it), and they take the fast path exactly where they qualify for it.
 
 mod memory;
 
@@ -223,4 +223,185 @@ fn scans_give_the_columns_that_are_looked_at() {
     for (sql, expected) in cases {
         assert_eq!(simple(one, sql), expected, "{sql}");
     }
+}
+
+/// Puts values in the places of `$1`, `$2`, ...
+fn with_values(sql: &str, values: &[&str]) -> String {
+    let mut sql = sql.to_owned();
+    values.iter().enumerate().for_each(|(n, value)| sql = sql.replace(&format!("${}", n + 1), value));
+    sql
+}
+
+/// The same answer on both paths, on the fast one exactly if `short`.
+fn agree(session: &mut Session, sql: &str, values: &[&str], short: bool) {
+    let expected = simple(session, &with_values(sql, values));
+    let some: Vec<Option<&str>> = values.iter().map(|v| (*v != "NULL").then_some(*v)).collect();
+    let mut answer = prepared(session, sql, &some);
+    if short && !answer.1 {
+        // Statistics that were gathered between the planning and the execution make a plan old, for once.
+        answer = execute(session, &some);
+    }
+    assert_eq!(answer, (expected, short), "{sql} with {values:?}");
+}
+
+#[test]
+fn short_ranges_answer_as_the_long_way() {
+    let db = open();
+    let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    table(one);
+    simple(one, "CREATE TABLE days (k date PRIMARY KEY, at timestamp, x float8)");
+    simple(one, "INSERT INTO days VALUES ('2026-01-01', '2026-01-01 10:00', 0.5), ('infinity', NULL, 'NaN')");
+    let cases: &[(&str, &[&str], bool)] = &[
+        ("SELECT d, c FROM t WHERE a >= $1 ORDER BY a LIMIT $2", &["0", "1"], true),
+        ("SELECT a, b, d FROM t WHERE a > $1 ORDER BY a DESC LIMIT $2", &["-3", "5"], true),
+        ("SELECT a FROM t WHERE a BETWEEN $1 AND $2", &["-3", "1"], true),
+        ("SELECT a FROM t WHERE a < $1", &["2"], true),
+        ("SELECT a FROM t WHERE a <= $1", &["2"], true),
+        ("SELECT a FROM t WHERE a <= $1::bigint", &["2147483648"], true),
+        ("SELECT a FROM t WHERE a > $1::bigint", &["2147483648"], true),
+        ("SELECT a FROM t WHERE a >= $1 AND a < $2", &["2", "2"], true),
+        ("SELECT a FROM t WHERE a >= $1 AND a < $2", &["2", "1"], true),
+        ("SELECT a FROM t WHERE a >= $1", &["NULL"], true),
+        ("SELECT a FROM t ORDER BY a LIMIT $1", &["NULL"], true),
+        ("SELECT a FROM t ORDER BY a LIMIT $1", &["0"], true),
+        ("SELECT a FROM t ORDER BY a LIMIT $1", &["2"], true),
+        ("SELECT a FROM t ORDER BY a LIMIT $1", &["-2"], false),
+        ("SELECT a, d FROM t", &[], true),
+        ("SELECT z, x FROM two WHERE y = $1 ORDER BY x", &["'one'"], false),
+        ("SELECT z, x FROM two WHERE y = 'one' AND x >= $1", &["2"], true),
+        ("SELECT z, x FROM two WHERE y = 'one' AND x < $1 ORDER BY x DESC", &["2"], true),
+        ("SELECT z FROM two WHERE y > 'one'", &[], true),
+        ("SELECT a FROM t ORDER BY a OFFSET $1", &["1"], false),
+        ("SELECT a FROM t WHERE a > $1 AND b > 0", &["-5"], false),
+        ("SELECT a + 1 FROM t WHERE a > $1", &["-5"], false),
+        ("SELECT DISTINCT a FROM t WHERE a > $1", &["-5"], false),
+        ("SELECT a FROM t WHERE a > $1 ORDER BY b", &["-5"], false),
+        ("SELECT a FROM t WHERE a > $1 FOR SHARE", &["-5"], false),
+        ("SELECT count(*) FROM t WHERE a > $1", &["-5"], false),
+        // What a date looks like is for a setting to say.
+        ("SELECT k FROM days WHERE k > $1", &["'2025-01-01'"], false),
+    ];
+    for (sql, values, short) in cases {
+        let of_text = values.iter().any(|value| value.starts_with('\''));
+        if of_text {
+            let values: Vec<&str> = values.iter().map(|value| value.trim_matches('\'')).collect();
+            let some: Vec<Option<&str>> = values.iter().map(|value| Some(*value)).collect();
+            let quoted: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
+            let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+            let expected = simple(one, &with_values(sql, &quoted));
+            assert_eq!(prepared(one, sql, &some).0, expected, "{sql}");
+            continue;
+        }
+        agree(one, sql, values, *short);
+    }
+}
+
+#[test]
+fn short_ranges_go_over_several_leaves_and_end_where_there_are_too_many_rows() {
+    let db = open();
+    let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    simple(one, "CREATE TABLE wide (k int PRIMARY KEY, v text)");
+    simple(one, "INSERT INTO wide SELECT g, repeat('x', 100) || g FROM generate_series(1, 2000) g");
+    // Rows in the way of a limit: deleted ones, and what another transaction has not committed.
+    simple(one, "DELETE FROM wide WHERE k BETWEEN 300 AND 460 AND k <> 400");
+    let other = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    simple(other, "BEGIN");
+    simple(other, "INSERT INTO wide SELECT g, 'new' FROM generate_series(310, 350) g");
+    simple(other, "UPDATE wide SET v = 'other' WHERE k BETWEEN 600 AND 640");
+    simple(other, "DELETE FROM wide WHERE k BETWEEN 700 AND 740");
+    for first in [1, 100, 298, 350, 590, 690, 1990] {
+        for count in [1, 2, 99, 100, 256] {
+            let (first, count) = (first.to_string(), count.to_string());
+            agree(one, "SELECT k, v FROM wide WHERE k >= $1 ORDER BY k LIMIT $2", &[&first, &count], true);
+            agree(one, "SELECT k, v FROM wide WHERE k <= $1 ORDER BY k DESC LIMIT $2", &[&first, &count], true);
+        }
+    }
+    agree(one, "SELECT k FROM wide WHERE k BETWEEN $1 AND $2", &["1000", "1255"], true);
+    let sql = "SELECT k FROM wide WHERE k BETWEEN $1 AND $2";
+    let answer = |session: &mut Session| simple(session, &with_values(sql, &["1000", "1256"]));
+    assert_eq!(prepared(one, sql, &[Some("1000"), Some("1256")]), (answer(one), false), "too many");
+    for _ in 0..30 {
+        assert!(!execute(one, &[Some("1"), Some("2")]).1, "the next ones do not try");
+    }
+    // A plan that has become old begins to count anew.
+    let again = (0..70).map(|_| execute(one, &[Some("1"), Some("2")])).find(|answer| answer.1);
+    assert_eq!(again, Some(("1|\n2|\nSELECT 2".to_owned(), true)));
+    agree(other, "SELECT k, v FROM wide WHERE k >= $1 ORDER BY k LIMIT $2", &["298", "60"], true);
+    simple(other, "COMMIT");
+    agree(one, "SELECT k, v FROM wide WHERE k >= $1 ORDER BY k LIMIT $2", &["298", "60"], true);
+    simple(one, "INSERT INTO wide VALUES (0, repeat('long', 10000))");
+    agree(one, "SELECT k, v FROM wide WHERE k >= $1 ORDER BY k LIMIT $2", &["0", "3"], false);
+    agree(one, "SELECT k, v FROM wide WHERE k >= $1 ORDER BY k LIMIT $2", &["1", "3"], true);
+}
+
+#[test]
+fn short_ranges_see_what_a_transaction_sees() {
+    let db = open();
+    let (one, other) = (
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+    );
+    table(one);
+    let read = |session: &mut Session| prepared(session, "SELECT a, b FROM t WHERE a > $1", &[Some("0")]);
+    let before = ("1|10|\n2|~|\nSELECT 2".to_owned(), true);
+    simple(one, "BEGIN");
+    simple(one, "UPDATE t SET b = 11 WHERE a = 1; INSERT INTO t (a, b) VALUES (3, 30); DELETE FROM t WHERE a = 2");
+    let after = ("1|11|\n3|30|\nSELECT 2".to_owned(), true);
+    assert_eq!(read(one), after, "its own changes");
+    assert_eq!(read(other), before, "nobody else's before the commit");
+    simple(other, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(read(other), before);
+    simple(one, "COMMIT");
+    assert_eq!(read(other), before, "a snapshot stays");
+    // Where the transaction puts a row over one that its snapshot shows, there are two, which the general path gives.
+    simple(other, "INSERT INTO t (a, b) VALUES (2, 22)");
+    assert!(!read(other).1);
+    simple(other, "COMMIT");
+    simple(one, "BEGIN");
+    simple(one, "SELECT 1 / 0");
+    assert_eq!(read(one).0, "25P02", "a failed block");
+    simple(one, "ROLLBACK");
+    simple(other, "BEGIN; LOCK TABLE t");
+    simple(one, "SET lock_timeout = '20ms'");
+    assert_eq!(read(one), ("55P03".to_owned(), false), "a table that another session has");
+    simple(other, "ALTER TABLE t DROP COLUMN b; COMMIT");
+    assert_eq!(read(one).0, "42703");
+}
+
+#[test]
+fn values_go_out_in_binary_as_by_the_long_way() {
+    let db = open();
+    let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    simple(
+        one,
+        "CREATE TABLE all_forms (k int PRIMARY KEY, a bytea, b uuid, c float4, d float8, e date, f time, g timestamp, h timestamptz, i int2)",
+    );
+    simple(
+        one,
+        "INSERT INTO all_forms VALUES (1, '\\x00ff', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1.1, -0.0, '2026-11-23', '10:11:12.5', '-infinity', '2026-11-23 10:00+02', -7)",
+    );
+    simple(
+        one,
+        "INSERT INTO all_forms (k, a, c, d, e) VALUES (2, '', 'NaN', 'Infinity', 'infinity'), (3, NULL, NULL, NULL, '4713-01-01 BC')",
+    );
+    let binary = |session: &mut Session, sql: &str, long: bool| {
+        block_on(session.parse("", sql, &[])).expect("parsed");
+        let bind = Bind { formats: &[], values: &[], result_formats: &[1] };
+        let mut fields = Fields::default();
+        block_on(session.bind("", "", bind)).expect("bound");
+        let short = !long && session.try_execute("", &mut fields);
+        if !short {
+            block_on(session.execute("", 0, &mut fields)).expect("executed");
+        }
+        block_on(session.sync()).expect("the batch ends");
+        (fields.0, short)
+    };
+    for sql in [
+        "SELECT a, b, c, d, e, f, g, h, i, k FROM all_forms WHERE k = 1",
+        "SELECT h, a, b, c, d, e, f, g, i FROM all_forms",
+    ] {
+        let (long, _) = binary(one, sql, true);
+        assert_eq!(binary(one, sql, false), (long, true), "{sql}");
+    }
+    agree(one, "SELECT a FROM all_forms WHERE k = $1", &["1"], false);
 }

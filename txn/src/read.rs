@@ -6,7 +6,7 @@
 //! - RDV-2: where a view sees two rows at a key (VER-4), a walk gives both, the row of the snapshot first and marked as such. A look-up gives the
 //!   transaction's own row, if there is one, and says that there is another.
 
-use clearway_storage::btree::{Cursor, Direction, KeyRange, Lookup, Row, RowBuf, Tree, TryGet};
+use clearway_storage::btree::{Cursor, Direction, KeyRange, LeafCopy, Lookup, NextLeaf, Row, RowBuf, Tree, TryGet};
 use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::BeforeImage;
 
@@ -236,10 +236,25 @@ impl RowBatch {
         self.shown.iter().find(|(at, _)| *at == index).map(|(_, end)| *end)
     }
 
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.shown.clear();
+    /// Bytes of its keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of memory that it has.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>()
+    }
+
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.ends.truncate(rows);
+        self.bytes.truncate(self.ends.last().map_or(0, |(_, end)| *end));
+        self.shown.retain(|(at, _)| *at < rows);
     }
 
     fn push(&mut self, key: &[u8], value: &[u8]) {
@@ -268,6 +283,22 @@ impl Scan {
         Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default() }
     }
 
+    /// Becomes a walk over another range, in the memory of this one.
+    pub fn restart(&mut self, tree: &Tree, (from, to): (&[u8], Option<&[u8]>), direction: Direction, view: View) {
+        self.cursor.restart(tree, (from, to), direction);
+        if self.tree.id() != tree.id() {
+            self.tree = tree.clone();
+        }
+        self.range.from.clear();
+        self.range.from.extend_from_slice(from);
+        match (&mut self.range.to, to) {
+            (Some(bound), Some(to)) => to.clone_into(bound),
+            (bound, to) => *bound = to.map(<[u8]>::to_vec),
+        }
+        (self.direction, self.view) = (direction, view);
+        self.fetched.clear();
+    }
+
     /// Reads the rows of the next leaf, in the order of the walk; false after the last leaf. A batch may be empty.
     ///
     /// # Errors
@@ -276,49 +307,63 @@ impl Scan {
         self.fetched.trim();
         loop {
             out.clear();
-            let mut spilled: Vec<Tag> = Vec::new();
             let mut dep = *dep_lsn;
-            let mut chains: Vec<(usize, Vec<u8>)> = Vec::new();
             let Some(leaf) = self.cursor.next_leaf().await? else {
                 return Ok(false);
             };
-            // Rows that were loaded share a tag: what the view sees of one, it sees of all.
-            let mut current = Tag::SETTLED;
-            let mut take = |(key, row): (&[u8], Row<'_>)| {
-                let seen = (&self.view, &mut current);
-                if let Some(tag) = take_row((book, &self.fetched), seen, key, row, &mut dep, out, &mut chains) {
-                    spilled.push(tag);
-                }
-            };
-            match self.direction {
-                Direction::Forward => leaf.iter().for_each(&mut take),
-                Direction::Backward => leaf.iter().rev().for_each(&mut take),
-            }
+            let found = take_leaf((book, &self.fetched), (&self.view, self.direction), leaf, &mut dep, out);
             let seen = leaf.seen();
             // RDV-1: otherwise read the same leaf again; the cursor has already moved past it.
             let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
-            if !unchanged || !spilled.is_empty() {
-                for tag in spilled {
+            if !unchanged || !found.spilled.is_empty() {
+                for tag in found.spilled {
                     book.fetch(tag, &mut self.fetched).await?;
                 }
                 self.cursor = self.tree.cursor(self.range.clone(), self.direction);
                 continue;
             }
             *dep_lsn = dep;
-            let last = match self.direction {
-                _ if leaf.is_empty() => None,
-                Direction::Forward => Some(leaf.get(leaf.len() - 1).0),
-                Direction::Backward => Some(leaf.get(0).0),
-            };
-            match (last, self.direction) {
-                (Some(key), Direction::Forward) => self.range.from = [key, &[0]].concat(),
-                (Some(key), Direction::Backward) => self.range.to = Some(key.to_vec()),
-                (None, _) => {}
-            }
-            if !chains.is_empty() {
-                self.fetch_chains(chains, out).await?;
+            go_behind(&mut self.range, self.direction, leaf);
+            if !found.chains.is_empty() {
+                self.fetch_chains(found.chains, out).await?;
             }
             return Ok(true);
+        }
+    }
+
+    /// Appends up to `rows` rows of the walk that it finds in one leaf, without waiting; false after the last leaf. `None`: a page or an undo record is
+    /// not in memory, a value stands in an overflow chain, or there are two rows at a key (RDV-2); the walk and what was appended are of no use then.
+    pub fn append_now(
+        &mut self,
+        book: &VersionBook,
+        dep_lsn: &mut Lsn,
+        rows: usize,
+        out: &mut RowBatch,
+    ) -> Option<bool> {
+        let mark = out.len();
+        loop {
+            let mut dep = *dep_lsn;
+            self.cursor.expect(rows);
+            let leaf = match self.cursor.next_leaf_now() {
+                Ok(NextLeaf::Rows(leaf)) => leaf,
+                Ok(NextLeaf::End) => return Some(false),
+                Ok(NextLeaf::Miss) | Err(_) => return None,
+            };
+            mutation::copied_row();
+            let found = take_leaf((book, &self.fetched), (&self.view, self.direction), leaf, &mut dep, out);
+            if !found.spilled.is_empty() || !found.chains.is_empty() || !out.shown.is_empty() {
+                return None;
+            }
+            // RDV-1
+            if !self.tree.still(&leaf.seen()) && !mutation::active(Mutation::NoPageRevalidation) {
+                out.truncate(mark);
+                let range = (&self.range.from[..], self.range.to.as_deref());
+                self.cursor.restart(&self.tree, range, self.direction);
+                continue;
+            }
+            *dep_lsn = dep;
+            go_behind(&mut self.range, self.direction, leaf);
+            return Some(true);
         }
     }
 
@@ -335,6 +380,54 @@ impl Scan {
         }
         *out = whole;
         Ok(())
+    }
+}
+
+/// What a leaf still needs after its rows were taken.
+#[derive(Default)]
+struct Unfinished {
+    /// Tags whose records have to be fetched first.
+    spilled: Vec<Tag>,
+    /// References to overflow chains, by the row's place in the batch.
+    chains: Vec<(usize, Vec<u8>)>,
+}
+
+/// Appends the rows of a leaf, in the order of the walk.
+fn take_leaf(
+    from: (&VersionBook, &Fetched),
+    (view, direction): (&View, Direction),
+    leaf: &LeafCopy,
+    dep: &mut Lsn,
+    out: &mut RowBatch,
+) -> Unfinished {
+    let mut found = Unfinished::default();
+    // Rows that were loaded share a tag: what the view sees of one, it sees of all.
+    let mut current = Tag::SETTLED;
+    let mut take = |(key, row): (&[u8], Row<'_>)| {
+        let seen = (view, &mut current);
+        if let Some(tag) = take_row(from, seen, key, row, dep, out, &mut found.chains) {
+            found.spilled.push(tag);
+        }
+    };
+    match direction {
+        Direction::Forward => leaf.iter().for_each(&mut take),
+        Direction::Backward => leaf.iter().rev().for_each(&mut take),
+    }
+    found
+}
+
+/// What is left of a range behind the rows of a leaf.
+fn go_behind(range: &mut KeyRange, direction: Direction, leaf: &LeafCopy) {
+    if leaf.is_empty() {
+        return;
+    }
+    match direction {
+        Direction::Forward => {
+            range.from.clear();
+            range.from.extend_from_slice(leaf.get(leaf.len() - 1).0);
+            range.from.push(0);
+        }
+        Direction::Backward => range.to = Some(leaf.get(0).0.to_vec()),
     }
 }
 

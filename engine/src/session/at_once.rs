@@ -40,18 +40,26 @@ impl Session {
         Some(changed)
     }
 
-    /// Puts a row into a table without a primary key and without indexes; false: it can't be done without waiting.
-    pub fn insert_now(&mut self, shape: &TableShape, value: &[u8]) -> bool {
-        let Some(key) = self.row_ids.next_now(shape.tree) else { return false };
+    /// Puts a row into a table without indexes: under its key, or under a new number if the table has none. None: it can't be done without
+    /// waiting, or an error came.
+    pub fn insert_now(&mut self, shape: &TableShape, key: Option<&[u8]>, value: &[u8]) -> Option<Changed> {
+        let number;
+        let key = match key {
+            Some(key) => key,
+            None => {
+                number = self.row_ids.next_now(shape.tree)?;
+                &number
+            }
+        };
         let tree = shape.rows(self.db.transactions());
-        let Some(txn) = self.txn.as_mut() else { return false };
-        let inserted = at_once(txn.change(tree, &key, Change::Insert { value }, Basis::Locked, IfTaken::Fail));
-        if !matches!(inserted, Some(Ok(Changed::Done))) {
-            return false;
+        let txn = self.txn.as_mut()?;
+        let change = Change::Insert { value };
+        let inserted = at_once(txn.change(tree, key, change, Basis::Locked, IfTaken::Fail))?.ok()?;
+        if matches!(inserted, Changed::Done) {
+            self.counted.note(self.db.statistics(), shape.oid);
+            self.used.inserted(shape.oid);
         }
-        self.counted.note(self.db.statistics(), shape.oid);
-        self.used.inserted(shape.oid);
-        true
+        Some(inserted)
     }
 
     /// As [`Session::commit_early`]: no client may hear of the commit before everything up to [`Session::dep_lsn`] is durable. False: it can't

@@ -86,6 +86,12 @@ impl Used {
         used.leaves += u64::from(rows > 0);
     }
 
+    /// A walk that has read so many leaves has ended.
+    pub(crate) fn walked_few(&mut self, table: Oid, whole: bool, rows: u64, leaves: u64) {
+        self.walked(table, true, whole, rows);
+        self.at(table).leaves += leaves.saturating_sub(1);
+    }
+
     /// A walk by an index has come to its next entry.
     pub(crate) fn walked_index(&mut self, table: Oid, index: Oid, begins: bool, found: bool) {
         self.examined += u64::from(found);

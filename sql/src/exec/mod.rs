@@ -41,6 +41,7 @@ mod hashed;
 pub mod host;
 mod join;
 mod jump;
+pub mod key_range;
 mod keys;
 pub mod lock;
 pub mod measure;

@@ -174,7 +174,8 @@ impl QueryRows {
         if cx.run.state.measured.is_some() {
             return None;
         }
-        let plain = select.locks.is_empty() && select.distinct.is_none() && self.left.is_none() && self.skip == 0;
+        let counted = self.left.is_none_or(|n| n > 0);
+        let plain = select.locks.is_empty() && select.distinct.is_none() && counted && self.skip == 0;
         if !plain
             || self.query.ties
             || select.sets.is_some()
@@ -189,7 +190,12 @@ impl QueryRows {
             let row = rows.ready()?;
             match cx.holds_now(select.filter.as_ref(), row) {
                 Ok(false) => {}
-                Ok(true) => return Some(select.targets.iter().map(|e| cx.value_now(e, row)).collect()),
+                Ok(true) => {
+                    if let Some(n) = &mut self.left {
+                        *n -= 1;
+                    }
+                    return Some(select.targets.iter().map(|e| cx.value_now(e, row)).collect());
+                }
                 Err(e) => return Some(Err(e)),
             }
         }

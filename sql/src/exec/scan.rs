@@ -2,6 +2,7 @@
 
 use super::convert::{borrowed_datum, read_row, to_value};
 use super::jump::Jumps;
+use super::key_range::{Ends, KeyBytes};
 use super::ranges::RangeRows;
 use super::row_batch::Batch;
 use super::sample::Sampler;
@@ -16,14 +17,10 @@ use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::scan::{IndexScan, TableScan};
-use clearway_engine::value::{Value, ValueRef};
+use clearway_engine::value::ValueRef;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_txn::read::ShownEnd;
 use std::collections::HashSet;
-
-/// The byte after which no present value of an ascending column sorts (it begins a null), and the one that begins
-/// a present value: the key encoding's.
-const NULL_LAST: u8 = 0x02;
 
 /// So many rows are looked at between two breaths.
 const BURST: usize = 32;
@@ -57,7 +54,8 @@ pub enum TableRows {
 /// Keys of rows that have been given, where one row may be found twice.
 pub(super) type Given = (HashSet<Vec<u8>>, Held);
 
-pub(super) fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
+/// The columns of a table's key.
+pub fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
     let shape = &scan.table.shape;
     shape.key.iter().map(|c| KeyColumn::ascending(shape.columns[*c].storage)).collect()
 }
@@ -70,13 +68,6 @@ pub fn append_key(column: KeyColumn, d: &Datum, out: &mut Vec<u8>) -> Option<()>
     }
     encode_value(column, &v, out);
     Some(())
-}
-
-/// Where a range ends on one side.
-enum End {
-    Open,
-    Empty,
-    At(Vec<u8>),
 }
 
 impl Cx<'_> {
@@ -197,55 +188,26 @@ impl Cx<'_> {
 
     /// The bytes of a range; none: it is empty.
     async fn range(self, range: &Range, columns: &[KeyColumn], prefix: &[Datum]) -> Result<Option<KeyRange>> {
-        let mut equal = Vec::new();
-        for (e, column) in range.equal.iter().zip(columns) {
-            if append_key(*column, &self.value(e, prefix).await?, &mut equal).is_none() {
-                return Ok(None);
-            }
+        let mut equal = Vec::with_capacity(range.equal.len());
+        for e in &range.equal {
+            equal.push(self.value(e, prefix).await?);
         }
-        let Some(next) = columns.get(range.equal.len()) else { return Ok(Some(KeyRange::prefix(&equal))) };
-        if range.low.is_none() && range.high.is_none() {
-            return Ok(Some(KeyRange::prefix(&equal)));
-        }
-        let low = self.end(range.low.as_ref(), *next, prefix, true).await?;
-        let high = self.end(range.high.as_ref(), *next, prefix, false).await?;
-        let mut from = equal.clone();
-        match low {
-            End::Empty => return Ok(None),
-            End::Open => from.push(NULL_LAST - 1),
-            End::At(bytes) => from.extend(bytes),
-        }
-        let mut to = equal;
-        match high {
-            End::Empty => return Ok(None),
-            End::Open => to.push(NULL_LAST),
-            End::At(bytes) => to.extend(bytes),
-        }
-        if to <= from {
-            return Ok(None);
-        }
-        Ok(Some(KeyRange::new(from, Some(to))))
+        let low = self.bound(range.low.as_ref(), prefix).await?;
+        let high = self.bound(range.high.as_ref(), prefix).await?;
+        let mut bytes = KeyBytes::default();
+        let ends = Ends {
+            equal: &mut equal.iter(),
+            low: low.as_ref().map(|(value, inclusive)| (value, *inclusive)),
+            high: high.as_ref().map(|(value, inclusive)| (value, *inclusive)),
+        };
+        Ok(bytes.put(&mut columns.iter().copied(), ends).then(|| bytes.into()))
     }
 
-    async fn end(self, bound: Option<&(Bound, bool)>, column: KeyColumn, prefix: &[Datum], low: bool) -> Result<End> {
-        let Some((e, inclusive)) = bound else { return Ok(End::Open) };
-        let value = to_value(&self.value(e, prefix).await?);
-        if value.is_null() {
-            return Ok(End::Empty);
-        }
-        if !value.fits(column.storage) {
-            // A bound beyond what the column can hold lies above everything or below it.
-            let above = matches!(value, Value::Int(i) if i > 0);
-            return Ok(if above == low { End::Empty } else { End::Open });
-        }
-        let mut bytes = Vec::new();
-        encode_value(column, &value, &mut bytes);
-        // A low bound begins at the value's own bytes if it belongs to the range; a high one ends behind them.
-        if low != *inclusive {
-            let after = KeyRange::prefix(&bytes).to;
-            return Ok(after.map_or(End::Open, End::At));
-        }
-        Ok(End::At(bytes))
+    async fn bound(self, bound: Option<&(Bound, bool)>, prefix: &[Datum]) -> Result<Option<(Datum, bool)>> {
+        Ok(match bound {
+            Some((e, inclusive)) => Some((self.value(e, prefix).await?, *inclusive)),
+            None => None,
+        })
     }
 
     /// Appends some `want` rows that meet the scan's filter; false: there are no more.

@@ -1,7 +1,7 @@
 //! Writes rows and describes columns in the form that the client asked for, text or binary.
 
+use super::cells::write_integer;
 use super::client::{Client, Column};
-use super::point::write_integer;
 use crate::error::Result;
 use crate::exec::Row;
 use crate::planner::plan::OutputColumn;

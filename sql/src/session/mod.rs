@@ -8,6 +8,7 @@
 //!             discard, deferred, notifying, mysql
 //! run         one execution of a plan                    routine     plans in the bodies of functions
 //! point       the fast path that reads one row by key    short       the fast path that changes one row
+//! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
 //! form        how rows are written                       client      the trait through which results leave
 //! watch       what each statement has cost               series      statements that run in a loop
@@ -21,6 +22,7 @@ mod alter_system;
 mod at_once;
 mod block;
 mod call;
+mod cells;
 pub mod client;
 mod copy;
 mod cursor;
@@ -39,6 +41,7 @@ pub mod password;
 mod point;
 mod portals;
 mod quiet;
+mod range;
 pub mod routine;
 mod run;
 mod series;

@@ -3,8 +3,7 @@
 use super::client::Client;
 pub use super::form::{describe, format_of, write_row};
 pub use super::fresh::is_fresh;
-use super::point::Point;
-use super::short::ShortChange;
+use super::short::Fast;
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
 use crate::context::privileges;
@@ -48,10 +47,8 @@ pub struct Cached {
     permitted: bool,
     /// The state of the statistics by which it was made; none: it would be the same by any others.
     pub(super) generation: Option<u64>,
-    /// The fast path of the statement, if it has one: it reads a row,
-    pub point: Option<Point>,
-    /// or changes one.
-    pub change: Option<ShortChange>,
+    /// The fast path of the statement, if it has one.
+    pub fast: Option<Fast>,
     /// The plan.
     pub plan: Plan,
 }
@@ -239,8 +236,7 @@ fn plan_or_locks(
             row_security,
             permitted,
             generation,
-            point: Point::of(&plan, core.database).filter(|_| permitted),
-            change: ShortChange::of(&plan, core.database).filter(|_| permitted),
+            fast: Fast::of(&plan, core.database).filter(|_| permitted),
             plan,
         }
     }))

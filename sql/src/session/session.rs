@@ -17,6 +17,7 @@ use super::cursor::Cursors;
 use super::kept;
 use super::point::Scratch;
 use super::portals::Portals;
+use super::range::RangeScratch;
 use super::run::{self, Cached, Execution};
 use super::short::ChangeScratch;
 use super::template::Templates;
@@ -144,6 +145,7 @@ pub struct Session {
     /// The formats of the result's columns that Bind asked for, for FETCH, EXECUTE and CALL; empty in the simple protocol.
     pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
+    pub(super) range_scratch: RangeScratch,
     pub(super) change_scratch: ChangeScratch,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>, RandomState>,
     pub(super) templates: Templates,
@@ -222,6 +224,7 @@ impl Session {
             cursors: Cursors::default(),
             result_formats: Vec::new(),
             scratch: Scratch::default(),
+            range_scratch: RangeScratch::default(),
             change_scratch: ChangeScratch::default(),
             cache: HashMap::default(),
             templates: Templates::default(),

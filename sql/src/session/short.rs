@@ -1,6 +1,6 @@
 //! The fast path of statements that change one row: `UPDATE table SET column = value WHERE key = $1` where neither a key nor an index
-//! changes, and `INSERT INTO table VALUES (...)` into a table without a primary key and without indexes. Tables with check constraints,
-//! generated columns or foreign keys to other tables are excluded.
+//! changes, and `INSERT INTO table VALUES (...)`, also with ON CONFLICT, into a table without indexes beside its primary key. Tables with
+//! check constraints, generated columns or foreign keys to other tables are excluded.
 //!
 //! Whether a statement qualifies is determined once, when it is planned. An execution takes its table lock, reads the columns that its
 //! expressions name, overwrites the assigned columns in a copy of the stored row and makes one edit of a leaf. It creates no executor
@@ -14,11 +14,12 @@
 //!   can't wait. So it may be evaluated again on the general path, and needs no breath.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::client::Client;
 use super::fresh::is_of_session;
-use super::point::{Part, key_bytes, key_parts};
+use super::point::{Part, Point, key_bytes, key_parts};
+use super::range::RangeRead;
 use super::run::Cached;
 use super::session::{Block, Session};
 use crate::context::convert::{borrowed_datum, to_value};
@@ -59,6 +60,25 @@ pub(super) struct Short<'a> {
     pub(super) portal: Option<&'a str>,
 }
 
+/// The fast path of a statement.
+pub enum Fast {
+    /// It reads a row.
+    Point(Point),
+    /// It reads few neighbouring rows.
+    Range(Box<RangeRead>),
+    /// It changes a row.
+    Change(ShortChange),
+}
+
+impl Fast {
+    /// The fast path of a plan; none: the plan does not qualify.
+    pub fn of(plan: &Plan, database: u32) -> Option<Fast> {
+        let point = || Point::of(plan, database).map(Fast::Point);
+        let range = || RangeRead::of(plan, database).map(|range| Fast::Range(Box::new(range)));
+        point().or_else(range).or_else(|| ShortChange::of(plan, database).map(Fast::Change))
+    }
+}
+
 /// A statement that changes one row and can take the fast path.
 pub struct ShortChange {
     shape: Arc<TableShape>,
@@ -68,8 +88,18 @@ pub struct ShortChange {
 
 enum Kind {
     Update(OneUpdate),
-    Insert,
+    Insert(OneInsert),
 }
+
+struct OneInsert {
+    /// There is a row with its key: DO NOTHING.
+    yields: bool,
+    /// Executions that are not to try: a row stood in the way of one before, which the general path updated or refused.
+    passed: AtomicU32,
+}
+
+/// Executions that do not try after one that has found a row in the way.
+const PASSED: u32 = 15;
 
 struct OneUpdate {
     key: Box<[(KeyColumn, Part)]>,
@@ -94,7 +124,10 @@ impl ShortChange {
         let alone = plan.changes.is_empty() && plan.subqueries.is_empty() && plan.columns.is_none();
         let (target, kind) = match &plan.action {
             Action::Update(update) if alone => (&update.target, Kind::Update(OneUpdate::of(update)?)),
-            Action::Insert(insert) if alone && is_one_insert(insert) => (&insert.target, Kind::Insert),
+            Action::Insert(insert) if alone && is_one_insert(insert) => {
+                let yields = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_none());
+                (&insert.target, Kind::Insert(OneInsert { yields, passed: AtomicU32::new(0) }))
+            }
             _ => return None,
         };
         let shape = target.table.shape.clone();
@@ -106,6 +139,17 @@ impl ShortChange {
         }
         let lock = LockTag::Relation { database, relation: u64::from(shape.oid) };
         Some(ShortChange { shape, lock, kind })
+    }
+}
+
+impl OneInsert {
+    /// Whether this execution is not to try.
+    fn passes(&self) -> bool {
+        let left = self.passed.load(Relaxed);
+        if left > 0 {
+            self.passed.store(left - 1, Relaxed);
+        }
+        left > 0
     }
 }
 
@@ -149,7 +193,7 @@ fn is_one_insert(insert: &Insert) -> bool {
     let Body::Values(rows) = &insert.source.body else { return false };
     let source = &insert.source;
     let whole = source.sort.is_empty() && source.limit.is_none() && source.offset.is_none();
-    let plain = insert.conflict.is_none() && insert.returning.is_none() && insert.view_checks.is_empty();
+    let plain = insert.returning.is_none() && insert.view_checks.is_empty();
     let free = !insert.nothing && insert.guard.is_none() && insert.target.uniques.is_empty();
     let shape = &insert.target.table.shape;
     let mut read = Vec::new();
@@ -158,7 +202,6 @@ fn is_one_insert(insert: &Insert) -> bool {
     whole
         && plain
         && free
-        && shape.has_row_id()
         && shape.indexes.is_empty()
         && insert.values.len() == shape.columns.len()
         && row.iter().all(&mut cheap)
@@ -244,17 +287,24 @@ impl Session {
         }
         // PNT-2: the version of the catalog is looked at under the table's lock.
         let cached = short.cached;
-        match (&cached.point, &cached.change) {
-            (None, None) => false,
-            _ if cached.version.is_none() || !is_of_session(&self.core, cached) => false,
-            (Some(point), _) => point.gives(short.formats) && self.run_point(short, point, client),
-            (None, Some(change)) => self.run_change(short, change, client),
-        }
+        let Some(fast) = &cached.fast else { return false };
+        cached.version.is_some()
+            && is_of_session(&self.core, cached)
+            && match fast {
+                Fast::Point(point) => self.run_point(short, point, client),
+                Fast::Range(range) => self.run_range(short, range, client),
+                Fast::Change(change) => self.run_change(short, change, client),
+            }
     }
 
     fn run_change(&mut self, short: &Short<'_>, change: &ShortChange, client: &mut dyn Client) -> bool {
         if !self.savepoints.is_empty() {
             return false; // they note whether a statement has written
+        }
+        if let Kind::Insert(insert) = &change.kind
+            && insert.passes()
+        {
+            return false;
         }
         let began_ns = waits::now_ns();
         let params = (!short.params.is_empty()).then_some(short.params);
@@ -264,7 +314,7 @@ impl Session {
         self.core.row_written.store(0, Relaxed);
         let count = match &change.kind {
             Kind::Update(update) => self.update_one_row(short, change, update, began_ns),
-            Kind::Insert => self.insert_one_row(short, change, began_ns).then_some(1),
+            Kind::Insert(insert) => self.insert_one_row(short, change, insert, began_ns),
         };
         let Some(count) = count else {
             self.in_batch -= 1;
@@ -275,7 +325,8 @@ impl Session {
         client.command_complete(match (&change.kind, count) {
             (Kind::Update(_), 0) => "UPDATE 0",
             (Kind::Update(_), _) => "UPDATE 1",
-            (Kind::Insert, _) => "INSERT 0 1",
+            (Kind::Insert(_), 0) => "INSERT 0 0",
+            (Kind::Insert(_), _) => "INSERT 0 1",
         });
         self.watched(short.digest, began_ns, None, short.portal);
         true
@@ -299,22 +350,33 @@ impl Session {
         done
     }
 
-    fn insert_one_row(&mut self, short: &Short<'_>, change: &ShortChange, began_ns: u64) -> bool {
+    /// Inserts the row; none: the statement must take the general path.
+    fn insert_one_row(
+        &mut self,
+        short: &Short<'_>,
+        change: &ShortChange,
+        insert: &OneInsert,
+        began_ns: u64,
+    ) -> Option<u64> {
         let (core, scratch) = (&*self.core, &mut self.change_scratch);
-        let Action::Insert(plan) = &short.cached.plan.action else { return false };
-        let Some(statement) = begin(core, short, change, began_ns) else { return false };
+        let Action::Insert(plan) = &short.cached.plan.action else { return None };
+        let statement = begin(core, short, change, began_ns)?;
         let isolation = core.engine.take().options().isolation;
         let shape = &change.shape;
         let made = within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values));
         let fits =
             shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
-        let done = made.is_some() && fits && {
-            scratch.value.clear();
-            shape.value_into(&scratch.values, &mut scratch.value);
-            core.engine.take().insert_now(shape, &scratch.value)
-        };
+        let changed = (made.is_some() && fits).then(|| put_in(core, shape, scratch)).flatten();
         self.watch.looked_at = Some(close(core, statement));
-        done
+        match changed? {
+            Changed::Done => Some(1),
+            // A snapshot that is kept may not show the row, which is an error then.
+            Changed::Exists { .. } if insert.yields && isolation == Isolation::ReadCommitted => Some(0),
+            Changed::Exists { .. } | Changed::Newer | Changed::Again => {
+                insert.passed.store(PASSED, Relaxed);
+                None
+            }
+        }
     }
 }
 
@@ -323,6 +385,19 @@ fn close(core: &Core, statement: clearway_engine::session::Statement) -> [u64; 4
     let mut engine = core.engine.take();
     engine.close_statement(statement);
     engine.used().examined()
+}
+
+/// Puts the row whose values are in the scratch memory into its table.
+fn put_in(core: &Core, shape: &TableShape, scratch: &mut ChangeScratch) -> Option<Changed> {
+    let ChangeScratch { key, value, values, .. } = scratch;
+    key.clear();
+    value.clear();
+    shape.value_into(values, value);
+    if shape.has_row_id() {
+        return core.engine.take().insert_now(shape, None, value);
+    }
+    shape.key_into(values, key);
+    core.engine.take().insert_now(shape, Some(key), value)
 }
 
 /// Takes the table's lock and the snapshot.

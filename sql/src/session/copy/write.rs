@@ -76,7 +76,7 @@ impl<'a> Writer<'a> {
                 Datum::Null => out.extend_from_slice(self.form.null.as_bytes()),
                 // Digits need no quotes and no escapes; a text delimiter is none.
                 Datum::Int4(_) | Datum::Int8(_) if !csv && self.form.delimiter != b'-' => {
-                    crate::session::point::write_integer(value.as_i64().unwrap_or(0), out);
+                    crate::session::cells::write_integer(value.as_i64().unwrap_or(0), out);
                 }
                 Datum::Text(s) if column.ty.oid != oid::BPCHAR => self.shown(i, s, csv, out),
                 _ => self.shown(i, &text::output(column.ty, value, conversion), csv, out),

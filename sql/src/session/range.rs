@@ -1,0 +1,257 @@
+//! The fast path of statements that read few neighbouring rows by the table's key: `SELECT columns FROM table WHERE key >= $1 ORDER BY key
+//! LIMIT $2`, `SELECT columns FROM table WHERE key BETWEEN $1 AND $2`, or all rows of a small table.
+//!
+//! As `point`, but for any number of rows up to [`ROWS_MAX`]. All rows are read and their columns picked before the client is told of the first
+//! one, so that the general path can run the statement instead (PNT-1, PNT-2 hold here).
+//!
+//! # Invariants
+//! - FEW-1: an execution reads no more than [`ROWS_MAX`] rows, nor more than a leaf beyond [`BYTES_MAX`], so it needs no breath. One that gives up
+//!   because there are more is followed by [`PASSED`] executions that do not try.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::cells::{Cells, Columns};
+use super::client::Client;
+use super::point::{Part, part};
+use super::run;
+use super::session::{Block, Session};
+use super::short::Short;
+use crate::exec::key_range::{Ends, KeyBytes};
+use crate::expr::Bound;
+use crate::planner::plan::{Access, Action, Body, Node, Plan, Range, Scan};
+use crate::types::Datum;
+use clearway_base::waits;
+use clearway_engine::codec::key::KeyColumn;
+use clearway_engine::session::StatementMode;
+use clearway_engine::session::few::{FewRows, FewWanted};
+use clearway_engine::table::shape::TableShape;
+use clearway_storage::btree::Direction;
+use clearway_txn::lockmgr::{LockMode, LockTag};
+
+/// Rows that an execution reads at most.
+const ROWS_MAX: usize = 256;
+/// Bytes of rows, likewise.
+const BYTES_MAX: usize = 64 << 10;
+/// Executions that do not try after one that has found too many rows.
+const PASSED: u32 = 31;
+/// Memory that a session keeps for the next execution, for each of its buffers.
+const KEPT_MAX: usize = 64 << 10;
+
+/// A statement that can take the fast path.
+pub struct RangeRead {
+    shape: Arc<TableShape>,
+    lock: LockTag,
+    key: Box<[KeyColumn]>,
+    equal: Box<[Part]>,
+    low: Option<(Part, bool)>,
+    high: Option<(Part, bool)>,
+    direction: Direction,
+    limit: Option<Part>,
+    columns: Columns,
+    /// Executions that are not to try.
+    passed: AtomicU32,
+}
+
+/// Memory that executions use one after the other.
+#[derive(Default)]
+pub(super) struct RangeScratch {
+    range: KeyBytes,
+    rows: FewRows,
+    cells: Cells,
+    tag: String,
+}
+
+/// What came of an attempt.
+enum Read {
+    /// So many rows.
+    Rows(usize),
+    /// It can't be done without waiting, or a row is damaged.
+    Waits,
+    /// There are too many rows.
+    TooMany,
+}
+
+impl RangeRead {
+    /// The fast path of a plan; none: the plan does not qualify.
+    pub fn of(plan: &Plan, database: u32) -> Option<RangeRead> {
+        let Action::Select(query) = &plan.action else { return None };
+        let Body::Select(select) = &query.body else { return None };
+        let Node::Scan(scan) = &*select.source else { return None };
+        let [lock] = plan.locks.as_slice() else { return None };
+        let whole = !select.makes_groups() && select.sets.is_none() && select.distinct.is_none();
+        let plain =
+            whole && select.locks.is_empty() && plan.changes.is_empty() && query.offset.is_none() && !query.ties;
+        let unfiltered = select.filter.is_none() && scan.filter.is_none() && plan.subqueries.is_empty();
+        let in_order = query.sort.is_empty() || scan.order.is_some();
+        let oid = scan.table.shape.oid;
+        if !plain || !unfiltered || !in_order || scan.jump.is_some() {
+            return None;
+        }
+        if !plan.read_only || lock.mode != LockMode::AccessShare || lock.oid != oid {
+            return None;
+        }
+        let all = Range::default();
+        let range = match &scan.access {
+            Access::KeyRange(range) => range,
+            Access::Full => &all,
+            _ => return None,
+        };
+        let bound = |bound: &Option<(Bound, bool)>| match bound {
+            None => Some(None),
+            Some((e, inclusive)) => Some(Some((part(e)?, *inclusive))),
+        };
+        let limit = match &query.limit {
+            None => None,
+            Some(e) => Some(part(e)?),
+        };
+        let database = if oid < clearway_engine::catalog::FIRST_USER_OID { 0 } else { database };
+        Some(RangeRead {
+            shape: scan.table.shape.clone(),
+            lock: LockTag::Relation { database, relation: u64::from(oid) },
+            key: key_columns(scan),
+            equal: range.equal.iter().map(part).collect::<Option<_>>()?,
+            low: bound(&range.low)?,
+            high: bound(&range.high)?,
+            direction: scan.order.unwrap_or(Direction::Forward),
+            limit,
+            columns: Columns::of(&select.targets, scan)?,
+            passed: AtomicU32::new(0),
+        })
+    }
+
+    /// The bytes of the range; false: it is empty.
+    fn bytes<'v>(&'v self, params: &'v [Datum], out: &mut KeyBytes) -> bool {
+        let value = |part: &'v Part| part.value(params).unwrap_or(&Datum::Null);
+        let end = |bound: &'v Option<(Part, bool)>| bound.as_ref().map(|(part, inclusive)| (value(part), *inclusive));
+        let mut equal = self.equal.iter().map(value);
+        let ends = Ends { equal: &mut equal, low: end(&self.low), high: end(&self.high) };
+        out.put(&mut self.key.iter().copied(), ends)
+    }
+
+    /// How many rows are wanted; none: the limit is an error.
+    fn enough(&self, params: &[Datum]) -> Option<usize> {
+        let Some(limit) = &self.limit else { return Some(usize::MAX) };
+        match limit.value(params)? {
+            Datum::Null => Some(usize::MAX),
+            limit => usize::try_from(limit.as_i64()?).ok(),
+        }
+    }
+
+    /// Whether this execution is not to try (FEW-1).
+    fn passes(&self) -> bool {
+        let left = self.passed.load(Relaxed);
+        if left > 0 {
+            self.passed.store(left - 1, Relaxed);
+        }
+        left > 0
+    }
+}
+
+fn key_columns(scan: &Scan) -> Box<[KeyColumn]> {
+    crate::exec::scan::key_columns(scan).into()
+}
+
+impl Session {
+    /// As `run_point`.
+    pub(super) fn run_range(&mut self, short: &Short<'_>, read: &RangeRead, client: &mut dyn Client) -> bool {
+        if !read.columns.go_out_in(short.formats) || read.passes() {
+            return false;
+        }
+        let Some(enough) = read.enough(short.params) else { return false };
+        let has_range = read.bytes(short.params, &mut self.range_scratch.range);
+        let began_ns = waits::now_ns();
+        self.core.backend.runs_from(began_ns, short.text, None);
+        self.watch_from(began_ns, short.digest, short.text, short.portal);
+        self.begin_implicit_at(began_ns);
+        let enough = if has_range { enough } else { 0 };
+        let rows = match self.read_range(short, read, enough, began_ns) {
+            Read::Rows(rows) => rows,
+            Read::Waits => {
+                self.in_batch -= 1;
+                return false;
+            }
+            Read::TooMany => {
+                read.passed.store(PASSED, Relaxed);
+                self.range_scratch.trim();
+                self.in_batch -= 1;
+                return false;
+            }
+        };
+        self.give_range(short, read, rows, client);
+        self.watch.rows = rows as u64;
+        self.watched(short.digest, began_ns, None, short.portal);
+        true
+    }
+
+    /// Reads the rows into the scratch memory.
+    fn read_range(&mut self, short: &Short<'_>, read: &RangeRead, enough: usize, began_ns: u64) -> Read {
+        let alone = self.block == Block::Implicit && self.in_batch <= 1;
+        let RangeScratch { range, rows, cells, .. } = &mut self.range_scratch;
+        let mut engine = self.core.engine.take();
+        if !engine.begin_short(short.text, &read.lock, LockMode::AccessShare, began_ns) {
+            return Read::Waits;
+        }
+        if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
+            return Read::Waits; // PNT-2
+        }
+        let durable = alone || engine.options().read_only;
+        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
+        if enough == 0 {
+            engine.keep_snapshot(mode);
+            return Read::Rows(0);
+        }
+        let statement = engine.open_short(mode, began_ns);
+        let wanted = FewWanted {
+            from: &range.from,
+            to: range.to(),
+            direction: read.direction,
+            enough,
+            most: (ROWS_MAX, BYTES_MAX),
+        };
+        let found = engine.few_now(&read.shape, &statement.view, &wanted, rows);
+        engine.close_statement(statement);
+        self.watch.looked_at = Some(engine.used().examined());
+        match found {
+            None => return Read::Waits,
+            Some(false) => return Read::TooMany,
+            Some(true) => {}
+        }
+        cells.clear();
+        let mut count = 0;
+        for (key, value) in rows.iter() {
+            if read.columns.pick(&read.shape, key, value, cells).is_err() {
+                return Read::Waits;
+            }
+            count += 1;
+        }
+        Read::Rows(count)
+    }
+
+    /// Gives the client what was read.
+    fn give_range(&mut self, short: &Short<'_>, read: &RangeRead, rows: usize, client: &mut dyn Client) {
+        if short.portal.is_none()
+            && let Some(columns) = &short.cached.plan.columns
+        {
+            run::describe(columns, short.formats, client);
+        }
+        let scratch = &mut self.range_scratch;
+        for row in 0..rows {
+            read.columns.tell(row, &scratch.cells, short.formats, client);
+        }
+        self.told = true;
+        scratch.tag.clear();
+        // A text in memory takes whatever is written.
+        let _ = write!(scratch.tag, "SELECT {rows}");
+        client.command_complete(&scratch.tag);
+        scratch.trim();
+    }
+}
+
+impl RangeScratch {
+    fn trim(&mut self) {
+        self.rows.trim(KEPT_MAX);
+        self.cells.trim(KEPT_MAX);
+    }
+}
