@@ -405,3 +405,20 @@ fn values_go_out_in_binary_as_by_the_long_way() {
     }
     agree(one, "SELECT a FROM all_forms WHERE k = $1", &["1"], false);
 }
+
+#[test]
+fn short_ranges_give_up_where_many_deleted_rows_are_in_the_way() {
+    // FEW-1
+    let db = open();
+    let (one, other) = (
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+    );
+    simple(one, "CREATE TABLE jobs (k int PRIMARY KEY)");
+    simple(one, "INSERT INTO jobs SELECT generate_series(1, 20000)");
+    simple(other, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(simple(other, "SELECT count(*) FROM jobs"), "20000|\nSELECT 1");
+    simple(one, "DELETE FROM jobs WHERE k < 20000");
+    agree(one, "SELECT k FROM jobs WHERE k >= $1 ORDER BY k LIMIT 1", &["1"], false);
+    agree(one, "SELECT k FROM jobs WHERE k >= $1 ORDER BY k LIMIT $2", &["19900", "1"], true);
+}

@@ -10,6 +10,9 @@ use clearway_txn::read::{RowBatch, Scan};
 use super::Session;
 use crate::table::shape::TableShape;
 
+/// So many steps are taken at most: deleted rows that others still see are no rows, and a walk over many of them needs breaths.
+const STEPS_MAX: u64 = 256;
+
 /// Which rows are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct FewWanted<'a> {
@@ -47,7 +50,7 @@ impl FewRows {
 }
 
 impl Session {
-    /// Reads the rows of a range; false: there are too many. `None`: it can't be done without waiting.
+    /// Reads the rows of a range; false: there are too many, or too many deleted ones between them. `None`: it can't be done without waiting.
     pub fn few_now(
         &mut self,
         shape: &TableShape,
@@ -70,11 +73,11 @@ impl Session {
                 walk.insert(Box::new(Scan::new(tree, range, direction, *view)))
             }
         };
-        let (mut leaves, mut more) = (0, true);
+        let (mut leaves, mut more) = (0u64, true);
         while more && rows.len() < enough {
             more = walk.append_now(all.book(), &mut self.dep_lsn, enough.min(rows_max + 1) - rows.len(), rows)?;
             leaves += 1;
-            if rows.len() > rows_max || rows.bytes() > bytes_max {
+            if rows.len() > rows_max || rows.bytes() > bytes_max || leaves == STEPS_MAX && more {
                 return Some(false);
             }
         }

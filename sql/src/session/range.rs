@@ -5,8 +5,8 @@
 //! one, so that the general path can run the statement instead (PNT-1, PNT-2 hold here).
 //!
 //! # Invariants
-//! - FEW-1: an execution reads no more than [`ROWS_MAX`] rows, nor more than a leaf beyond [`BYTES_MAX`], so it needs no breath. One that gives up
-//!   because there are more is followed by [`PASSED`] executions that do not try.
+//! - FEW-1: an execution reads no more than [`ROWS_MAX`] rows, nor more than a leaf beyond [`BYTES_MAX`], and passes over a bounded number of deleted
+//!   rows, so it needs no breath. One that gives up because there are more is followed by [`PASSED`] executions that do not try.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
