@@ -289,12 +289,7 @@ impl Scan {
         if self.tree.id() != tree.id() {
             self.tree = tree.clone();
         }
-        self.range.from.clear();
-        self.range.from.extend_from_slice(from);
-        match (&mut self.range.to, to) {
-            (Some(bound), Some(to)) => to.clone_into(bound),
-            (bound, to) => *bound = to.map(<[u8]>::to_vec),
-        }
+        self.range.set(from, to);
         (self.direction, self.view) = (direction, view);
         self.fetched.clear();
     }

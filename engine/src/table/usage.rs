@@ -365,23 +365,10 @@ impl Usage {
             let mut fields = line.split(' ');
             let (kind, numbers) = (fields.next(), fields.map(|field| field.parse::<i64>().unwrap_or(-1)));
             let numbers: Vec<i64> = numbers.collect();
-            let Ok([oid, commits, rollbacks, counts @ .., live]) = <[i64; 14]>::try_from(numbers) else { continue };
+            let Ok([oid, commits, rollbacks, counts @ ..]) = <[i64; 14]>::try_from(numbers) else { continue };
             let Ok(oid) = Oid::try_from(oid) else { continue };
-            let [whole, whole_rows, lookups, lookup_rows, fetched, inserted, updated, in_place, deleted, leaves] =
-                counts.map(|n| n.max(0) as u64);
-            let read = Use {
-                whole,
-                whole_rows,
-                lookups,
-                lookup_rows,
-                fetched,
-                inserted,
-                updated,
-                in_place,
-                deleted,
-                leaves,
-                live,
-            };
+            let [.., live] = counts;
+            let read = Use { live, ..Use::of_counts(counts.map(|n| n.max(0) as u64)) };
             match kind {
                 Some("d") => {
                     let total = shard.databases.entry(oid).or_default();

@@ -79,7 +79,7 @@ impl Use {
     }
 
     /// The same, back.
-    fn of_counts(counts: [u64; COUNTS]) -> Use {
+    pub(super) fn of_counts(counts: [u64; COUNTS]) -> Use {
         let [whole, whole_rows, lookups, lookup_rows, fetched, inserted, updated, in_place, deleted, leaves, live] =
             counts;
         Use {

@@ -52,6 +52,16 @@ impl KeyRange {
         KeyRange { from: from.into(), to }
     }
 
+    /// Becomes `from..to`, in the memory that it has.
+    pub fn set(&mut self, from: &[u8], to: Option<&[u8]>) {
+        self.from.clear();
+        self.from.extend_from_slice(from);
+        match (&mut self.to, to) {
+            (Some(bound), Some(to)) => to.clone_into(bound),
+            (bound, to) => *bound = to.map(<[u8]>::to_vec),
+        }
+    }
+
     /// Keys that begin with `prefix`.
     pub fn prefix(prefix: &[u8]) -> KeyRange {
         let mut to = prefix.to_vec();
@@ -114,12 +124,7 @@ impl Cursor {
         if self.tree.id() != tree.id() {
             self.tree = tree.clone();
         }
-        self.range.from.clear();
-        self.range.from.extend_from_slice(from);
-        match (&mut self.range.to, to) {
-            (Some(bound), Some(to)) => to.clone_into(bound),
-            (bound, to) => *bound = to.map(<[u8]>::to_vec),
-        }
+        self.range.set(from, to);
         self.done = to.is_some_and(|to| to <= from);
         (self.direction, self.right, self.ahead, self.expected) = (direction, PageId(0), 1, usize::MAX);
     }
