@@ -14,7 +14,7 @@ use super::types::{NoSession, bare_binder, refresh};
 use crate::error::{Result, SqlError};
 use crate::expr::bind_routines::{with_called, without_inlining};
 use crate::expr::{Bound, BoundKind, Env, Params, Scope, ScopeColumn, eval};
-use crate::syntax::ast::Expr;
+use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::text::Conversion;
 use crate::types::user::{self, Slot};
 use crate::types::{Datum, Oid, SqlType, oid};
@@ -199,6 +199,10 @@ pub enum Place {
     Key,
     /// The condition.
     Condition,
+    /// The default of a column of this type, or what it is computed from.
+    Value(Oid),
+    /// A check of a table.
+    Check,
 }
 
 impl Place {
@@ -206,6 +210,8 @@ impl Place {
         match self {
             Place::Key => "index expressions",
             Place::Condition => "index predicates",
+            Place::Value(_) => "DEFAULT expressions",
+            Place::Check => "check constraints",
         }
     }
 }
@@ -271,13 +277,20 @@ fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -
             binder.settle(bound)?
         }
         Place::Condition => binder.bind_condition(expr, "WHERE")?,
+        Place::Check => binder.bind_condition(expr, "CHECK")?,
+        // A literal takes the column's type, and anything else keeps its own: the cast to the column's type is not shown.
+        Place::Value(ty) if matches!(*expr.kind, ExprKind::Literal(Literal::Str(_) | Literal::Null)) => {
+            binder.bind_assigned(expr, SqlType::new(ty), "")?
+        }
+        Place::Value(_) => binder.bind(expr)?,
     };
     // TRM-1
+    let message = match place {
+        Place::Key => "functions in index expression must be marked IMMUTABLE",
+        Place::Condition => "functions in index predicate must be marked IMMUTABLE",
+        Place::Value(_) | Place::Check => return Ok(bound),
+    };
     if !is_immutable(&bound) {
-        let message = match place {
-            Place::Key => "functions in index expression must be marked IMMUTABLE",
-            Place::Condition => "functions in index predicate must be marked IMMUTABLE",
-        };
         return Err(SqlError::new("42P17", message));
     }
     Ok(bound)

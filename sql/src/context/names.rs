@@ -77,7 +77,17 @@ impl Names for CatalogNames {
         let (schema, last) = match parts.as_slice() {
             [last] => (None, last),
             [schema, last] => (Some(schema.as_str()), last),
-            _ => return Ok(None),
+            [database, schema, last] => {
+                if self.catalog.database(database).is_none_or(|d| d.oid != self.database) {
+                    let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
+                    return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+                }
+                (Some(schema.as_str()), last)
+            }
+            _ => {
+                let message = format!("improper relation name (too many dotted names): {}", parts.join("."));
+                return Err(SqlError::new(code::SYNTAX_ERROR, message));
+            }
         };
         schema.map_or(Ok(()), |schema| self.may_look_into(schema))?;
         Ok(self.find(schema, last).map(|found| match found {
@@ -168,15 +178,14 @@ pub fn quote(name: &str) -> String {
 pub fn split_name(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
-    for c in text.trim().chars() {
+    let mut left = text.trim().chars().peekable();
+    while let Some(c) = left.next() {
+        let last = parts.len() - 1;
         match c {
+            '"' if quoted && left.next_if_eq(&'"').is_some() => parts[last].push('"'),
             '"' => quoted = !quoted,
             '.' if !quoted => parts.push(String::new()),
-            c => {
-                if let Some(last) = parts.last_mut() {
-                    last.push(if quoted { c } else { c.to_ascii_lowercase() });
-                }
-            }
+            c => parts[last].push(if quoted { c } else { c.to_ascii_lowercase() }),
         }
     }
     parts

@@ -341,9 +341,8 @@ impl Cx<'_> {
         let names = &self.run.names;
         let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"));
         let found = crate::types::text::Names::relation(names, table)?.ok_or_else(missing)?;
-        let relation = names.catalog.relation(found).filter(|r| r.kind == RelationKind::Table);
-        let relation =
-            relation.ok_or_else(|| SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{table}\" is not a table")))?;
+        // Columns of a view, as any that no sequence belongs to, have none; so have those of the catalogs.
+        let Some(relation) = names.catalog.relation(found) else { return Ok(Datum::Null) };
         let place =
             relation.columns.iter().position(|c| c.name == column && c.dropped_version.is_none()).ok_or_else(|| {
                 let message = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name);

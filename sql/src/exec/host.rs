@@ -257,7 +257,7 @@ impl Cx<'_> {
             F::GetExprPretty => self.pretty_expression(args),
             F::GetExpr => self.expression_of(&args),
             F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
-            F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(int(&args, 0) as u32),
+            F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(&args),
             F::TableIsVisible => self.table_is_visible(int(&args, 0) as u32),
             F::GetUserById => {
                 let oid = int(&args, 0) as u32;
@@ -313,8 +313,10 @@ impl Cx<'_> {
         }
     }
 
-    fn constraint_definition(self, oid: u32) -> Datum {
-        self.run.views.constraint_definition(oid, self.run).map_or(Datum::Null, Datum::text)
+    fn constraint_definition(self, args: &[Datum]) -> Datum {
+        let pretty = args.get(1).and_then(Datum::as_bool).unwrap_or(false);
+        let found = self.run.views.constraint_definition(int(args, 0) as u32, pretty, self.run);
+        found.map_or(Datum::Null, Datum::text)
     }
 
     fn table_is_visible(self, oid: u32) -> Datum {
@@ -322,8 +324,8 @@ impl Cx<'_> {
         if let Some(view) = crate::context::views::by_oid(oid) {
             return Datum::Bool(view.schema == "pg_catalog");
         }
-        let shown = names.relation_name(oid);
-        shown.map_or(Datum::Null, |name| Datum::Bool(!name.contains('.')))
+        let shown = names.relation_name(oid).map(|name| crate::context::names::split_name(&name));
+        shown.map_or(Datum::Null, |parts| Datum::Bool(parts.len() == 1))
     }
 
     /// Cancels or terminates a session of a role whose rights the session's role has, any but a superuser's with those of

@@ -118,7 +118,7 @@ pub trait ViewRows: Sync {
     /// Figures of the whole server, by PostgreSQL's name for them, are counted from now on; false: there are no such.
     fn reset_shared(&self, name: &str, run: &Run<'_>) -> bool;
     /// The definition of the constraint of this oid.
-    fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String>;
+    fn constraint_definition(&self, constraint: Oid, pretty: bool, run: &Run<'_>) -> Option<String>;
 }
 
 /// A future that may move between threads.

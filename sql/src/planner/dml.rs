@@ -267,6 +267,7 @@ impl Planner<'_> {
             let query = Query::of(Body::Values(bound), columns);
             return Ok((Arc::new(query), count));
         }
+        super::literals::of_columns(source, &types, params);
         let query = self.query(source, None, params)?;
         check_count(given.len(), query.columns.len(), s, |_| source.pos)?;
         let count = query.columns.len();

@@ -171,3 +171,27 @@ pub(crate) fn check_copied(c: &Column) -> Result<()> {
 pub fn is_overridden(c: &Column, s: &Insert) -> bool {
     s.overriding_system == Some(false) && c.identity.is_some()
 }
+
+/// The text of an expression over a table, with the table's name taken off its columns: the table may get another name.
+pub(crate) fn without_table(text: &str, table: &str) -> String {
+    use crate::syntax::lexer::Tok;
+    let Ok(tokens) = crate::syntax::lexer::tokens(text) else { return text.to_owned() };
+    let name = |at: usize| match tokens.get(at).map(|t| &t.kind) {
+        Some(Tok::Word(w)) => Some(w.as_ref()),
+        Some(Tok::Quoted(w)) => Some(w.as_ref()),
+        _ => None,
+    };
+    let punct = |at: usize, c: u8| matches!(tokens.get(at).map(|t| &t.kind), Some(Tok::Punct(p)) if *p == c);
+    let (mut out, mut copied) = (String::new(), 0);
+    for at in 0..tokens.len() {
+        let is_qualified = name(at) == Some(table) && punct(at + 1, b'.') && name(at + 2).is_some();
+        // Not the name of a schema, before the table's or a function's.
+        let is_schema = punct(at + 3, b'.') || punct(at + 3, b'(');
+        if is_qualified && !is_schema && (at == 0 || !punct(at - 1, b'.')) {
+            out.push_str(text.get(copied..tokens[at].start as usize).unwrap_or_default());
+            copied = tokens[at + 2].start as usize;
+        }
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    out
+}

@@ -1,11 +1,29 @@
-//! Gives literals of unknown type their type: in the target list of INSERT's query, from the column that the literal goes to; in a set
+//! Gives literals and parameters of unknown type their type: in the target list of INSERT's query, from the column that it goes to; in a set
 //! operation, from the other side.
 
 use super::plan::{Body, Query};
-use crate::expr::BoundKind;
+use crate::expr::{BoundKind, Params};
 use crate::syntax::ast::{self, ExprKind, Literal, QueryBody, Target};
-use crate::types::oid;
+use crate::types::{SqlType, oid};
 use std::sync::Arc;
+
+/// Gives parameters that stand for a whole column of INSERT's query the types of the columns that they go to, as PostgreSQL does.
+pub(super) fn of_columns(source: &ast::Query, types: &[SqlType], params: &mut Params) {
+    let QueryBody::Select(text) = &source.body else { return };
+    if text.distinct.is_some() || !params.open {
+        return;
+    }
+    for (target, ty) in text.targets.iter().zip(types) {
+        let Target::Expr { expr, .. } = target else { return };
+        if let ExprKind::Param(n) = *expr.kind {
+            let at = n as usize - 1;
+            if params.types.len() <= at {
+                params.types.resize(at + 1, None);
+            }
+            params.types[at].get_or_insert(ty.oid);
+        }
+    }
+}
 
 /// The plan of such a query, with the types of columns that are literals of its text left open.
 pub(super) fn opened(query: Arc<Query>, source: &ast::Query) -> Arc<Query> {

@@ -178,11 +178,12 @@ pub fn default_opclass(ty: Oid) -> Oid {
         };
         memory::uncharged(|| lines.filter_map(row).collect())
     });
-    // varchar is compared as text; arrays by one class for all.
+    // varchar is compared as text; arrays, and enums, by one class for all.
     let ty = match ty {
         oid::VARCHAR => oid::TEXT,
         ty if DEFAULTS.contains_key(&ty) => ty,
         ty if crate::types::element_of(ty).is_some() => oid::ANYARRAY,
+        ty if crate::types::user::is_enum(ty) => oid::ANYENUM,
         ty => ty,
     };
     DEFAULTS.get(&ty).copied().unwrap_or(0)

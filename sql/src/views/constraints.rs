@@ -1,6 +1,6 @@
 //! The rows of pg_constraint, pg_attrdef and pg_tablespace.
 
-use super::{SoughtOf, ViewOf, opt, text};
+use super::{SoughtOf, ViewOf, expressions, opt, text};
 use crate::context::names::{check_oid, quote};
 use crate::context::routines::qualified_of;
 use crate::exec::{Keys, Row, Run, SoughtRows};
@@ -76,32 +76,12 @@ fn default_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>) -
                     Datum::Oid(oid),
                     Datum::Oid(r.oid),
                     Datum::Int2(number),
-                    text(&shown_default(run, default, c.type_oid)),
+                    text(&expressions::default(run, r, (c, default), false)),
                 ]);
             }
         }
     }
     out
-}
-
-/// `nextval('16384'::regclass)` with the sequence's name; a string with its type.
-fn shown_default(run: &Run<'_>, text: &str, ty: u32) -> String {
-    let number = text.strip_prefix("nextval('").and_then(|t| t.strip_suffix("'::regclass)"));
-    match number.and_then(|n| n.parse().ok()).and_then(|oid| run.names.relation_name(oid)) {
-        Some(name) => format!("nextval('{name}'::regclass)"),
-        None if is_string(text) && matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
-            let ty =
-                crate::types::facts(ty).map_or("text", |f| if f.oid == oid::BPCHAR { "bpchar" } else { f.sql_name });
-            format!("{text}::{ty}")
-        }
-        None => text.to_owned(),
-    }
-}
-
-/// Whether a text is one string literal.
-fn is_string(text: &str) -> bool {
-    let inner = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
-    inner.is_some_and(|t| !t.replace("''", "").contains('\''))
 }
 
 fn numbers(columns: impl Iterator<Item = usize>) -> Datum {
@@ -248,7 +228,8 @@ fn constraint_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>
         }
         for (i, c) in r.checks.iter().enumerate() {
             let columns = numbers(columns_in(r, &c.condition).into_iter());
-            let (condition, validated) = (Some(c.condition.as_str()), c.validated);
+            let shown = expressions::check(run, r, c, false);
+            let (condition, validated) = (Some(shown.as_str()), c.validated);
             push(Line { condition, validated, ..Line::new(check_oid(r, i), &c.name, "c", columns) });
         }
     }
@@ -269,7 +250,7 @@ fn not_valid(validated: bool) -> &'static str {
 }
 
 /// What `pg_get_constraintdef` says.
-pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
+pub fn definition(run: &Run<'_>, oid: u32, pretty: bool) -> Option<String> {
     let list = |r: &Relation, columns: &[usize]| {
         columns.iter().map(|c| quote(&r.columns[*c].name)).collect::<Vec<_>>().join(", ")
     };
@@ -312,7 +293,7 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
         }
         for (i, c) in r.checks.iter().enumerate() {
             if check_oid(r, i) == oid {
-                let condition = qualified_of(&run.names, r.oid, &c.condition);
+                let condition = qualified_of(&run.names, r.oid, &expressions::check(run, r, c, pretty));
                 return Some(format!("CHECK ({condition}){}", not_valid(c.validated)));
             }
         }

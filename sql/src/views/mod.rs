@@ -28,6 +28,7 @@ mod configuration;
 mod constraints;
 mod deadlocks;
 mod dependencies;
+mod expressions;
 mod extensions;
 mod functions;
 mod indexes;
@@ -144,7 +145,7 @@ impl ViewRows for SystemViews {
     }
 
     fn pretty_condition(&self, text: &str, table: Oid, run: &Run<'_>) -> Option<String> {
-        indexes::pretty_condition(run, text, table)
+        indexes::pretty_condition(run, text, table).or_else(|| expressions::pretty(run, text, table))
     }
 
     fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String> {
@@ -155,8 +156,8 @@ impl ViewRows for SystemViews {
         server_statistics::reset_shared(run, name)
     }
 
-    fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String> {
-        constraints::definition(run, constraint)
+    fn constraint_definition(&self, constraint: Oid, pretty: bool, run: &Run<'_>) -> Option<String> {
+        constraints::definition(run, constraint, pretty)
     }
 }
 

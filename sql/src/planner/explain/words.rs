@@ -86,6 +86,7 @@ impl Words<'_> {
                 let not = if *negated { "NOT " } else { "" };
                 format!("({} IS {not}DISTINCT FROM {})", show(left), show(right))
             }
+            K::InList { arg, list, negated } if self.style != Style::Plan => self.listed(arg, list, *negated, show),
             K::InList { arg, list, negated } => {
                 let (op, word) = if *negated { ("<>", "ALL") } else { ("=", "ANY") };
                 format!("({} {op} {word} ({}))", show(arg), self.array(list, arg.ty, depth))
@@ -108,10 +109,7 @@ impl Words<'_> {
             K::MinMax { list, greatest } => {
                 format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, all(list, ", "))
             }
-            K::Cast { arg, .. } if self.style == Style::Pretty && is_simple(arg) => {
-                format!("{}::{}", show(arg), format_type(e.ty))
-            }
-            K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
+            K::Cast { arg, .. } => self.cast(arg, show(arg), e.ty),
             // The value itself tells a reader more.
             K::Call { .. } if let Some((_, value)) = nearest::of(e) => self.at(value, depth + 1),
             K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
@@ -154,6 +152,37 @@ impl Words<'_> {
         }
     }
 
+    fn cast(&self, arg: &Bound, shown: String, to: SqlType) -> String {
+        match (self.style, &arg.kind) {
+            (Style::Pretty, _) if is_simple(arg) => format!("{shown}::{}", format_type(to)),
+            (Style::Pretty, K::Binary { .. }) => format!("({})::{}", bare(shown), format_type(to)),
+            _ => format!("({shown})::{}", format_type(to)),
+        }
+    }
+
+    /// IN of a definition: one value is compared by `=`, several as an array; what is varchar is compared as text.
+    fn listed(&self, arg: &Bound, list: &[Bound], negated: bool, show: impl Fn(&Bound) -> String) -> String {
+        let pretty = self.style == Style::Pretty;
+        let of_text = arg.ty.oid == oid::VARCHAR;
+        let cast = |e: &Bound| match &e.kind {
+            K::Const(value) if of_text => self.constant(value, SqlType::new(oid::TEXT)),
+            _ if of_text && pretty && is_simple(e) => format!("{}::text", show(e)),
+            _ if of_text => format!("({})::text", show(e)),
+            _ => show(e),
+        };
+        if let [one] = list {
+            return format!("({} {} {})", cast(arg), if negated { "<>" } else { "=" }, cast(one));
+        }
+        let (op, word) = if negated { ("<>", "ALL") } else { ("=", "ANY") };
+        let array = format!("ARRAY[{}]", list.iter().map(&show).collect::<Vec<_>>().join(", "));
+        let array = match (of_text, pretty) {
+            (false, _) => array,
+            (true, true) => format!("{array}::text[]"),
+            (true, false) => format!("({array})::text[]"),
+        };
+        format!("({} {op} {word} ({array}))", cast(arg))
+    }
+
     fn array(&self, list: &[Bound], element: SqlType, depth: usize) -> String {
         let constants: Option<Vec<String>> = list
             .iter()
@@ -184,10 +213,19 @@ impl Words<'_> {
         match (value, ty.oid) {
             (Datum::Bool(b), _) => b.to_string(),
             (Datum::Int4(n), oid::INT4) if *n >= 0 => shown,
-            (Datum::Numeric(_), oid::NUMERIC) if shown.starts_with(|c: char| c.is_ascii_digit()) => shown,
+            (Datum::Numeric(_), oid::NUMERIC)
+                if shown.starts_with(|c: char| c.is_ascii_digit()) && shown.contains('.') =>
+            {
+                shown
+            }
             _ => {
-                let element = element_of(ty.oid).is_some();
-                let name = if element { format_type(ty) } else { name() };
+                let name = match ty.oid {
+                    // Without a length, char and bit are char(1) and bit(1).
+                    oid::BPCHAR => "bpchar".to_owned(),
+                    oid::BIT => "\"bit\"".to_owned(),
+                    element if element_of(element).is_some() => format_type(ty),
+                    _ => name(),
+                };
                 format!("'{}'::{name}", shown.replace('\'', "''"))
             }
         }
@@ -196,19 +234,23 @@ impl Words<'_> {
 
 /// Whether an expression needs no parentheses before `::`.
 fn is_simple(e: &Bound) -> bool {
-    matches!(e.kind, BoundKind::Column { .. } | BoundKind::Call { .. } | BoundKind::Coalesce(_) | BoundKind::Const(_))
+    match &e.kind {
+        BoundKind::Call { function, .. } => is_named(function.name),
+        BoundKind::Column { .. } | BoundKind::Host { .. } | BoundKind::Coalesce(_) | BoundKind::Const(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether an expression within another one is clear without its parentheses, as PostgreSQL judges it.
 fn stands_bare(parent: Option<&Bound>, e: &Bound) -> bool {
     let Some(parent) = parent else {
-        return matches!(
-            e.kind,
-            K::Binary { .. } | K::And(_) | K::Or(_) | K::Not(_) | K::IsNull { .. } | K::IsTruth { .. }
-        ) || matches!(
-            e.kind,
-            K::IsDistinct { .. } | K::InList { .. } | K::Quantified { .. } | K::Prefix { .. }
-        );
+        let is_operator = |name: &str| !is_named(name) && name != FIELD.name;
+        return matches!(&e.kind, K::Call { function, .. } if is_operator(function.name))
+            || matches!(
+                e.kind,
+                K::Binary { .. } | K::And(_) | K::Or(_) | K::Not(_) | K::IsNull { .. } | K::IsTruth { .. }
+            )
+            || matches!(e.kind, K::IsDistinct { .. } | K::InList { .. } | K::Quantified { .. } | K::Prefix { .. });
     };
     let of_parts =
         matches!(parent.kind, K::Call { .. } | K::Coalesce(_) | K::MinMax { .. } | K::Case { .. } | K::Array(_));

@@ -6,6 +6,7 @@ use super::{Ddl, exists, free_name};
 use crate::context::errors::{about, from_engine};
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
+use crate::planner::generated::without_table;
 use crate::syntax::ddl::{TableConstraint, TableConstraintKind};
 use clearway_engine::catalog::{Check, Index, IndexColumn, IndexState, Object, Relation};
 use clearway_engine::table::shape::TableShape;
@@ -46,7 +47,8 @@ impl Ddl<'_> {
                     Some(column) => free_check_name(&r, &format!("{}_{column}", r.name)),
                     None => free_check_name(&r, &r.name),
                 });
-                let check = Check { name, condition: text.clone(), validated: !c.timing.not_valid, path: None };
+                let condition = without_table(text, &r.name);
+                let check = Check { name, condition, validated: !c.timing.not_valid, path: None };
                 r.checks.push(check.clone());
                 let oid = r.oid;
                 self.put(Object::Relation(r.clone())).await?;

@@ -82,28 +82,33 @@ pub(super) fn keeps_default(r: &Relation, at: usize, set: bool) -> Result<()> {
 }
 
 impl Ddl<'_> {
+    /// Takes the name that SEQUENCE NAME gives the sequence of a column out of its options.
+    pub(super) fn sequence_name(&self, schema: u32, options: &mut Vec<SequenceOption>) -> Result<Option<String>> {
+        let mut name: Option<QualName> = None;
+        options.retain(|option| match option {
+            SequenceOption::SequenceName(given) => {
+                name = Some(given.clone());
+                false
+            }
+            _ => true,
+        });
+        let Some(name) = name else { return Ok(None) };
+        let given = name.schema().and_then(|s| self.catalog().schema(self.core.database, s).map(|s| s.oid));
+        if given.is_some_and(|given| given != schema) {
+            let message = "sequence must be in same schema as table it is linked to";
+            return Err(wrong_state(message.to_owned()));
+        }
+        if self.catalog().in_schema(schema, name.name()).is_some() {
+            return Err(super::exists(name.name()));
+        }
+        Ok(Some(name.name().to_owned()))
+    }
+
     /// Makes the sequence of a column, and returns its oid.
     pub(super) async fn column_sequence(&self, r: &Relation, at: usize, options: &[SequenceOption]) -> Result<u32> {
-        let mut name: Option<QualName> = None;
-        let mut rest = Vec::new();
-        for option in options {
-            match option {
-                SequenceOption::SequenceName(given) => name = Some(given.clone()),
-                other => rest.push(other.clone()),
-            }
-        }
-        let name = match name {
-            Some(name) => {
-                let schema = name.schema().and_then(|s| self.catalog().schema(self.core.database, s).map(|s| s.oid));
-                if schema.is_some_and(|schema| schema != r.schema) {
-                    let message = "sequence must be in same schema as table it is linked to";
-                    return Err(wrong_state(message.to_owned()));
-                }
-                if self.catalog().in_schema(r.schema, name.name()).is_some() {
-                    return Err(super::exists(name.name()));
-                }
-                name.name().to_owned()
-            }
+        let mut rest = options.to_vec();
+        let name = match self.sequence_name(r.schema, &mut rest)? {
+            Some(name) => name,
             None => free_name(&self.catalog(), r.schema, &[], &[&r.name, &r.columns[at].name], "seq"),
         };
         let plan = SequencePlan { ty: r.columns[at].type_oid, options: rest };

@@ -8,6 +8,7 @@ use crate::context::privileges::denied;
 use crate::error::{Result, SqlError};
 use crate::planner::calls::may_build;
 use crate::planner::dml::{can_be_key, column_of};
+use crate::planner::generated::without_table;
 use crate::planner::indexes::column_names;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
@@ -53,6 +54,7 @@ impl Ddl<'_> {
         can_be_indexed(relation)?;
         self.no_check_waits("CREATE INDEX", table, &relation.name)?;
         self.may_make_index(relation)?;
+        let s = &without_own_name(s, &relation.name)?;
         let path = paths::of_index(self.core, &catalog, relation, s)?;
         let (columns, reads) = index_columns(s, &catalog, relation, path.as_deref())?;
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
@@ -151,6 +153,21 @@ impl Ddl<'_> {
         let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(()) };
         self.engine().build_index(&shape, place).await.map_err(not_built)
     }
+}
+
+/// The statement, with the table's name taken off the columns of its expressions.
+fn without_own_name(s: &CreateIndex, table: &str) -> Result<CreateIndex> {
+    let mut out = s.clone();
+    let of_keys = out.keys.iter_mut().filter(|k| !matches!(&*k.expr.kind, ExprKind::Column(_)));
+    let texts = of_keys.map(|k| (&mut k.expr, &mut k.text)).chain(out.filter.iter_mut().map(|(e, text)| (e, text)));
+    for (expr, text) in texts {
+        let bare = without_table(text, table);
+        if bare != *text {
+            *expr = crate::syntax::parse_expression(&bare)?;
+            *text = bare;
+        }
+    }
+    Ok(out)
 }
 
 /// How pg_stat_progress_create_index calls the statement.

@@ -5,6 +5,7 @@ use super::objects::SequencePlan;
 use super::{Ddl, free_name, storage};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::planner::dml::can_be_key;
+use crate::planner::generated::without_table;
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{
@@ -186,7 +187,12 @@ impl Ddl<'_> {
                 TableConstraintKind::Check(_, text) => {
                     check_timing(c.timing, "CHECK")?;
                     let name = check_name(&d, c.name.as_deref(), s.name.name(), only_column(&d.columns, text));
-                    d.checks.push(Check { name, condition: text.clone(), validated: true, path: None });
+                    d.checks.push(Check {
+                        name,
+                        condition: without_table(text, s.name.name()),
+                        validated: true,
+                        path: None,
+                    });
                 }
                 TableConstraintKind::Foreign { columns, references } => d.foreign.push(Foreign {
                     name: c.name.clone(),
@@ -238,7 +244,12 @@ impl Ddl<'_> {
                 ColumnConstraintKind::Check(_, text) => {
                     check_timing(k.timing, "CHECK")?;
                     let name = check_name(d, k.name.as_deref(), s.name.name(), Some(&c.name));
-                    d.checks.push(Check { name, condition: text.clone(), validated: true, path: None });
+                    d.checks.push(Check {
+                        name,
+                        condition: without_table(text, s.name.name()),
+                        validated: true,
+                        path: None,
+                    });
                 }
                 ColumnConstraintKind::References(r) => d.foreign.push(Foreign {
                     name: k.name.clone(),
@@ -298,10 +309,10 @@ impl Ddl<'_> {
             d.columns[*c].not_null = true;
         }
         let table = self.new_oid();
-        for (at, plan) in std::mem::take(&mut d.sequences) {
-            let name = {
-                let catalog = self.catalog();
-                free_name(&catalog, schema, &[], &[s.name.name(), &d.columns[at].name], "seq")
+        for (at, mut plan) in std::mem::take(&mut d.sequences) {
+            let name = match self.sequence_name(schema, &mut plan.options)? {
+                Some(name) => name,
+                None => free_name(&self.catalog(), schema, &[], &[s.name.name(), &d.columns[at].name], "seq"),
             };
             let sequence = self.make_sequence(schema, &name, &plan, Some((table, at))).await?;
             d.columns[at].default = Some(format!("nextval('{sequence}'::regclass)"));

@@ -1,0 +1,47 @@
+//! The texts of defaults, generated columns and checks.
+
+use crate::context::index_terms::Place;
+use crate::exec::Run;
+use crate::planner::explain::definition::shown;
+use crate::types::text::Names as _;
+use crate::types::{Oid, SqlType, oid, user};
+use clearway_engine::catalog::{Check, Column, Relation};
+
+/// The default of a column, or what it is computed from: `nextval('16384'::regclass)` has the sequence's name.
+pub fn default(run: &Run<'_>, table: &Relation, (column, text): (&Column, &str), pretty: bool) -> String {
+    let number = text.strip_prefix("nextval('").and_then(|t| t.strip_suffix("'::regclass)"));
+    if let Some(name) = number.and_then(|n| n.parse().ok()).and_then(|oid| run.names.relation_name(oid)) {
+        return format!("nextval('{name}'::regclass)");
+    }
+    let ty = user::base(SqlType::new(column.type_oid)).oid;
+    let found = shown(&run.names.catalog, table, column.path.as_deref(), (text, Place::Value(ty)), pretty);
+    found.unwrap_or_else(|| as_written(text, ty))
+}
+
+/// The condition of a check.
+pub fn check(run: &Run<'_>, table: &Relation, check: &Check, pretty: bool) -> String {
+    let found = shown(&run.names.catalog, table, check.path.as_deref(), (&check.condition, Place::Check), pretty);
+    found.unwrap_or_else(|| check.condition.clone())
+}
+
+/// With few parentheses: what pg_attrdef or pg_constraint has as `text` of a table.
+pub fn pretty(run: &Run<'_>, text: &str, table: Oid) -> Option<String> {
+    let table = run.names.catalog.relation(table)?;
+    let with_default = table.columns.iter().filter(|c| !c.is_dropped());
+    let mut defaults = with_default.filter_map(|c| Some((c, c.default.as_deref()?)));
+    if let Some(found) = defaults.find(|of| default(run, table, *of, false) == text) {
+        return Some(default(run, table, found, true));
+    }
+    let found = table.checks.iter().find(|c| check(run, table, c, false) == text)?;
+    Some(check(run, table, found, true))
+}
+
+/// A string with its type; anything else as it is.
+fn as_written(text: &str, ty: Oid) -> String {
+    let inner = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
+    let is_string = inner.is_some_and(|t| !t.replace("''", "").contains('\''));
+    match crate::types::facts(ty).filter(|_| is_string && matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR)) {
+        Some(facts) => format!("{text}::{}", if ty == oid::BPCHAR { "bpchar" } else { facts.sql_name }),
+        None => text.to_owned(),
+    }
+}
