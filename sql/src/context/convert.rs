@@ -158,11 +158,17 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
 /// char(n) with its blanks.
 fn char_n(text: &str, modifier: i32) -> Datum {
     let wanted = usize::try_from(modifier - 4).unwrap_or(0);
-    let missing = if text.len() >= wanted && text.is_ascii() { 0 } else { wanted.saturating_sub(text.chars().count()) };
-    if missing == 0 {
-        return Datum::Bpchar(text.into());
+    let characters = if text.is_ascii() { text.len() } else { text.chars().count() };
+    let (missing, mut short) = (wanted.saturating_sub(characters), [b' '; 64]);
+    // A scan makes one of these for each row: the blanks of a short one are put on the stack, and one piece of memory is taken.
+    match short.get_mut(..text.len() + missing) {
+        _ if missing == 0 => Datum::Bpchar(text.into()),
+        Some(all) => {
+            all[..text.len()].copy_from_slice(text.as_bytes());
+            Datum::Bpchar(String::from_utf8_lossy(all).into())
+        }
+        None => crate::types::cast::padded(&text.into(), wanted),
     }
-    crate::types::cast::padded(&text.into(), wanted)
 }
 
 /// The same of a value that is borrowed from its row.
@@ -175,6 +181,9 @@ pub fn borrowed_datum(v: ValueRef<'_>, ty: SqlType) -> Result<Datum> {
         (ValueRef::Null, _) => Ok(Datum::Null),
         (ValueRef::Int(i), oid::INT4) => Ok(Datum::Int4(i32::try_from(i).map_err(|_| damaged(ty.oid))?)),
         (ValueRef::Int(i), oid::INT8) => Ok(Datum::Int8(i)),
+        (ValueRef::Int(i), oid::DATE) => Ok(Datum::Date(i32::try_from(i).map_err(|_| damaged(ty.oid))?)),
+        (ValueRef::Int(i), oid::TIMESTAMP) => Ok(Datum::Timestamp(i)),
+        (ValueRef::Int(i), oid::TIMESTAMPTZ) => Ok(Datum::TimestampTz(i)),
         (ValueRef::Bytes(b), oid::TEXT | oid::VARCHAR) => Ok(Datum::text(text(b)?)),
         (ValueRef::Bytes(b), oid::BPCHAR) => Ok(char_n(text(b)?, ty.modifier)),
         (ValueRef::StoredDecimal(d), oid::NUMERIC) => stored_numeric(d).map(Datum::numeric),

@@ -4,6 +4,9 @@
 //! their hash, and each file is grouped when the input has ended. The values that one aggregate with DISTINCT or ORDER BY collects for
 //! one group are not divided among files.
 //!
+//! Where the rows come in the order of the keys (`Grouping::is_in_order`) a group is complete when a row of another one comes: no hash is
+//! computed, and few groups are in memory at a time.
+//!
 //! A group's row has the slots of the group's first row and behind them the values of its aggregates, its keys (null for keys that are
 //! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
 
@@ -44,7 +47,8 @@ struct Groups<'a> {
     /// No expression over the rows can wait.
     prompt: bool,
     wants_order: bool,
-    keeps_row: bool,
+    /// The rows of a group come one after the other.
+    streams: bool,
     /// The keys of the row at hand, and its arguments.
     key: Row,
     masked: Row,
@@ -62,6 +66,8 @@ struct Groups<'a> {
 const BURST: usize = 16;
 /// The number of files among which rows are divided whose groups do not fit the memory.
 const PARTS: usize = 16;
+/// So many groups are complete before they are put out, where the rows of a group come one after the other.
+const STREAMED: usize = 64;
 /// Groups that are kept at least.
 const GROUPS_MIN: usize = 64;
 /// Rows are divided at most so often: what is left then has the same hash, or the sum of a group is too long.
@@ -79,7 +85,9 @@ pub async fn groups(
     let mut all = Groups::new(select, grouping, cx, 0);
     let work_bytes = cx.work_bytes() as i64;
     // The first value in the order of a lone min or max is the answer.
-    let first_wins = grouping.is_one_group() && in_order(&select.source, cx);
+    let comes_in_order = in_order(&select.source, cx);
+    let first_wins = grouping.is_one_group() && comes_in_order;
+    all.streams = grouping.is_in_order && comes_in_order;
     let (mut batch, mut more) = (Batch::default(), true);
     let want = if first_wins { 1 } else { ROWS };
     while more {
@@ -102,7 +110,12 @@ pub async fn groups(
                 all.take(row, None)?;
             }
             held.grow()?;
-            if all.lacks_room(held, work_bytes) {
+            if all.streams {
+                if all.groups.len() > STREAMED {
+                    all.put_complete(sink).await?;
+                    held.measure();
+                }
+            } else if all.lacks_room(held, work_bytes) {
                 all.make_room(row).await?;
             }
             if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
@@ -175,7 +188,7 @@ impl<'a> Groups<'a> {
             tables: (0..tables).map(|_| KeyTable::default()).collect(),
             prompt,
             wants_order,
-            keeps_row: true,
+            streams: false,
             key: Row::new(),
             masked: Row::new(),
             args: Row::new(),
@@ -292,9 +305,15 @@ impl<'a> Groups<'a> {
         };
         if key.is_empty() && self.tables.len() == 1 {
             if self.groups.is_empty() {
-                self.groups.push(new_group(row.to_vec(), Row::new(), set, &self.grouping.calls, self.wants_order));
+                self.groups.push(new_group(row, Row::new(), set, self.grouping, self.wants_order));
             }
             return Some(0);
+        }
+        if self.streams {
+            if self.groups.last().is_none_or(|last| last.key != *key) {
+                self.groups.push(new_group(row, key.clone(), set, self.grouping, self.wants_order));
+            }
+            return Some(self.groups.len() - 1);
         }
         let hash = hash_of(key);
         let groups = &self.groups;
@@ -308,8 +327,7 @@ impl<'a> Groups<'a> {
         }
         let at = self.groups.len();
         self.tables[set].add(hash, at, |n| hash_of(&groups[n].key));
-        let row = if self.keeps_row { row.to_vec() } else { Row::new() };
-        let group = new_group(row, key.clone(), set, &self.grouping.calls, self.wants_order);
+        let group = new_group(row, key.clone(), set, self.grouping, self.wants_order);
         self.groups.push(group);
         Some(at)
     }
@@ -320,8 +338,21 @@ impl<'a> Groups<'a> {
             self.add_empty_groups();
         }
         self.order_sets().await?;
+        let groups = std::mem::take(&mut self.groups);
+        self.put_out(groups, sink).await
+    }
+
+    /// Puts out all groups but the last, whose rows may not all have come.
+    async fn put_complete(&mut self, sink: &mut Sink<'_, '_>) -> Result<()> {
+        let last = self.groups.pop();
+        let complete = std::mem::take(&mut self.groups);
+        self.groups.extend(last);
+        self.put_out(complete, sink).await
+    }
+
+    async fn put_out(&self, groups: Vec<Group>, sink: &mut Sink<'_, '_>) -> Result<()> {
         let (select, grouping, cx) = (self.select, self.grouping, self.cx);
-        for mut group in std::mem::take(&mut self.groups) {
+        for mut group in groups {
             cx.breathe().await?;
             for (i, list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
                 let by: Vec<(bool, bool)> = grouping.calls[i].order_by.iter().map(|o| (o.1, o.2)).collect();
@@ -355,7 +386,7 @@ impl<'a> Groups<'a> {
         };
         for set in empty {
             let (row, key) = (vec![Datum::Null; width], vec![Datum::Null; keys]);
-            self.groups.push(new_group(row, key, set, &self.grouping.calls, self.wants_order));
+            self.groups.push(new_group(&row, key, set, self.grouping, self.wants_order));
         }
     }
 
@@ -455,8 +486,10 @@ impl Chains {
     }
 }
 
-fn new_group(row: Row, key: Row, set: usize, calls: &[AggregateCall], wants_order: bool) -> Group {
+fn new_group(row: &[Datum], key: Row, set: usize, grouping: &Grouping, wants_order: bool) -> Group {
+    let calls = &grouping.calls;
     let running = calls.iter().map(Accumulator::new).collect();
     let ordered = if wants_order { calls.iter().map(|_| Vec::new()).collect() } else { Vec::new() };
+    let row = if grouping.keeps_row { row.to_vec() } else { Row::new() };
     Group { row, key, set, running, ordered }
 }

@@ -1,12 +1,13 @@
-//! The hash table of a join's right side, and what happens when it exceeds `work_mem`.
+//! The hash table of one side of a join, and what happens when it exceeds `work_mem`.
 //!
-//! # Life of a right side that does not fit
+//! # Life of a side that does not fit
 //! The rows go into a table -> the table exceeds `work_mem` -> its rows and all that follow go into files chosen by the hash of the key
-//! -> the left side is divided in the same way -> each pair of files is joined by itself. A right file that does not fit is divided
-//! again, and its left file with it.
+//! -> the other side, whose rows are looked up, is divided in the same way -> each pair of files is joined by itself. A file for the table that
+//! does not fit is divided again, and the other file of its pair with it.
 //!
-//! A left side is not divided if the plan relies on the order of its rows.
+//! A row in a file is its key and the values that the join carries. The sides are not divided if the plan relies on the order of the left side.
 
+use super::hash_join::{Slots, keys};
 use super::keys::{KeyTable, hash_of};
 use super::nodes::Rows;
 use super::row_batch::{Batch, ROWS};
@@ -15,7 +16,7 @@ use super::{Cx, Row};
 use crate::error::Result;
 use crate::expr::Bound;
 use crate::planner::order::relied_on;
-use crate::planner::plan::{Join, JoinType};
+use crate::planner::plan::Join;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
 
@@ -28,9 +29,9 @@ const LEVELS_MAX: u32 = 8;
 /// Behind the last row of a chain.
 const NONE: u32 = u32::MAX;
 
-/// The right side by its keys.
+/// The rows of one side by their keys.
 pub(super) struct Hashed {
-    /// Rows without the slots to their left.
+    /// What the join carries of each.
     rows: Vec<Datum>,
     width: usize,
     count: usize,
@@ -40,7 +41,7 @@ pub(super) struct Hashed {
     ends: Vec<(u32, u32)>,
     /// The next row with the same key.
     next: Vec<u32>,
-    /// Full joins: rows with a null in their key, which no row meets, and whether a row was met.
+    /// Rows with a null in their key, which no row meets, if they are given nevertheless; and whether a row was met, if that has to be known.
     loose: Vec<u32>,
     met: Vec<bool>,
     /// What it has of the statement's memory.
@@ -63,7 +64,12 @@ impl Hashed {
         }
     }
 
-    /// A row.
+    /// There is no row.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What the join carries of a row.
     pub fn row(&self, at: u32) -> &[Datum] {
         &self.rows[at as usize * self.width..(at as usize + 1) * self.width]
     }
@@ -83,22 +89,22 @@ impl Hashed {
         Some(self.next[at as usize]).filter(|n| *n != NONE)
     }
 
-    /// A left row met this row.
+    /// A row of the other side met this row.
     pub fn meet(&mut self, at: u32) {
         if let Some(met) = self.met.get_mut(at as usize) {
             *met = true;
         }
     }
 
-    /// Full joins: whether a row was met; none: there is no such row.
+    /// Whether a row was met; none: there is no such row, or it does not have to be known.
     pub fn was_met(&self, at: usize) -> Option<bool> {
         self.met.get(at).copied()
     }
 
-    /// Adds a row; one with a null in its key is left out unless the join is a full one.
-    fn add(&mut self, key: &[Datum], row: impl Iterator<Item = Datum>, is_full: bool) -> Result<()> {
+    /// Adds a row; one with a null in its key is left out unless the join gives rows that were not met.
+    fn add(&mut self, key: &[Datum], row: impl Iterator<Item = Datum>, join: &Join) -> Result<()> {
         let is_loose = key.iter().any(Datum::is_null);
-        if is_loose && !is_full {
+        if is_loose && !join.keeps_built() {
             return Ok(());
         }
         let (at, width) = (self.count as u32, key.len());
@@ -107,7 +113,7 @@ impl Hashed {
         self.count += 1;
         assert_eq!(self.rows.len(), self.count * self.width, "rows of a side have one width");
         self.next.push(NONE);
-        if is_full {
+        if join.marks_built() {
             self.met.push(false);
         }
         if is_loose {
@@ -174,8 +180,8 @@ impl Parts {
 
 /// Both sides of a part of a join, still in files.
 pub(super) struct Pair {
-    left: Spilled,
-    right: Spilled,
+    built: Spilled,
+    probed: Spilled,
     level: u32,
 }
 
@@ -185,39 +191,39 @@ enum Side {
     Divided(Parts),
 }
 
-/// What is joined next: the table, and the rows of the left side that go with it (none: all of them). None: nothing is left.
+/// What is joined next: the table, and the rows of the other side that go with it (none: all of them). None: nothing is left.
 pub(super) type Next = Option<(Box<Hashed>, Option<SpillReader>)>;
 
-/// A right side on its way into a table or into files.
+/// A side on its way into a table or into files.
 struct Building<'j> {
     join: &'j Join,
+    /// Values that the table has of each row.
+    width: usize,
     table: Option<Box<Hashed>>,
     parts: Option<Parts>,
-    keys: usize,
     level: u32,
     work_bytes: i64,
     may_divide: bool,
 }
 
 impl<'j> Building<'j> {
-    fn new(join: &'j Join, keys: usize, level: u32, cx: Cx<'_>) -> Self {
-        let may_divide = level < LEVELS_MAX && keys > 0 && relied_on(&join.left).is_none();
-        let table = Some(Box::new(Hashed::new(join.end - join.right_base)));
-        Self { join, table, parts: None, keys, level, work_bytes: cx.work_bytes() as i64, may_divide }
+    fn new(join: &'j Join, width: usize, level: u32, cx: Cx<'_>) -> Self {
+        let may_divide = level < LEVELS_MAX && !keys(join).0.is_empty() && relied_on(&join.left).is_none();
+        let table = Some(Box::new(Hashed::new(width)));
+        Self { join, width, table, parts: None, level, work_bytes: cx.work_bytes() as i64, may_divide }
     }
 
     async fn add(&mut self, key: &[Datum], row: impl Iterator<Item = Datum>, cx: Cx<'_>) -> Result<()> {
-        let is_full = self.join.kind == JoinType::Full;
         if let Some(parts) = &mut self.parts {
-            if is_full || !key.iter().any(Datum::is_null) {
+            if self.join.keeps_built() || !key.iter().any(Datum::is_null) {
                 parts.append(key, key, &row.collect::<Row>()).await?;
             }
             return Ok(());
         }
         let Some(table) = &mut self.table else { return Ok(()) };
-        table.add(key, row, is_full)?;
+        table.add(key, row, self.join)?;
         if self.may_divide && table.held.bytes() > self.work_bytes && table.count >= ROWS_MIN {
-            let mut parts = Parts::create(self.keys, self.level, cx).await?;
+            let mut parts = Parts::create(key.len(), self.level, cx).await?;
             if let Some(table) = self.table.take() {
                 table.divide(&mut parts, cx).await?;
             }
@@ -230,85 +236,91 @@ impl<'j> Building<'j> {
         match (self.parts, self.table) {
             (Some(parts), _) => Side::Divided(parts),
             (None, Some(table)) => Side::Fits(table),
-            (None, None) => Side::Fits(Box::new(Hashed::new(self.join.end - self.join.right_base))),
+            (None, None) => Side::Fits(Box::new(Hashed::new(self.width))),
         }
     }
 }
 
-/// Reads the right side of a join once. Where it is divided the left side is read too; then `pairs` has what is to be joined.
+/// Reads the side for the table once. Where it is divided the other side is read too; then `pairs` has what is to be joined.
 pub(super) async fn open(
     join: &Join,
-    (left_keys, right_keys): (&[Bound], &[Bound]),
-    left: &mut Rows,
+    slots: &Slots,
+    built: &mut Rows,
+    probed: &mut Rows,
     pairs: &mut Vec<Pair>,
     cx: Cx<'_>,
 ) -> Result<Next> {
-    let waits = right_keys.iter().any(Bound::may_wait);
-    let mut building = Building::new(join, right_keys.len(), 0, cx);
-    let mut source = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
+    let (built_keys, probed_keys) = keys(join);
+    let waits = built_keys.iter().any(Bound::may_wait);
+    let mut building = Building::new(join, slots.built.len(), 0, cx);
     let (mut batch, mut key, mut more) = (Batch::default(), Row::new(), true);
     while more {
         batch.clear();
-        more = source.fill(cx, ROWS, &mut batch).await?;
+        more = built.fill(cx, ROWS, &mut batch).await?;
         for at in 0..batch.len() {
             cx.breathe().await?;
-            cx.values_into(right_keys, waits, batch.row(at), &mut key).await?;
-            building.add(&key, batch.take_from(at, join.right_base), cx).await?;
+            cx.values_into(built_keys, waits, batch.row(at), &mut key).await?;
+            building.add(&key, batch.take_columns(at, &slots.built), cx).await?;
         }
     }
-    let parts = match building.done() {
+    let built = match building.done() {
         Side::Fits(table) => return Ok(Some((table, None))),
         Side::Divided(parts) => parts,
     };
-    let mut lefts = Parts::create(left_keys.len(), 0, cx).await?;
-    let waits = left_keys.iter().any(Bound::may_wait);
-    let mut more = true;
+    let mut others = Parts::create(probed_keys.len(), 0, cx).await?;
+    let waits = probed_keys.iter().any(Bound::may_wait);
+    let (mut row, mut more) = (Row::new(), true);
     while more {
         batch.clear();
-        more = left.fill(cx, ROWS, &mut batch).await?;
+        more = probed.fill(cx, ROWS, &mut batch).await?;
         for at in 0..batch.len() {
             cx.breathe().await?;
-            cx.values_into(left_keys, waits, batch.row(at), &mut key).await?;
-            lefts.append(&key, batch.row(at), &[]).await?;
+            cx.values_into(probed_keys, waits, batch.row(at), &mut key).await?;
+            row.clear();
+            row.extend(batch.take_columns(at, &slots.probed));
+            others.append(&key, &key, &row).await?;
         }
     }
-    add_pairs(pairs, lefts, parts, 1);
-    next_pair(join, left_keys, pairs, cx).await
+    add_pairs(pairs, built, others, 1);
+    next_pair(join, pairs, cx).await
 }
 
-fn add_pairs(pairs: &mut Vec<Pair>, lefts: Parts, rights: Parts, level: u32) {
-    let files = lefts.files.into_iter().zip(rights.files);
-    pairs.extend(files.map(|(left, right)| Pair { left, right, level }));
+fn add_pairs(pairs: &mut Vec<Pair>, built: Parts, probed: Parts, level: u32) {
+    let files = built.files.into_iter().zip(probed.files);
+    pairs.extend(files.map(|(built, probed)| Pair { built, probed, level }));
 }
 
 /// The table of the next pair.
-pub(super) async fn next_pair(join: &Join, left_keys: &[Bound], pairs: &mut Vec<Pair>, cx: Cx<'_>) -> Result<Next> {
-    let waits = left_keys.iter().any(Bound::may_wait);
-    while let Some(Pair { mut left, mut right, level }) = pairs.pop() {
-        if left.rows() == 0 && (right.rows() == 0 || join.kind != JoinType::Full) {
+pub(super) async fn next_pair(join: &Join, pairs: &mut Vec<Pair>, cx: Cx<'_>) -> Result<Next> {
+    let width = keys(join).0.len();
+    while let Some(Pair { mut built, mut probed, level }) = pairs.pop() {
+        let gives_built = built.rows() > 0 && join.keeps_built();
+        let gives_probed = probed.rows() > 0 && (built.rows() > 0 || join.keeps_probed());
+        if !gives_built && !gives_probed {
             continue;
         }
         let block_bytes = cx.work_bytes() / PARTS;
-        let mut building = Building::new(join, left_keys.len(), level, cx);
-        let end = right.end();
-        let mut rows = right.reader(0..end, block_bytes).await?;
+        let end = built.end();
+        let mut rows = built.reader(0..end, block_bytes).await?;
+        let mut building: Option<Building<'_>> = None;
         while let Some(mut key) = rows.next().await? {
             cx.breathe().await?;
-            let row = key.split_off(left_keys.len().min(key.len()));
+            let row = key.split_off(width.min(key.len()));
+            let building = building.get_or_insert_with(|| Building::new(join, row.len(), level, cx));
             building.add(&key, row.into_iter(), cx).await?;
         }
-        let end = left.end();
-        let mut lefts = left.reader(0..end, block_bytes).await?;
-        match building.done() {
-            Side::Fits(table) => return Ok(Some((table, Some(lefts)))),
-            Side::Divided(rights) => {
-                let (mut parts, mut key) = (Parts::create(left_keys.len(), level, cx).await?, Row::new());
-                while let Some(row) = lefts.next().await? {
+        let end = probed.end();
+        let mut others = probed.reader(0..end, block_bytes).await?;
+        match building.map_or_else(|| Side::Fits(Box::new(Hashed::new(0))), Building::done) {
+            Side::Fits(table) => return Ok(Some((table, Some(others)))),
+            Side::Divided(built) => {
+                let mut parts = Parts::create(width, level, cx).await?;
+                while let Some(row) = others.next().await? {
                     cx.breathe().await?;
-                    cx.values_into(left_keys, waits, &row, &mut key).await?;
-                    parts.append(&key, &row, &[]).await?;
+                    let (key, rest) = row.split_at(width.min(row.len()));
+                    parts.append(key, key, rest).await?;
                 }
-                add_pairs(pairs, parts, rights, level + 1);
+                add_pairs(pairs, built, parts, level + 1);
             }
         }
     }

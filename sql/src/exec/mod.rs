@@ -37,6 +37,7 @@ mod external;
 pub mod foreign;
 mod frame;
 mod group;
+mod hash_join;
 mod hashed;
 pub mod host;
 mod join;

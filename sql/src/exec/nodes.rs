@@ -1,6 +1,7 @@
 //! Reads the nodes of a plan: scans, functions, queries in FROM, joins.
 
 use super::expand::SetRows;
+use super::hash_join::HashRows;
 use super::join::JoinRows;
 use super::merge_join::MergeRows;
 use super::query::QueryRows;
@@ -38,6 +39,7 @@ enum State {
     Kept(usize, usize),
     Inner(Box<Rows>),
     Join(Box<JoinRows>),
+    Hash(Box<HashRows>),
     Merge(Box<MergeRows>),
     End,
 }
@@ -136,6 +138,7 @@ impl Rows {
             (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
             (State::Table(rows), Node::Sample(s)) => cx.read_rows(rows, &s.scan, &self.prefix, want, out).await?,
             (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
+            (State::Hash(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
             (State::Merge(rows), Node::Join(join)) => match &join.merge {
                 Some(merge) => Box::pin(rows.fill(join, merge, cx, want, out)).await?,
                 None => false,
@@ -237,7 +240,8 @@ impl Rows {
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
             Node::Join(join) => match &join.merge {
                 Some(merge) => State::Merge(Box::new(Box::pin(MergeRows::open(join, merge, &self.prefix, cx)).await?)),
-                None => State::Join(Box::new(JoinRows::open(join, &self.prefix, cx).await?)),
+                None if join.hash.is_some() => State::Hash(Box::new(HashRows::open(join, &self.prefix, cx).await?)),
+                None => State::Join(Box::new(JoinRows::open(join, &self.prefix))),
             },
         })
     }

@@ -138,6 +138,12 @@ impl Batch {
         let row = &mut self.values[at * self.width + column..(at + 1) * self.width];
         row.iter_mut().map(|v| std::mem::replace(v, Datum::Null))
     }
+
+    /// The values of a row in these columns; nulls are left in their place.
+    pub fn take_columns<'b>(&'b mut self, at: usize, columns: &'b [usize]) -> impl ExactSizeIterator<Item = Datum> {
+        let row = &mut self.values[at * self.width..(at + 1) * self.width];
+        columns.iter().map(|column| std::mem::replace(&mut row[*column], Datum::Null))
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::access;
 use super::cost::{JUMP, PROBE, SORT};
 use super::from::{Item, Leaf};
 use super::joins::{Joins, left_slots, within};
+use super::merging::hashing;
 use super::plan::{JoinType, Node, Query};
 use super::sought::sought;
 use crate::expr::Bound;
@@ -60,7 +61,7 @@ impl Joins<'_> {
                     JoinType::Full => l.rows + r.rows,
                     JoinType::Semi | JoinType::Anti => (l.rows / 2.0).max(1.0),
                 };
-                Estimate { rows, cost: l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP }
+                Estimate { rows, cost: l.cost + r.cost + hashing(*kind, l.rows, r.rows) }
             }
         }
     }
@@ -143,7 +144,7 @@ impl Joins<'_> {
                 };
                 let cost = match j.hash {
                     Some(_) if j.merge.is_some() => l.cost + r.cost + (l.rows + r.rows) * MERGE,
-                    Some(_) => l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP,
+                    Some(_) => l.cost + r.cost + hashing(j.kind, l.rows, r.rows),
                     None => l.cost + l.rows * (r.cost + 1.0),
                 };
                 Estimate { rows: rows.max(1.0), cost: cost + rows * GIVE }

@@ -164,7 +164,8 @@ impl Planner<'_> {
         let mut windows = std::mem::take(&mut collected.windows);
         let mut window_calls = std::mem::take(&mut collected.window_calls);
         let mut sets = std::mem::take(&mut collected.sets);
-        let grouping = grouped.then_some(Grouping { keys: keys.keys, calls, having: None, sets: keys.sets });
+        let of = |(keys, sets)| Grouping { keys, calls, having: None, sets, keeps_row: true, is_in_order: false };
+        let grouping = grouped.then_some((keys.keys, keys.sets)).map(of);
         let every = |f: &mut dyn FnMut(&mut Bound) -> Result<()>,
                      windows: &mut Vec<WindowDefinition>,
                      window_calls: &mut Vec<WindowCall>,

@@ -6,7 +6,7 @@ use super::cost::{Figures, PROBE};
 use super::estimate::MERGE;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
-use super::merging::{item_order, meets};
+use super::merging::{hashing, item_order, meets};
 use super::plan::{Join, JoinType, Node, conjunction};
 use super::sought::sought;
 use super::walk;
@@ -37,7 +37,7 @@ pub(super) fn join_node(
         }
         on = rest;
         if by_index != Some(false)
-            && is_looked_up(&left, &right, &on, by_index, figures)
+            && is_looked_up(kind, (&left, &right), &on, by_index, figures)
             && let Item::Leaf { filters, .. } = &mut right
         {
             filters.append(&mut on);
@@ -69,11 +69,19 @@ pub(super) fn join_node(
         on: conjunction(on),
         hash,
         merge: None,
+        builds_left: false,
+        carried: None,
     })
 }
 
 /// Whether the right side, a table, is read by a key or an index for each row of the left one.
-fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>, figures: &Figures<'_>) -> bool {
+fn is_looked_up(
+    kind: JoinType,
+    (left, right): (&Item, &Item),
+    on: &[Bound],
+    by_index: Option<bool>,
+    figures: &Figures<'_>,
+) -> bool {
     let each = match right {
         Item::Leaf { kind: Leaf::Table(table), filters, .. } => {
             let all: Vec<Bound> = filters.iter().chain(on).cloned().collect();
@@ -96,7 +104,7 @@ fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>,
     let (lefts, rights) = (item_order(left, &[], figures), item_order(right, &[], figures));
     let once = match meets(&lefts, &rights, on.iter()) {
         true => (l.rows + r.rows) * MERGE,
-        false => 2.0 * r.rows + l.rows,
+        false => hashing(kind, l.rows, r.rows),
     };
     by_index == Some(true) || l.rows * (each + 1.0) <= r.cost + once
 }

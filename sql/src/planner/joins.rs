@@ -16,7 +16,7 @@ use super::cost::{Figures, PROBE, SORT};
 use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
-use super::merging::{item_order, meets};
+use super::merging::{builds_left, item_order, meets};
 use super::order::RowOrder;
 use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
@@ -441,14 +441,12 @@ impl<'a> Search<'a> {
         let has_key =
             |c: &Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
         let keyed = fresh.iter().any(|c| has_key(c));
-        let (startup, run) = if self.lateral[u] {
-            (0.0, l.rows * (r.cost + 1.0))
-        } else if keyed {
-            (r.cost + r.rows * BUILD, l.rows * LOOK_UP)
-        } else {
-            (r.cost + r.rows, l.rows * r.rows * 0.5)
+        let (mut startup, mut run) = match () {
+            () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0)),
+            () if keyed => hashed(unit.kind, l.rows, r),
+            () => (r.cost + r.rows, l.rows * r.rows * 0.5),
         };
-        let (mut startup, mut run, mut by_index) = (startup, run, Some(false));
+        let mut by_index = Some(false);
         let merged = self.merged(l, u, &fresh).filter(|merged| keyed && *merged < startup + run);
         if let Some(merged) = merged {
             (startup, run) = (0.0, merged);
@@ -502,6 +500,14 @@ impl<'a> Search<'a> {
         };
         let chosen = access::choose(table, &all, &self.joins.figures);
         (chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= own)).then_some(chosen.cost.max(PROBE))
+    }
+}
+
+/// What it costs to fill the hash table of a join, and then to look rows up in it.
+fn hashed(kind: JoinType, lefts: f64, r: Estimate) -> (f64, f64) {
+    match builds_left(kind, lefts, r.rows) {
+        true => (lefts * BUILD, r.cost + r.rows * LOOK_UP),
+        false => (r.cost + r.rows * BUILD, lefts * LOOK_UP),
     }
 }
 

@@ -13,7 +13,7 @@ use super::from::{Item, Leaf};
 use super::implied::equality;
 use super::joins::Joins;
 use super::order::{RowOrder, relied_on, rely_on, row_order, row_order_of};
-use super::plan::{Access, Entries, Join, Merge, Node, Scan, Subplan, conjunction, split};
+use super::plan::{Access, Entries, Join, JoinType, Merge, Node, Scan, Subplan, conjunction, split};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
 use crate::types::oid;
@@ -76,7 +76,7 @@ fn merge_one(join: &mut Join, joins: &Joins<'_>) {
         return;
     }
     let (l, r) = (joins.node(&join.left), joins.node(&join.right));
-    let mut least = l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP;
+    let mut least = l.cost + r.cost + hashing(join.kind, l.rows, r.rows);
     let (lefts, rights) = (side_reads(&join.left, joins), side_reads(&join.right, joins));
     let mut best = None;
     for (i, left) in lefts.iter().enumerate() {
@@ -90,10 +90,30 @@ fn merge_one(join: &mut Join, joins: &Joins<'_>) {
             }
         }
     }
-    let Some((i, j, shared)) = best else { return };
+    let Some((i, j, shared)) = best else {
+        join.builds_left = builds_left(join.kind, l.rows, r.rows) && relied_on(&join.left).is_none();
+        return;
+    };
     let (left, right) = (lefts.into_iter().nth(i), rights.into_iter().nth(j));
     if let (Some(left), Some(right)) = (left, right) {
         take(join, left, right, shared);
+    }
+}
+
+/// With fewer rows on the right side its rows are in the table, whatever the left side has: then the rows of small tables come in the order of
+/// the left side.
+const RIGHTS_MIN: f64 = 1_000.0;
+
+/// Whether the hash table of a join has the rows of the left side, because they are fewer.
+pub(super) fn builds_left(kind: JoinType, lefts: f64, rights: f64) -> bool {
+    kind != JoinType::Full && rights >= RIGHTS_MIN && lefts * 1.5 < rights
+}
+
+/// What it costs to fill the hash table of a join with one side and to look the other one up.
+pub(super) fn hashing(kind: JoinType, lefts: f64, rights: f64) -> f64 {
+    match builds_left(kind, lefts, rights) {
+        true => lefts * BUILD + rights * LOOK_UP,
+        false => rights * BUILD + lefts * LOOK_UP,
     }
 }
 

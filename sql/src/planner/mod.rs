@@ -26,6 +26,7 @@
 pub mod access;
 mod arrange;
 pub(crate) mod calls;
+mod carried;
 mod checks;
 mod conditions;
 pub mod cost;
@@ -43,6 +44,7 @@ mod grouping;
 mod implied;
 mod implies;
 pub mod indexes;
+mod join;
 mod joined;
 mod joins;
 mod jumping;

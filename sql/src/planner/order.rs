@@ -7,10 +7,11 @@
 use super::access;
 use super::cost::Figures;
 use super::indexes::{term, type_of};
-use super::plan::{Access, JoinType, Node, Ranges, Scan, SortKey, TableSlot, split};
+use super::plan::{Access, JoinType, Node, Ranges, Scan, Select, SortKey, TableSlot, split};
 use crate::expr::{Bound, BoundKind};
 use crate::types::oid;
 use clearway_storage::btree::Direction;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A column of an order: its slot, whether it descends, where its nulls stand (none: it has no nulls).
@@ -112,6 +113,33 @@ pub(super) fn rely_on(node: &mut Arc<Node>) -> bool {
             join.merge.iter_mut().for_each(|merge| merge.is_relied_on = true);
             rely_on(&mut join.left)
         }
+        _ => false,
+    }
+}
+
+/// Lets a level group its rows as they come, if its source gives the rows of each group one after the other anyway.
+pub(super) fn group(select: &mut Select) {
+    let Some(grouping) = &mut select.grouping else { return };
+    let slot = |e: &Bound| match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    };
+    let Some(keys) = grouping.keys.iter().map(slot).collect::<Option<HashSet<usize>>>() else { return };
+    if grouping.sets.is_some() || keys.is_empty() || !is_read_in_order(&select.source) {
+        return;
+    }
+    let first: HashSet<usize> =
+        row_order(&select.source).iter().map(|c| c.0).take_while(|s| keys.contains(s)).collect();
+    grouping.is_in_order = first == keys && rely_on(&mut select.source);
+}
+
+/// Whether a source loses nothing by keeping an order: a scan that looks rows up by the entries of an index does so in the order of the keys
+/// otherwise.
+fn is_read_in_order(node: &Node) -> bool {
+    match node {
+        Node::Scan(s) => !matches!(s.access, Access::Index(..)) || s.entries.is_some() || s.order.is_some(),
+        Node::Filter { input, .. } => is_read_in_order(input),
+        Node::Join(join) => is_read_in_order(&join.left),
         _ => false,
     }
 }

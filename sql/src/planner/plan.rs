@@ -13,9 +13,11 @@
 //! - PLN-8: behind the slots of its layout a row has, in this order: the values of aggregates, the keys of GROUP BY, the number of the
 //!   grouping set (if there are several), the values of window functions, the values of set-returning functions.
 //!   `BoundKind::Aggregate(n)` names the n-th of them; a complete plan has no `BoundKind::Unplaced`.
+//! - PLN-9: a slot that a hash join does not carry (`Carried`) is named by no expression that is evaluated on its rows or above it.
 
 pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
+pub use super::join::{Carried, Join, JoinType, Merge};
 pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{Entries, Jump, KeyValues, Range, RangePart, Ranges};
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
@@ -309,51 +311,6 @@ pub struct Derived {
     pub kept: Option<Arc<KeptRows>>,
     /// What rows must meet.
     pub filter: Option<Bound>,
-}
-
-/// The kinds of joins that are executed; a right join comes as a left one with its sides exchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JoinType {
-    /// Matching pairs.
-    Inner,
-    /// And every left row without a match.
-    Left,
-    /// And every row of either side without a match.
-    Full,
-    /// Left rows with a match, each once; the right side's slots are null.
-    Semi,
-    /// Left rows without a match, likewise.
-    Anti,
-}
-
-/// A join.
-#[derive(Clone, Debug)]
-pub struct Join {
-    /// Its kind.
-    pub kind: JoinType,
-    /// The side whose rows come first.
-    pub left: Arc<Node>,
-    /// The other side.
-    pub right: Arc<Node>,
-    /// The first slot of the right side.
-    pub right_base: usize,
-    /// Slots up to the end of the right side.
-    pub end: usize,
-    /// The condition, but for what the sides and `hash` take over.
-    pub on: Option<Bound>,
-    /// Equal expressions of left and right: the right side is read once into a hash table by them.
-    pub hash: Option<(Vec<Bound>, Vec<Bound>)>,
-    /// Both sides come in the order of these expressions: they are merged instead.
-    pub merge: Option<Merge>,
-}
-
-/// How the sides of a join are merged.
-#[derive(Clone, Debug)]
-pub struct Merge {
-    /// Whether each key descends, and whether its nulls stand first.
-    pub by: Vec<(bool, bool)>,
-    /// What stands above relies on the order of the left side, too (PLN-5).
-    pub is_relied_on: bool,
 }
 
 /// A statement in WITH that changes rows.

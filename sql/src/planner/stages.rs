@@ -92,6 +92,10 @@ pub struct Grouping {
     pub having: Option<Bound>,
     /// Grouping sets, each by its keys' places; none: one set of all keys.
     pub sets: Option<Vec<Vec<usize>>>,
+    /// An expression above names a slot: each group keeps its first row.
+    pub keeps_row: bool,
+    /// The source relies on an order (PLN-5) in which the rows of a group come one after the other.
+    pub is_in_order: bool,
 }
 
 impl Grouping {

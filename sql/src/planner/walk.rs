@@ -69,7 +69,8 @@ fn query_exprs_here(q: &Query, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bou
     }
 }
 
-fn node_exprs(node: &Node, at: (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
+/// The expressions of a node and of the nodes below it.
+pub(super) fn node_exprs(node: &Node, at: (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
     stack::deeper(|| node_exprs_here(node, at, f));
 }
 

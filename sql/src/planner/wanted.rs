@@ -3,10 +3,11 @@
 //! Every use of a slot counts: in the level's own expressions, in lateral queries and in subqueries of expressions (PLN-6). A level that
 //! locks rows reads whole rows.
 
+use super::carried::{self, Named};
 use super::cost::Figures;
-use super::plan::{Body, Node, Query, Scan, Subplan};
-use super::{covering, jumping, merging, rewrite, walk};
-use crate::expr::BoundKind;
+use super::plan::{Body, Distinct, Node, Query, Scan, Subplan, WindowStage};
+use super::{covering, jumping, merging, order, rewrite, walk};
+use crate::expr::{Bound, BoundKind};
 use clearway_engine::table::pick::Picker;
 use std::sync::Arc;
 
@@ -16,33 +17,48 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan], figures: &Figures<'_>) {
     if !select.locks.is_empty() || matches!(&*select.source, Node::One) {
         return;
     }
-    let mut used = vec![false; select.width];
-    walk::level_exprs(query, &mut |e, depth| {
-        rewrite::expr_slots(e, depth, subplans, &mut |slot| {
-            if let Some(used) = used.get_mut(slot) {
-                *used = true;
-            }
-        });
-    });
+    let named = Named::in_level(query, select.width, subplans);
     let need = jumping::need(query);
     let Body::Select(select) = &mut query.body else { return };
-    narrow_node(&mut select.source, &used, figures);
+    narrow_node(&mut select.source, &named, figures);
     if let (Some(need), Some(Node::Scan(scan))) = (need, Arc::get_mut(&mut select.source)) {
         jumping::jump(scan, &need, figures);
     }
     merging::merge(&mut select.source, subplans, figures);
+    order::group(select);
+    let keeps_row = names_row(query, subplans);
+    let Body::Select(select) = &mut query.body else { return };
+    select.grouping.iter_mut().for_each(|grouping| grouping.keeps_row = keeps_row);
+    carried::note(query, subplans);
 }
 
-fn narrow_node(node: &mut Arc<Node>, used: &[bool], figures: &Figures<'_>) {
+/// Whether what is evaluated on the rows of groups names a slot of the level's source.
+fn names_row(query: &Query, subplans: &[Subplan]) -> bool {
+    let Body::Select(select) = &query.body else { return true };
+    let Some(grouping) = &select.grouping else { return true };
+    let mut above: Vec<&Bound> = query.sort.iter().map(|key| &key.expr).collect();
+    above.extend(select.targets.iter().chain(&select.recheck).chain(&grouping.having));
+    above.extend(grouping.calls.iter().flat_map(|call| &call.direct));
+    above.extend(select.windows.iter().flat_map(WindowStage::exprs));
+    above.extend(select.sets.iter().flat_map(|sets| &sets.turns).flatten().flat_map(|(call, _)| &call.args));
+    if let Some(Distinct::On(keys)) = &select.distinct {
+        above.extend(keys);
+    }
+    let mut named = false;
+    above.into_iter().for_each(|e| rewrite::expr_slots(e, 0, subplans, &mut |_| named = true));
+    named
+}
+
+fn narrow_node(node: &mut Arc<Node>, named: &Named, figures: &Figures<'_>) {
     // A node that another plan shares is left as it is.
     let Some(node) = Arc::get_mut(node) else { return };
     match node {
-        Node::Scan(scan) => narrow_scan(scan, used, figures),
+        Node::Scan(scan) => narrow_scan(scan, named, figures),
         Node::Join(join) => clearway_base::stack::deeper(|| {
-            narrow_node(&mut join.left, used, figures);
-            narrow_node(&mut join.right, used, figures);
+            narrow_node(&mut join.left, named, figures);
+            narrow_node(&mut join.right, named, figures);
         }),
-        Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, used, figures)),
+        Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, named, figures)),
         Node::One | Node::System(_) | Node::Sample(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
     }
 }
@@ -64,13 +80,12 @@ fn judged_first(scan: &Scan, columns: &[usize]) -> Option<Box<(Picker, Picker)>>
     (!others.is_empty()).then(|| Box::new((picker(&first), picker(&others))))
 }
 
-fn narrow_scan(scan: &mut Scan, used: &[bool], figures: &Figures<'_>) {
-    if used.get(scan.table.key_slot()) == Some(&true) {
+fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
+    if named.is_named(scan.table.key_slot()) {
         return;
     }
-    let columns: Vec<usize> =
-        (0..scan.table.types.len()).filter(|c| used.get(scan.table.base + c) == Some(&true)).collect();
-    // PLN-6: `used` has every slot that an expression of the level, or of a query below it, names.
+    let columns: Vec<usize> = (0..scan.table.types.len()).filter(|c| named.is_named(scan.table.base + c)).collect();
+    // PLN-6: `named` has every slot that an expression of the level, or of a query below it, names.
     scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
     scan.judged_first = judged_first(scan, &columns);
     covering::cover(scan, figures);

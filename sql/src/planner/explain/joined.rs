@@ -16,6 +16,9 @@ impl Explainer<'_> {
             (None, None) => ("Nested Loop", ""),
         };
         let kind = match j.kind {
+            JoinType::Left if j.builds_left => "Right",
+            JoinType::Semi if j.builds_left => "Right Semi",
+            JoinType::Anti if j.builds_left => "Right Anti",
             JoinType::Inner => "Inner",
             JoinType::Left => "Left",
             JoinType::Full => "Full",
@@ -29,29 +32,31 @@ impl Explainer<'_> {
         };
         let mut details = Vec::new();
         if let Some((left, right)) = keyed {
+            let (outer, inner) = if j.builds_left { (right, left) } else { (left, right) };
             let pairs: Vec<String> =
-                left.iter().zip(right).map(|(l, r)| format!("({} = {})", words.expr(l), words.expr(r))).collect();
+                outer.iter().zip(inner).map(|(o, i)| format!("({} = {})", words.expr(o), words.expr(i))).collect();
             let all = if pairs.len() > 1 { format!("({})", pairs.join(" AND ")) } else { pairs.concat() };
             details.push((condition, text(all)));
         }
         if let Some(on) = &j.on {
             details.push(("Join Filter", text(words.expr(on))));
         }
-        let mut right = self.node(&j.right, levels);
+        let (outer, inner) = if j.builds_left { (&j.right, &j.left) } else { (&j.left, &j.right) };
+        let mut inner = self.node(inner, levels);
         if j.merge.is_none() && j.hash.is_some() {
-            let (estimate, actual) = (right.estimate, right.actual);
-            right = match keyed.is_some() {
-                true => above("Hash", right, (estimate.1, estimate.1, estimate.2, estimate.3)),
-                false => above("Materialize", right, estimate),
+            let (estimate, actual) = (inner.estimate, inner.actual);
+            inner = match keyed.is_some() {
+                true => above("Hash", inner, (estimate.1, estimate.1, estimate.2, estimate.3)),
+                false => above("Materialize", inner, estimate),
             };
-            right.actual = actual;
+            inner.actual = actual;
         }
         Shown {
             kind: name.to_owned(),
             head,
             identity: vec![("Join Type", text(kind))],
             details,
-            children: vec![("Outer", None, self.node(&j.left, levels)), ("Inner", None, right)],
+            children: vec![("Outer", None, self.node(outer, levels)), ("Inner", None, inner)],
             ..Shown::default()
         }
     }

@@ -285,7 +285,11 @@ impl<'a> Explainer<'a> {
     fn grouped(&self, node: Shown, g: &Grouping, from: &Estimate, levels: &[Names]) -> Shown {
         let plain = g.is_one_group();
         let rows = if plain { 1.0 } else { (from.rows / 10.0).max(1.0) };
-        let (head, strategy) = if plain { ("Aggregate", "Plain") } else { ("HashAggregate", "Hashed") };
+        let (head, strategy) = match g.is_in_order {
+            _ if plain => ("Aggregate", "Plain"),
+            true => ("GroupAggregate", "Sorted"),
+            false => ("HashAggregate", "Hashed"),
+        };
         let mut out = above(head, node, (0.0, 0.0, rows, 0));
         costs_of_child(&mut out);
         out.kind = "Aggregate".to_owned();
