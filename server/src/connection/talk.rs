@@ -9,6 +9,8 @@
 //! - TALK-1: no byte leaves before `before_send` has returned since the last call into the session.
 //! - TALK-3: a panic ends only the session in which it happens: the client is told XX000, the transaction is rolled back and its locks are
 //!   released. A panic under a page latch has already poisoned the database.
+//! - TALK-4: what arrives after a session was told to end is not run, also where it arrives at the same moment. Messages that had been read
+//!   before may still run.
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and never while it waits for its client's
 //!   next message.
 
@@ -245,7 +247,10 @@ impl<D: Sessions> Talk<'_, D> {
             .await;
             match woken {
                 Ok(Some(Ok(0) | Err(_))) => return Err(End::Quiet),
-                Ok(Some(Ok(_))) => return Ok(IdleEnd::Client),
+                Ok(Some(Ok(_))) => {
+                    let ends = interrupt.pending().filter(|reason| reason.is_fatal()); // TALK-4
+                    return ends.map_or(Ok(IdleEnd::Client), |reason| Err(End::Fatal(reason.error())));
+                }
                 Ok(None) => return Ok(IdleEnd::Notified),
                 Err(reason) if reason.is_fatal() => return Err(End::Fatal(reason.error())),
                 Err(_) => interrupt.forget(), // nothing runs that it could cancel

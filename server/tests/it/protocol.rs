@@ -213,6 +213,32 @@ fn cancel_timeouts_and_termination() {
 }
 
 #[test]
+fn what_arrives_with_a_termination_does_not_run() {
+    run(async {
+        let (server, address) = start(ListenOptions::default()).await;
+        let mut stream = raw(address).await;
+        // More than a read takes, so that the next read is ready whenever the session looks for one.
+        let query = |text: &str| frame(b'Q', format!("{text:4090}\0").as_bytes());
+        let mut batch = query("raised");
+        (0..14).for_each(|_| batch.extend(query("rows 1")));
+        stream.write_all(&batch).await.expect("sent");
+        while server.sessions.in_progress.load(SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let backend = server.backends.all().into_iter().next().expect("listed");
+        server.backends.raise(backend.pid, Reason::Terminate);
+        let (mut ran, mut last) = (0, None);
+        while let Some((tag, body)) = message(&mut stream).await {
+            ran += usize::from(tag == b'C');
+            last = Some((tag, body));
+        }
+        let (tag, body) = last.expect("an answer");
+        assert!(tag == b'E' && body.windows(5).any(|code| code == b"57P01"), "the last answer is {}", tag as char);
+        assert!(ran < 8, "{ran} statements ran after the termination, TALK-4");
+    });
+}
+
+#[test]
 fn who_may_come_in() {
     run(async {
         let options = ListenOptions { password_on_loopback: true, max_connections: 2, ..ListenOptions::default() };

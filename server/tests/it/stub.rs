@@ -83,7 +83,7 @@ fn column() -> Column<'static> {
 }
 
 impl StubSession {
-    /// `rows N [WIDTH]`, `echo TEXT`, `sleep`, `panic`, `unlogged`, `fail`, `begin`, `commit`, `copyin`, `copyout N`.
+    /// `rows N [WIDTH]`, `echo TEXT`, `sleep`, `raised`, `panic`, `unlogged`, `fail`, `begin`, `commit`, `copyin`, `copyout N`.
     async fn run(&mut self, sql: &str, done: usize, limit: usize, client: &mut dyn Client) -> Result<usize> {
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
@@ -121,6 +121,11 @@ impl StubSession {
                 client.command_complete("INSERT 0 1");
             }
             ["sleep"] => std::future::pending().await,
+            // Ends well although its session is told to end.
+            ["raised"] => {
+                self.backend.interrupt.raised().await;
+                client.command_complete("RAISED");
+            }
             ["begin"] => {
                 self.status = TransactionStatus::InBlock;
                 client.command_complete("BEGIN");
