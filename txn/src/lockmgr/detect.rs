@@ -11,10 +11,15 @@
 //! Cost: one mutex per lock reached and one per owner met there. In a lock with thousands of holders each holder is examined, at some
 //! 30 ns apiece; the search follows only holders that conflict with a waiter of the queue.
 //!
+//! # Invariants
+//! - DET-1: the background scan searches from the holders that wait, of each lock that others wait for: every cycle goes through one. (A session waits
+//!   in one queue, and within a queue each waits for those ahead; so a cycle leaves a queue through a holder.) Thousands of sessions that wait for
+//!   one row cost the scan one look at that row's lock. It does not look at `blocking`, on which the search at the start of a wait relies.
+//!
 //! # Latch order
 //! shard (ascending by index) -> owner.held, owner.waiting
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use clearway_base::waits::clock;
@@ -26,7 +31,7 @@ use super::owner::Owner;
 use super::report::{DeadlockReport, Participant};
 use super::tag::LockTag;
 use super::wait::Waiter;
-use super::{LockManager, Shard};
+use super::{Lock, LockManager, Shard};
 
 /// A copy of what the waiter can reach, and how to find it again.
 struct Collected {
@@ -39,6 +44,12 @@ struct Collected {
 /// After so many retries, each because the graph had changed, the search leaves the rest to the background scan. Each retry means that
 /// another session made progress.
 const RETRIES_MAX: usize = 100;
+
+/// The holders that conflict with a waiter in the queue.
+fn in_the_way(lock: &Lock) -> Vec<Arc<Owner>> {
+    let wanted = lock.queue.modes().iter().fold(ModeSet::EMPTY, |set, mode| set.union(mode.conflicts()));
+    lock.holders.iter().filter(|h| h.modes.meets(wanted)).map(|h| h.owner.clone()).collect()
+}
 
 impl LockManager {
     /// Looks for a cycle through `waiter` and breaks it. `scan`: the background scan calls this.
@@ -64,19 +75,24 @@ impl LockManager {
         }
     }
 
-    /// Searches from every waiter that has waited for at least `older_than_ns`. A safety net: a cycle found here was missed by the search
+    /// Searches from the holders that wait for at least `older_than_ns` (DET-1). A safety net: a cycle found here was missed by the search
     /// at the start of a wait, and `Archive::missed_by_fast_path` counts it.
     pub fn background_scan(&self, older_than_ns: u64) {
         let now = clock::now_ns();
         self.look_at_waits(now);
-        for owner in self.owners() {
-            let waiting = owner.waiting.lock().clone();
-            if let Some(waiter) = waiting
-                && waiter.is_queued()
-                && now.saturating_sub(waiter.since_ns) >= older_than_ns
-            {
-                self.resolve_deadlock(&waiter, true);
-            }
+        let waiting = |owner: &Owner| {
+            let waiter = owner.waiting.lock().clone();
+            waiter.filter(|w| w.is_queued() && now.saturating_sub(w.since_ns) >= older_than_ns)
+        };
+        let waited_for: HashSet<LockTag> =
+            self.owners().iter().filter_map(|owner| waiting(owner)).map(|waiter| waiter.tag.clone()).collect();
+        let holders = waited_for.iter().flat_map(|tag| {
+            let shard = self.shard_of(tag).lock();
+            shard.locks.get(tag).map_or_else(Vec::new, in_the_way)
+        });
+        let holders: BTreeMap<u32, Arc<Owner>> = holders.map(|owner| (owner.id, owner)).collect();
+        for waiter in holders.values().filter_map(|owner| waiting(owner)) {
+            self.resolve_deadlock(&waiter, true);
         }
     }
 
@@ -108,9 +124,7 @@ impl LockManager {
         let Some(lock) = shard.locks.get(tag) else {
             return Vec::new();
         };
-        let wanted = lock.queue.modes().iter().fold(ModeSet::EMPTY, |set, mode| set.union(mode.conflicts()));
-        let against: Vec<Arc<Owner>> =
-            lock.holders.iter().filter(|h| h.modes.meets(wanted)).map(|h| h.owner.clone()).collect();
+        let against = in_the_way(lock);
         found.graph.add(LockQueue {
             granted: lock.holders.iter().map(|h| (h.owner.id, h.modes)).collect(),
             waiters: lock.queue.iter().map(|w| (w.owner.id, w.mode)).collect(),

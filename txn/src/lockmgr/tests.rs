@@ -386,6 +386,29 @@ fn the_background_scan_counts_what_was_missed() {
     assert_eq!(lost.iter().filter(|p| matches!(p, Poll::Ready(Err(LockError::Deadlock(_))))).count(), 1);
 }
 
+/// DET-1: sessions that wait in one queue give the scan nothing to search, until the holder waits, too.
+#[test]
+fn the_background_scan_searches_from_holders_that_wait() {
+    let locks = LockManager::new();
+    let owners: Vec<_> = (1..=20).map(|id| locks.register(id)).collect();
+    given(&mut ask(&locks, &owners[0], row(1), LockMode::RowUpdate));
+    given(&mut ask(&locks, &owners[1], row(2), LockMode::RowUpdate));
+    let mut crowd: Vec<_> = owners[2..].iter().map(|owner| ask(&locks, owner, row(1), LockMode::RowUpdate)).collect();
+    crowd.iter_mut().for_each(|wait| {
+        waits(wait);
+    });
+    let searches = || {
+        let before = locks.archive().searches();
+        locks.background_scan(0);
+        locks.archive().searches() - before
+    };
+    assert_eq!(searches(), 0, "DET-1");
+    let mut first = ask(&locks, &owners[0], row(2), LockMode::RowUpdate);
+    waits(&mut first);
+    assert_eq!(searches(), 1, "DET-1: the holder of the row for which the others wait");
+    assert_eq!(locks.archive().deadlocks(), 0);
+}
+
 struct Rng(u64);
 
 impl Rng {
