@@ -44,7 +44,7 @@ before = [float(value) for value in psql(SERVER)[0]]
 sysbench("run")
 after = [float(value) for value in psql(SERVER)[0]]
 rows = [("server", 0, [now - old for now, old in zip(after, before)])]
-for query, calls, *figures in psql(f"select replace(left(query, 48), '|', ' '), calls, {COLUMNS.replace('elapsed_ms', 't.elapsed_ms').replace(' wait_ms', ' t.wait_ms')} from clearway_time t join clearway_statements s using (queryid, application_name)"
+for query, calls, *figures in psql(f"select replace(left(query, 48), '|', ' '), calls, {', '.join(f't.{column}' for column in COLUMNS.split(', '))} from clearway_time t join clearway_statements s using (queryid, application_name)"
                                    " where scope = 'statement' and calls > 100 order by t.elapsed_ms desc limit 12"):
     rows.append((query, int(calls), [float(value) for value in figures]))
 print(f"{asked.load}, {asked.threads} threads, {asked.seconds} s; milliseconds, those of digests for one execution\n")
