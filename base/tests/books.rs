@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 
 use clearway_base::sync::{sleep, timeout, yield_now};
-use clearway_base::waits::clock::{self, VirtualClock};
+use clearway_base::waits::clock::{self, TimerKey, VirtualClock, install};
 use clearway_base::waits::{
-    Books, Measure, Object, SessionStats, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals, with_session,
+    Books, Measure, Object, SessionStats, VirtualTime, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals,
+    with_session,
 };
 use std::time::Duration;
 
@@ -293,4 +294,66 @@ fn a_short_step_is_read_and_goes_on() {
     let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
     assert_eq!((elapsed_ns, cpu_ns), (218_700, 186_700));
     assert_eq!(session.time(clock::now_ns()).unaccounted_ns(), 0);
+}
+
+/// A clock that counts how often the thread's processor time and run delay are read.
+struct Counting(Arc<VirtualClock>, AtomicU64);
+
+impl VirtualTime for Counting {
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+    fn thread_cpu_ns(&self) -> u64 {
+        self.1.fetch_add(1, Relaxed);
+        self.0.thread_cpu_ns()
+    }
+    fn run_delay_ns(&self) -> Option<u64> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.run_delay_ns()
+    }
+    fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey {
+        self.0.set_timer(deadline_ns, waker)
+    }
+    fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool {
+        self.0.update_timer(key, waker)
+    }
+    fn cancel_timer(&self, key: TimerKey) {
+        self.0.cancel_timer(key);
+    }
+}
+
+/// CPU-1: a short step that loses its processor costs two readings, the next step none; a session that computes for long is measured from its third
+/// step on, and nothing is unaccounted.
+#[test]
+fn a_single_long_step_does_not_make_the_next_one_dear() {
+    let clock = Arc::new(VirtualClock::new());
+    let counting = Arc::new(Counting(Arc::clone(&clock), 0.into()));
+    let _installed = install(Arc::clone(&counting) as Arc<dyn VirtualTime>);
+    let readings = || counting.1.swap(0, Relaxed);
+    let session = SessionStats::new("client backend");
+    let task = with_session(Arc::clone(&session), async {
+        readings();
+        for _ in 0..10 {
+            clock.compute(10_000);
+            yield_now().await;
+            clock.compute(10_000);
+            clock.preempt(300_000);
+            yield_now().await;
+        }
+        assert_eq!(readings(), 10 * 2, "CPU-1");
+        clock.compute(10_000);
+        yield_now().await;
+        let mut each = Vec::new();
+        for _ in 0..4 {
+            clock.compute(60_000);
+            yield_now().await;
+            each.push(readings());
+        }
+        // The processor clock when the third step begins, which is at the end of the second, and when it ends.
+        assert_eq!(each[..2], [0, 1], "CPU-1");
+        assert!(each[2..].iter().all(|count| *count == 2), "CPU-1: {each:?}");
+    });
+    drive(&clock, 0, task);
+    let time = session.time(clock.now_ns());
+    assert_eq!((time.cpu_ns, time.run_queue_ns, time.unaccounted_ns()), (210_000 + 240_000, 3_000_000, 0));
 }

@@ -12,7 +12,8 @@
 //!     is seldom back so soon;
 //!   - what the thread has computed since its clocks were last read, less what earlier steps were charged with since then (CPU-3).
 //!
-//!   After a step of 50 us or more the clock is read for the session's next step.
+//!   After two steps of 50 us or more, one after the other, the clock is read for the session's next step. One such step alone has most often
+//!   lost its processor, and the next one is short again.
 //! - CPU-2: no moment counts twice. Sync waits are subtracted. If one session's future is polled within a poll of another session, the outer
 //!   session is charged only for the part of its poll that follows the inner poll.
 //! - CPU-3: if the gap of a step reaches [`GAP_NS`], the scheduler's run delay since the thread last read it explains the gap, up to the gap's
@@ -37,9 +38,9 @@ pub fn account(on: bool) {
 
 /// Steps below this are not measured by the thread's processor clock.
 pub const SHORT_NS: u64 = 100_000;
-/// After a step of this length the session's next step is measured by the thread's processor clock.
+/// After two steps of this length the session's next step is measured by the thread's processor clock ([`Measure::after`]).
 const LONG_NS: u64 = 50_000;
-/// After one of this length the scheduler's run delay is read as well.
+/// After two of this length the scheduler's run delay is read as well.
 const VERY_LONG_NS: u64 = 1_000_000;
 
 /// A gap of this length is explained by the scheduler's run delay (CPU-3).
@@ -96,6 +97,8 @@ pub enum Measure {
     /// It is short: by its own time.
     #[default]
     Short,
+    /// The same after a single step that was not short.
+    Once,
     /// By the thread's processor clock.
     Processor,
     /// With the scheduler's run delay too.
@@ -106,9 +109,23 @@ impl From<u8> for Measure {
     fn from(n: u8) -> Measure {
         match n {
             0 => Measure::Short,
-            1 => Measure::Processor,
+            1 => Measure::Once,
+            2 => Measure::Processor,
             _ => Measure::RunDelay,
         }
+    }
+}
+
+impl Measure {
+    /// How the next step is measured if this is how the latest one should have been, and the latest one was measured so as `before` says. Reading the
+    /// clocks costs a microsecond or two; with 64 clients on two processors one point select in twenty loses its processor.
+    pub fn after(self, before: Measure) -> Measure {
+        if before == Measure::Short { self.min(Measure::Once) } else { self }
+    }
+
+    /// Whether clocks of the thread are read.
+    pub fn reads_clocks(self) -> bool {
+        self > Measure::Once
     }
 }
 
@@ -134,7 +151,7 @@ impl Step {
             context.charged_ns.set(0);
         }
         let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns() } else { None };
-        let cpu_ns = (how != Measure::Short).then(clock::thread_cpu_ns);
+        let cpu_ns = how.reads_clocks().then(clock::thread_cpu_ns);
         Step { began_ns: now_ns, waited_ns, cpu_ns, delay_ns }
     }
 
@@ -158,7 +175,7 @@ impl Step {
         (cpu_ns, delay_ns)
     }
 
-    /// Divides the time since the step began; returns how the next one is to be measured.
+    /// Divides the time since the step began; returns how it should have been measured.
     fn charge(&self, context: &Context, session: &SessionStats, now_ns: u64) -> Measure {
         let wall_ns = now_ns.saturating_sub(self.began_ns);
         let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns));
@@ -193,7 +210,8 @@ pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> 
 pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_ns: u64) {
     let step = context.step.get();
     if step.is_running() {
-        session.set_measured(step.charge(context, session, now_ns));
+        let measure = step.charge(context, session, now_ns);
+        session.set_measured(measure.after(session.measured()));
     }
     // CPU-2
     let goes_on = outer.is_running();

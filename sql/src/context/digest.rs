@@ -1,7 +1,7 @@
 //! The digest of a statement: its text with its constants replaced, and a hash of that.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use clearway_base::waits::Measure;
 
@@ -21,7 +21,7 @@ pub struct Digest {
     pub tags: Arc<str>,
     /// See there.
     pub tags_hash: u64,
-    /// How the processor time of its next execution is measured: as the latest one would have had to be. A [`Measure`].
+    /// How the processor time of its next execution is measured: a [`Measure`] ([`Digest::ran_as`]).
     pub measure: AtomicU8,
 }
 
@@ -51,6 +51,15 @@ impl Digest {
         let tags_hash = if tags.is_empty() { 0 } else { hash_of(&tags) };
         let measure = AtomicU8::new(Measure::RunDelay as u8);
         Arc::new(Digest { id, text: text.into(), tags: tags.into(), tags_hash, measure })
+    }
+
+    /// An execution has ended that should have been measured so. Of sessions that run the digest at the same time any one may count.
+    #[inline]
+    pub fn ran_as(&self, measure: Measure) {
+        let before = Measure::from(self.measure.load(Relaxed));
+        if measure.after(before) != before {
+            self.measure.store(measure.after(before) as u8, Relaxed);
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use clearway_base::waits::{self, WaitEvent};
 pub use super::cost::{BUCKETS, Cost, Execution, Key, MISSED_ROWS, Work, bounds_of, bucket_of};
 pub use super::digest::{Digest, TEXT_MAX, hash_of};
 use super::statement_sample::SampleText;
-use super::tally::{Tallies, Tally};
+use super::tally::{self, Tally};
 
 /// Entries that are kept, as many as PostgreSQL keeps.
 pub const ENTRIES_MAX: usize = 5_000;
@@ -103,8 +103,9 @@ impl Registry {
         count.min(by_calls.len())
     }
 
-    /// The tally of a thread; none: it counts in the sum (STM-2).
-    fn tally(&mut self, key: &Key, thread: usize) -> Option<Arc<Tally>> {
+    /// The tally of the calling thread; none: it counts in the sum (STM-2).
+    fn tally(&mut self, home: u64, key: &Key) -> Option<Arc<Tally>> {
+        let thread = thread_number();
         if self.refused >= TALLIES_MAX {
             self.refused = 0;
             self.tallies -= self.entries.values_mut().map(Entry::take_in).sum::<usize>();
@@ -122,7 +123,7 @@ impl Registry {
             self.refused += 1;
             return None;
         }
-        let tally = Tally::new(*key, thread)?;
+        let tally = Tally::new(home, *key, thread)?;
         entry.live.push(tally.clone());
         self.tallies += 1;
         Some(tally)
@@ -132,6 +133,8 @@ impl Registry {
 /// The costs of all statements of a server or an embedded database.
 #[derive(Debug)]
 pub struct Statements {
+    /// Its number in the process (TLY-5).
+    home: u64,
     registry: Mutex<Registry>,
     evicted: AtomicU64,
     reset_us: AtomicI64,
@@ -139,7 +142,9 @@ pub struct Statements {
 
 impl Default for Statements {
     fn default() -> Self {
+        static HOMES: AtomicU64 = AtomicU64::new(0);
         Statements {
+            home: HOMES.fetch_add(1, Relaxed),
             registry: Mutex::new("sql/statements", Registry::default()),
             evicted: AtomicU64::new(0),
             reset_us: AtomicI64::new(waits::wall_us()),
@@ -148,35 +153,27 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Counts an execution and what it has waited for; `own` is the session's. True: a sample of it is wanted.
+    /// Counts an execution and what it has waited for. True: a sample of it is wanted.
     #[inline]
-    pub fn ran(
-        &self,
-        own: &mut Tallies,
-        execution: &Execution<'_>,
-        waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64)),
-    ) -> bool {
-        let thread = thread_number();
-        let Some(tally) = own.find(&execution.key, thread) else {
-            return self.ran_anew(own, thread, execution, waited);
-        };
-        let mut left = Vec::new();
-        let wants_sample = tally.ran(execution, waited, |event, count, ns| left.push((event, count, ns)));
+    pub fn ran(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
+        let (mut waited, mut left) = (Some(waited), Vec::new());
+        let counted = tally::with_own(self.home, &execution.key, |tally| {
+            let waited = waited.take();
+            let waited = |wait: &mut dyn FnMut(WaitEvent, u64, u64)| waited.into_iter().for_each(|waited| waited(wait));
+            tally.ran(execution, waited, |event, count, ns| left.push((event, count, ns)))
+        });
         if !left.is_empty() {
             self.add_left(&execution.key, &left, 0);
         }
-        wants_sample
+        match (counted, waited) {
+            (None, Some(waited)) => self.ran_anew(execution, waited),
+            (counted, _) => counted.unwrap_or(false),
+        }
     }
 
-    /// The session has not counted this statement on this thread lately.
+    /// This thread has not counted the statement lately.
     #[cold]
-    fn ran_anew(
-        &self,
-        own: &mut Tallies,
-        thread: usize,
-        execution: &Execution<'_>,
-        waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64)),
-    ) -> bool {
+    fn ran_anew(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
         let Execution { key, digest, application, .. } = execution;
         // What the registry keeps is the server's, whatever session is the first to run a statement.
         let kept = memory::uncharged(|| {
@@ -188,7 +185,7 @@ impl Statements {
                 let sum = Cost::new((*digest).clone(), (*application).clone(), *key);
                 registry.entries.insert(*key, Entry { sum, live: Vec::new() });
             }
-            match (registry.tally(key, thread), registry.entries.get_mut(key)) {
+            match (registry.tally(self.home, key), registry.entries.get_mut(key)) {
                 (None, Some(entry)) => {
                     waited(&mut |event, count, ns| entry.sum.waited(event, count, ns));
                     Err(entry.sum.ran(execution))
@@ -203,7 +200,7 @@ impl Statements {
         };
         let mut left = Vec::new();
         let wants_sample = tally.ran(execution, waited, |event, count, ns| left.push((event, count, ns)));
-        own.keep(tally);
+        memory::uncharged(|| tally::keep(tally));
         self.add_left(key, &left, 0);
         wants_sample
     }
@@ -229,9 +226,8 @@ impl Statements {
     }
 
     /// Counts waits that came after an execution, so many and so long: those of its commit.
-    pub fn waited(&self, own: &Tallies, key: &Key, event: WaitEvent, (count, ns): (u64, u64)) {
-        let known = own.find(key, thread_number());
-        if !known.is_some_and(|tally| tally.waited_later(event, count, ns)) {
+    pub fn waited(&self, key: &Key, event: WaitEvent, (count, ns): (u64, u64)) {
+        if tally::with_own(self.home, key, |tally| tally.waited_later(event, count, ns)) != Some(true) {
             self.add_left(key, &[(event, count, ns)], ns);
         }
     }

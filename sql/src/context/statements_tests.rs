@@ -7,12 +7,12 @@ use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
 /// An execution of a text; even the hash of its digest is made anew, as by a session that has not seen the text.
-fn run_in(statements: &Statements, own: &mut Tallies, sql: &str, ns: u64, user: u32) {
+fn run_in(statements: &Statements, sql: &str, ns: u64, user: u32) {
     let digest = Digest::of(sql);
-    run_digest(statements, own, &digest, sql, ns, user);
+    run_digest(statements, &digest, sql, ns, user);
 }
 
-fn run_digest(statements: &Statements, own: &mut Tallies, digest: &Arc<Digest>, sql: &str, ns: u64, user: u32) {
+fn run_digest(statements: &Statements, digest: &Arc<Digest>, sql: &str, ns: u64, user: u32) {
     let key = Key { query: digest.id, user, database: 5, application: 0, tags: 0 };
     let application = &Arc::from("app");
     let failed = ns.is_multiple_of(10);
@@ -20,14 +20,14 @@ fn run_digest(statements: &Statements, own: &mut Tallies, digest: &Arc<Digest>, 
     let (busy_ns, cpu_ns) = (ns + 5, ns / 2);
     let (ended_ns, warnings) = (waits::now_ns(), u64::from(failed));
     let times = Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows: 1, warnings, failed, work };
-    if statements.ran(own, &times, |wait| wait(WaitEvent::WalSync, 2, ns / 2)) {
+    if statements.ran(&times, |wait| wait(WaitEvent::WalSync, 2, ns / 2)) {
         statements.sample(&key, ns, ended_ns, sql);
     }
 }
 
 #[test]
 fn lists_of_any_length_and_other_constants_are_one_statement() {
-    let (statements, mut own) = (Statements::default(), Tallies::default());
+    let statements = Statements::default();
     for (n, sql) in [
         "select * from t where id in (1)",
         "SELECT  * FROM t WHERE id IN (7, 8, 9);",
@@ -36,10 +36,10 @@ fn lists_of_any_length_and_other_constants_are_one_statement() {
     .into_iter()
     .enumerate()
     {
-        run_in(&statements, &mut own, sql, 1_000_000 * (n as u64 + 1), 10);
+        run_in(&statements, sql, 1_000_000 * (n as u64 + 1), 10);
     }
-    run_in(&statements, &mut own, "select * from t where id = 1", 5, 10);
-    run_in(&statements, &mut own, "select * from t where id = 2", 5, 11);
+    run_in(&statements, "select * from t where id = 1", 5, 10);
+    run_in(&statements, "select * from t where id = 2", 5, 11);
     let mut all = statements.all();
     all.sort_by_key(|cost| cost.calls);
     assert_eq!(all.iter().map(|cost| cost.calls).collect::<Vec<_>>(), [1, 1, 3], "roles count apart");
@@ -64,8 +64,8 @@ fn buckets_rise_and_quantiles_lie_within_a_sixth() {
             assert!((middle / ns as f64 - 1.0).abs() < 0.18, "{ns} {middle}");
         }
     }
-    let (statements, mut own) = (Statements::default(), Tallies::default());
-    (1..=1_000).for_each(|ms| run_in(&statements, &mut own, "select 1", ms * 1_000_000, 10));
+    let statements = Statements::default();
+    (1..=1_000).for_each(|ms| run_in(&statements, "select 1", ms * 1_000_000, 10));
     let cost = &statements.all()[0];
     for (part, wanted) in [(0.5, 500.0), (0.95, 950.0), (0.99, 990.0)] {
         let ms = cost.quantile_ns(part) as f64 / 1e6;
@@ -75,9 +75,9 @@ fn buckets_rise_and_quantiles_lie_within_a_sixth() {
 
 #[test]
 fn a_flood_of_texts_is_bounded_and_what_is_used_stays() {
-    let (statements, mut own) = (Statements::default(), Tallies::default());
-    (0..50).for_each(|_| run_in(&statements, &mut own, "select 'used'", 1, 10));
-    (0..3 * ENTRIES_MAX).for_each(|n| run_in(&statements, &mut own, &format!("select 1 as c{n}"), 1, 10));
+    let statements = Statements::default();
+    (0..50).for_each(|_| run_in(&statements, "select 'used'", 1, 10));
+    (0..3 * ENTRIES_MAX).for_each(|n| run_in(&statements, &format!("select 1 as c{n}"), 1, 10));
     let all = statements.all();
     assert!(all.len() <= ENTRIES_MAX, "STM-1: {} entries", all.len());
     assert!(all.len() >= ENTRIES_MAX - ENTRIES_MAX / 20, "STM-1: {} entries", all.len());
@@ -87,9 +87,9 @@ fn a_flood_of_texts_is_bounded_and_what_is_used_stays() {
 
 #[test]
 fn an_entry_has_a_sample_and_its_latest_execution() {
-    let (statements, mut own) = (Statements::default(), Tallies::default());
+    let statements = Statements::default();
     for (sql, ns) in [("select 1", 3_000), ("select 22", 9_000), ("select 333", 5_000)] {
-        run_in(&statements, &mut own, sql, ns, 10);
+        run_in(&statements, sql, ns, 10);
     }
     let cost = statements.all().into_iter().next().expect("an entry");
     assert_eq!((&*cost.sample.text, cost.sample.ns, cost.warnings), ("select 22", 9_000, 3), "STX-1");
@@ -111,16 +111,14 @@ fn assert_whole(cost: &Cost, ns: u64) {
 const TEXTS: [(&str, u64); 3] =
     [("select a from t where b = $1", 1_001), ("update t set a = 1", 2_003), ("commit", 3_005)];
 
-/// Sessions go from thread to thread, threads end and others begin, and a reader reads all the time: each figure is always that of whole
+/// Threads end and others begin, and a reader reads all the time: each figure is always that of whole
 /// executions, never falls, and is at the end what was run.
 #[test]
 fn no_execution_is_lost_or_counted_twice() {
-    const SESSIONS: usize = 12;
     const GENERATIONS: usize = 5;
     const ROUNDS: usize = 4_000;
     let statements = Statements::default();
     let digests = TEXTS.map(|(sql, _)| Digest::of(sql));
-    let sessions: Vec<Mutex<Tallies>> = (0..SESSIONS).map(|_| Mutex::new("test/tallies", Tallies::default())).collect();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -134,20 +132,18 @@ fn no_execution_is_lost_or_counted_twice() {
                 }
             }
         });
-        for generation in 0..GENERATIONS {
-            let work = |thread: usize| {
-                let (statements, sessions, digests) = (&statements, &sessions, &digests);
+        for _ in 0..GENERATIONS {
+            let work = || {
+                let (statements, digests) = (&statements, &digests);
                 move || {
-                    for round in 0..ROUNDS {
-                        let session = (thread + round / 50 + generation) % SESSIONS;
-                        let mut own = sessions[session].lock();
+                    for _ in 0..ROUNDS {
                         for (digest, (sql, ns)) in digests.iter().zip(TEXTS) {
-                            run_digest(statements, &mut own, digest, sql, ns, 10);
+                            run_digest(statements, digest, sql, ns, 10);
                         }
                     }
                 }
             };
-            let threads: Vec<_> = (0..4).map(|thread| scope.spawn(work(thread))).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(work())).collect();
             threads.into_iter().for_each(|thread| thread.join().expect("a thread of the test"));
         }
         done.store(true, Relaxed);
@@ -161,16 +157,11 @@ fn no_execution_is_lost_or_counted_twice() {
     assert_eq!(statements.registry.lock().tallies, 0, "TLY-3: their threads have ended");
 }
 
-/// A session that has counted a statement before a reset counts it in full after the reset, whatever it has remembered.
+/// A thread that has counted a statement before a reset counts it in full after the reset, whatever it has remembered.
 #[test]
 fn what_is_run_after_a_reset_counts_in_full() {
     let (statements, digest) = (Statements::default(), Digest::of(TEXTS[0].0));
-    let mut sessions: Vec<Tallies> = (0..3).map(|_| Tallies::default()).collect();
-    let mut run = |user: u32| {
-        for own in &mut sessions {
-            (0..7).for_each(|_| run_digest(&statements, own, &digest, TEXTS[0].0, TEXTS[0].1, user));
-        }
-    };
+    let run = |user: u32| (0..21).for_each(|_| run_digest(&statements, &digest, TEXTS[0].0, TEXTS[0].1, user));
     for _ in 0..3 {
         run(10);
         run(11);
@@ -190,17 +181,16 @@ fn what_is_run_after_a_reset_counts_in_full() {
 #[test]
 fn a_reset_in_the_middle_leaves_nothing_behind() {
     let (statements, digest) = (Statements::default(), Digest::of(TEXTS[1].0));
-    let run = |own: &mut Tallies| run_digest(&statements, own, &digest, TEXTS[1].0, TEXTS[1].1, 10);
+    let run = || run_digest(&statements, &digest, TEXTS[1].0, TEXTS[1].1, 10);
     let met = Barrier::new(4);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                let mut own = Tallies::default();
-                (0..20_000).for_each(|_| run(&mut own));
+                (0..20_000).for_each(|_| run());
                 met.wait();
                 // The reset comes here.
                 met.wait();
-                (0..100).for_each(|_| run(&mut own));
+                (0..100).for_each(|_| run());
                 met.wait();
             });
         }
@@ -222,13 +212,13 @@ fn a_reset_in_the_middle_leaves_nothing_behind() {
 /// Waits of a commit come after its statement, perhaps on another thread; events for which a tally has no place are counted, too.
 #[test]
 fn late_waits_and_waits_of_many_events_are_counted() {
-    let (statements, mut own) = (Statements::default(), Tallies::default());
+    let statements = Statements::default();
     let digest = Digest::of("commit");
     let key = Key { query: digest.id, user: 10, database: 5, application: 0, tags: 0 };
-    (0..3).for_each(|_| run_digest(&statements, &mut own, &digest, "commit", 1_001, 10));
+    (0..3).for_each(|_| run_digest(&statements, &digest, "commit", 1_001, 10));
     let busy_ns = statements.all()[0].busy_ns;
     let events = &WaitEvent::all()[..20];
-    let late = || events.iter().for_each(|event| statements.waited(&own, &key, *event, (1, 100)));
+    let late = || events.iter().for_each(|event| statements.waited(&key, *event, (1, 100)));
     late();
     std::thread::scope(|scope| {
         scope.spawn(late);
@@ -242,6 +232,24 @@ fn late_waits_and_waits_of_many_events_are_counted() {
     assert_eq!(cost.busy_ns, busy_ns + 2 * 20 * 100);
 }
 
+/// Two databases in one process, and statements whose tallies want the same place of the thread's table.
+#[test]
+fn a_threads_table_keeps_databases_and_statements_apart() {
+    let both = [Statements::default(), Statements::default()];
+    let digests: Vec<_> = (0..1_000).map(|n| Digest::of(&format!("select 1 as c{n}"))).collect();
+    for round in 1..=3 {
+        for (at, statements) in both.iter().enumerate() {
+            for _ in 0..=at {
+                digests.iter().for_each(|digest| run_digest(statements, digest, "select", 1_001, 10));
+            }
+            let all = statements.all();
+            let calls = (at as u64 + 1) * round;
+            assert!(all.len() == 1_000 && all.iter().all(|cost| cost.calls == calls), "TLY-5");
+            all.iter().for_each(|cost| assert_whole(cost, 1_001));
+        }
+    }
+}
+
 #[test]
 fn tallies_have_a_limit_beyond_which_the_sum_counts() {
     const THREADS: usize = 8;
@@ -249,22 +257,21 @@ fn tallies_have_a_limit_beyond_which_the_sum_counts() {
     let digests: Vec<_> = (0..ENTRIES_MAX).map(|n| Digest::of(&format!("select 1 as c{n}"))).collect();
     let met = Barrier::new(THREADS + 1);
     std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                let mut own = Tallies::default();
-                for _ in 0..2 {
-                    digests.iter().for_each(|digest| run_digest(&statements, &mut own, digest, "select", 1_001, 10));
-                }
-                met.wait();
-                met.wait();
-            });
-        }
+        let work = || {
+            for _ in 0..2 {
+                digests.iter().for_each(|digest| run_digest(&statements, digest, "select", 1_001, 10));
+            }
+            met.wait();
+            met.wait();
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         met.wait();
         assert_eq!(statements.registry.lock().tallies, TALLIES_MAX, "STM-2");
         let all = statements.all();
         assert!(all.iter().all(|cost| cost.calls == 2 * THREADS as u64), "STM-2");
         all.iter().for_each(|cost| assert_whole(cost, 1_001));
         met.wait();
+        threads.into_iter().for_each(|thread| thread.join().expect("a thread of the test"));
     });
     assert_eq!(statements.all().iter().map(|cost| cost.calls).sum::<u64>(), (2 * THREADS * ENTRIES_MAX) as u64);
     assert_eq!(statements.registry.lock().tallies, 0, "TLY-3");

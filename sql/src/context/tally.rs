@@ -1,8 +1,9 @@
 //! What the executions of one statement add up to on one thread: the thread adds without a lock, and any thread may read.
 //!
 //! # Structure
-//! Each thread counts an entry of [`Statements`](super::statements::Statements) in a tally of its own. A session finds the tally of its
-//! thread in a table of its own ([`Tallies`]), without a lock. The entry lists its tallies, and adds them up when it is read.
+//! Each thread counts an entry of [`Statements`](super::statements::Statements) in a tally of its own, which it finds in a table of its own
+//! ([`with_own`], [`keep`]), without a lock. The entry lists its tallies, and adds them up when it is read. The table is not the session's:
+//! sessions that run the same statements in turns find the thread's one in the processor's cache, a table of their own they would not.
 //!
 //! # Invariants
 //! - TLY-1: only the thread whose number a tally has writes to it, so a load followed by a store is a correct addition.
@@ -10,10 +11,12 @@
 //! - TLY-3: what a tally holds is moved into the sum of its entry once, when its thread has ended. Until then the entry lists it.
 //! - TLY-4: a tally whose entry was removed is `gone`, and its thread counts in another from then on. An execution that ends at the same
 //!   moment as a reset is one of those that the reset forgets.
+//! - TLY-5: a thread's table has the tallies of all `Statements` of the process; each is found by the number of its own.
 //!
 //! # Not here
 //! A thread that still runs statements while its thread-local values are dropped may lose the counts of these.
 
+use std::cell::RefCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Weak};
@@ -24,14 +27,21 @@ use super::cost::{BUCKETS, Cost, Execution, Key, Work, bucket_of};
 
 /// Wait events that a tally counts; those of any further event are added to the sum of the entry.
 const EVENTS: usize = 6;
-/// Places of a session's table.
+/// Places of a thread's table at first, and at most.
 const PLACES: usize = 128;
+const PLACES_MAX: usize = 4_096;
 /// After so many attempts to read a tally a reader lets the thread run that writes to it: it has lost its processor meanwhile.
 const ATTEMPTS: usize = 100;
 
 thread_local! {
-    /// Lives as long as the thread does.
-    static ALIVE: Arc<()> = Arc::new(());
+    static TABLE: RefCell<Table> = RefCell::new(Table { alive: Arc::new(()), places: Vec::new() });
+}
+
+/// The tallies that a thread has found lately, each at the place that its digest gives.
+struct Table {
+    /// Lives as long as the thread does; goes before the tallies.
+    alive: Arc<()>,
+    places: Vec<Option<Arc<Tally>>>,
 }
 
 /// A counter with one writer (TLY-1).
@@ -68,8 +78,9 @@ struct Waited {
 pub struct Tally {
     version: AtomicU64,
     gone: AtomicBool,
-    thread: usize,
+    home: u64,
     key: Key,
+    thread: usize,
     calls: Count,
     rows: Count,
     examined: Count,
@@ -96,16 +107,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// An empty one of the calling thread; none: the thread is ending.
-    pub fn new(key: Key, thread: usize) -> Option<Arc<Tally>> {
-        let alive = ALIVE.try_with(Arc::downgrade).ok()?;
+    /// An empty one of the calling thread, of the `Statements` of that number; none: the thread is ending.
+    pub fn new(home: u64, key: Key, thread: usize) -> Option<Arc<Tally>> {
+        let alive = TABLE.try_with(|table| Arc::downgrade(&table.borrow().alive)).ok()?;
         let min_ns = Count::default();
         min_ns.set(u64::MAX);
         Some(Arc::new(Tally {
             version: AtomicU64::new(0),
             gone: AtomicBool::new(false),
-            thread,
+            home,
             key,
+            thread,
             calls: Count::default(),
             rows: Count::default(),
             examined: Count::default(),
@@ -299,32 +311,54 @@ impl Tally {
     }
 }
 
-/// The tallies that a session has found lately, each at the place that its digest and its thread give.
-#[derive(Debug, Default)]
-pub struct Tallies(Box<[Option<Arc<Tally>>]>);
-
-impl Tallies {
+impl Tally {
     #[inline]
-    fn place(key: &Key, thread: usize) -> usize {
-        // The digest is a hash already; threads that follow each other have places far from each other.
-        (key.query as usize ^ thread.wrapping_mul(37)) % PLACES
+    fn is_of(&self, home: u64, key: &Key) -> bool {
+        self.key == *key && self.home == home && !self.gone.load(Relaxed)
     }
+}
 
-    /// The tally of an entry on the thread of that number.
+impl Table {
     #[inline]
-    pub fn find(&self, key: &Key, thread: usize) -> Option<&Tally> {
-        let tally = self.0.get(Tallies::place(key, thread))?.as_deref()?;
-        (tally.thread == thread && tally.key == *key && !tally.gone.load(Relaxed)).then_some(tally)
+    fn place(&self, key: &Key) -> usize {
+        // The digest is a hash already; the length is a power of two.
+        (key.query ^ key.application.rotate_left(7) ^ u64::from(key.user)) as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// Keeps one for the next time.
-    pub fn keep(&mut self, tally: Arc<Tally>) {
-        if self.0.is_empty() {
-            self.0 = (0..PLACES).map(|_| None).collect();
+    #[inline]
+    fn find(&self, home: u64, key: &Key) -> Option<&Tally> {
+        self.places.get(self.place(key))?.as_deref().filter(|tally| tally.is_of(home, key))
+    }
+
+    fn keep(&mut self, tally: Arc<Tally>) {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, None);
         }
-        let place = Tallies::place(&tally.key, tally.thread);
-        if let Some(kept) = self.0.get_mut(place) {
-            *kept = Some(tally);
+        loop {
+            let (place, length) = (self.place(&tally.key), self.places.len());
+            let Some(kept) = self.places.get_mut(place) else { return };
+            let is_other = kept.as_ref().is_some_and(|kept| !kept.gone.load(Relaxed) && kept.key != tally.key);
+            if !is_other || length >= PLACES_MAX {
+                *kept = Some(tally);
+                return;
+            }
+            let grown = vec![None; 2 * length];
+            for kept in std::mem::replace(&mut self.places, grown).into_iter().flatten() {
+                let place = self.place(&kept.key);
+                self.places[place] = Some(kept);
+            }
         }
     }
+}
+
+/// Gives the calling thread's tally of an entry, if the thread has found it lately; `home` is the number of its `Statements` (TLY-5).
+#[inline]
+pub fn with_own<R>(home: u64, key: &Key, use_it: impl FnOnce(&Tally) -> R) -> Option<R> {
+    TABLE.try_with(|table| table.borrow().find(home, key).map(use_it)).ok().flatten()
+}
+
+/// Keeps a tally of the calling thread for the next time.
+pub fn keep(tally: Arc<Tally>) {
+    // A thread that is ending needs it no more.
+    let _ = TABLE.try_with(|table| table.borrow_mut().keep(tally));
 }

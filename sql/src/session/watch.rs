@@ -11,7 +11,6 @@ use super::session::Session;
 use crate::context::log_line::{Line, Severity, Slow, level_of};
 use crate::context::recorded::{RecordedExecution, TEXT_MAX};
 use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
-use crate::context::tally::Tallies;
 use crate::context::witness::parameters;
 use crate::error::SqlError;
 use clearway_base::waits::{self, Measure, WaitClass, WaitEvent};
@@ -40,7 +39,6 @@ pub(super) struct Watch {
     /// The same at the end of the statement that runs, where a fast path has had the engine's session at hand.
     pub(super) looked_at: Option<[u64; 4]>,
     series: Series,
-    tallies: Tallies,
 }
 
 impl Watch {
@@ -103,8 +101,8 @@ impl Session {
     pub(super) fn watch_from(&mut self, began_ns: u64, digest: &Digest, text: &Arc<str>, portal: Option<&str>) {
         self.settle_waits();
         // The processor clock is not read for statements that are over before it pays.
-        let measure = digest.measure.load(Relaxed).into();
-        if measure != Measure::Short {
+        let measure = Measure::from(digest.measure.load(Relaxed));
+        if measure.reads_clocks() {
             waits::settle(&self.core.backend.waits, began_ns, measure);
         }
         (self.watch.rows, self.watch.looked_at) = (0, None);
@@ -123,14 +121,14 @@ impl Session {
 
     /// Adds the waits since the last statement to that one.
     pub(super) fn settle_waits(&mut self) {
-        let Watch { queued, elsewhere_ns, last, tallies, .. } = &mut self.watch;
+        let Watch { queued, elsewhere_ns, last, .. } = &mut self.watch;
         let statements = &self.core.backends.statements;
         self.core.backend.waits.take_statement(|event, count, ns| match (event.class(), last.as_ref()) {
             (WaitClass::Scheduler, _) => *queued = (queued.0 + count, queued.1 + ns),
             (WaitClass::Client | WaitClass::Activity, _) | (_, None) => *elsewhere_ns += ns,
             (_, Some(last)) => {
                 *elsewhere_ns += ns;
-                statements.waited(tallies, last, event, (count, ns));
+                statements.waited(last, event, (count, ns));
             }
         });
     }
@@ -169,9 +167,7 @@ impl Session {
         let (queued, queued_ns) = std::mem::take(&mut watch.queued);
         let (application, rows, failed) = (&watch.application, watch.rows, failed.is_some());
         let (measure, elapsed_ns, all_cpu_ns) = waits::read(&backend.waits, ended_ns);
-        if digest.measure.load(Relaxed) != measure as u8 {
-            digest.measure.store(measure as u8, Relaxed);
-        }
+        digest.ran_as(measure);
         let before = std::mem::replace(&mut watch.ended, (elapsed_ns, all_cpu_ns));
         let (mut lock_ns, mut client_ns) = (0, std::mem::take(&mut watch.elsewhere_ns));
         backend.waits.peek_statement(|event, ns| match event.class() {
@@ -186,7 +182,7 @@ impl Session {
         let warnings = all_warnings - std::mem::replace(&mut watch.warnings, all_warnings);
         let execution =
             Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows, warnings, failed, work };
-        let wants_sample = core.backends.statements.ran(&mut watch.tallies, &execution, |wait| {
+        let wants_sample = core.backends.statements.ran(&execution, |wait| {
             if queued > 0 {
                 wait(WaitEvent::RunQueue, queued, queued_ns);
             }
