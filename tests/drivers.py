@@ -4,7 +4,7 @@
 usage: tests/drivers.py CLEARWAY SUITE [--short | --only EXPRESSION] [--source DIR] [--beside] [--record] [--page docs/drivers.md] [--seconds N]
 
 SUITE: asyncpg or psycopg2, whose sources (sdists, fetched by pip and kept in ~/.cache/clearway/drivers) have their tests; psycopg, with --source: the
-directory of its repository, since its package has none; pgx, whose module for Go has its tests. The driver itself is installed by pip into an
+directory of its repository, since its package has none; pgx, whose module for Go has its tests; django, those of Django's own tests that issue SQL. The driver itself is installed by pip into an
 environment there. What no registry gives is not run, and said.
 tests/drivers/SUITE.list names each test that fails here and passes on PostgreSQL, with the reason; a test that is listed and passes is a failure, as is
 one that fails and is not listed. A test that fails may leave a table, or a type, over which later ones fail; so each test of asyncpg and psycopg2 that
@@ -25,6 +25,7 @@ from collections import Counter
 from pathlib import Path
 
 import suites
+from drivers_django import DjangoSuite
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "regress"))
@@ -59,6 +60,12 @@ REASONS = {
     "scs": "standard_conforming_strings = off is refused.",
     "server": "It looks at the server's own files, version, settings or messages.",
     "early": "Expressions are folded only where they are evaluated, so that 1/0 over no row is no error, and an error may come behind the columns.",
+    "collation": "Other collations than C.UTF-8 are refused, and a column does not say that it has C.",
+    "gin": "Indexes other than btree and exclusion constraints are refused.",
+    "opclass": "Operator classes for patterns are taken, and shown as the plain ones: C.UTF-8 needs no other.",
+    "nulls": "NULLS NOT DISTINCT is refused.",
+    "regex": "Regular expressions have no back-references.",
+    "jsonb-key": "An index by a jsonb is refused.",
     "order": "Rows without ORDER BY come in the order of the key.",
     "time": "It measures time.",
     "open": "A defect that is known and not repaired yet.",
@@ -191,6 +198,9 @@ def source_of(name, suite, given):
     return home
 
 
+SUITES["django"] = DjangoSuite(environment_of, source_of)
+
+
 def run(python, suite, where, port, given, tests=()):
     """How each test ended, and its first error, by its name; of these tests alone, or of all that the options leave."""
     with tempfile.TemporaryDirectory() as work:
@@ -224,6 +234,8 @@ def run_on(make_server, scratch, suite, given, listed=()):
         server = make_server(home)
         try:
             server.start()
+            if isinstance(suite, DjangoSuite):
+                return suite.run(server.port, given, tests, here=isinstance(server, Clearway))
             return suite.run(server.port, given, tests)
         finally:
             server.stop()

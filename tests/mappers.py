@@ -88,6 +88,18 @@ def of_go(program):
     return [home / "program"]
 
 
+def of_java(program):
+    pom = (PROGRAMS / "java/pom.xml").read_text()
+
+    def make(home):
+        shutil.copy(PROGRAMS / "java/pom.xml", home)
+        fetched(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], cwd=home)
+
+    home = kept("java", [pom], make)
+    fetched(["javac", "-nowarn", "-cp", "lib/*", "-d", "made", PROGRAMS / "java/Tools.java"], cwd=home)
+    return ["java", "-cp", f"{home}/made:{home}/lib/*", "Tools", program]
+
+
 #: The library, how its program is made, the program, whether it is quick, and what it uses.
 LIBRARIES = {
     "alembic": (of_python, "alembic_migrations.py", True, "Alembic 1.20 with SQLAlchemy 2.1: autogenerate, upgrade, check, downgrade, reflection, the mapper"),
@@ -96,6 +108,9 @@ LIBRARIES = {
     "typeorm": (of_node, "typeorm.js", True, "TypeORM 1.1: synchronize twice, reflection, relations, trees, views, upsert"),
     "drizzle": (of_node, "drizzle.js", True, "Drizzle 0.45 with drizzle-kit 0.31: generate, migrate, pull, push, relational queries"),
     "sequelize": (of_node, "sequelize.js", False, "Sequelize 6.37: sync, sync with alter, describe, associations, paranoid rows"),
+    "hibernate": (of_java, "hibernate", False, "Hibernate 6.6 on pgjdbc 42.7: hbm2ddl create, update, validate; entities, queries, batches, locks"),
+    "flyway": (of_java, "flyway", False, "Flyway 11: migrate, validate, info, a migration that fails, repair, clean, baseline"),
+    "liquibase": (of_java, "liquibase", False, "Liquibase 4.30: update, diff, generateChangeLog, dropAll"),
     "gorm": (of_go, "gorm.go", False, "gorm 1.31: AutoMigrate twice, the migrator, associations, upsert"),
 }
 
@@ -110,7 +125,7 @@ def run(command, server, name):
     subprocess.run([*psql, "-c", f"create database {database}"], check=True, stdout=subprocess.DEVNULL)
     url = f"postgresql://postgres@127.0.0.1:{server.port}/{database}"
     environment = {**os.environ, "DATABASE_URL": url, "MAPPERS_NODE": str(CACHE / "node"), "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PGOPTIONS": ""}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, stdin=subprocess.DEVNULL)
     text = re.sub(r"127\.0\.0\.1:\d+", "SERVER", ended.stdout)
     return text.splitlines() + ([] if ended.returncode == 0 else [f"ended with {ended.returncode}", *ended.stderr.splitlines()[-20:]])
 

@@ -266,6 +266,7 @@ fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -
         hidden: false,
         reads: None,
         row: None,
+        shape: None,
     };
     let live = table.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
     let scope = Scope::over(live.map(column).collect(), None);

@@ -182,6 +182,7 @@ pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
         hidden: false,
         reads: None,
         row: None,
+        shape: None,
     };
     let scope = Scope::over(vec![value], None);
     let mut params = Params::default();

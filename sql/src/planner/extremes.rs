@@ -98,7 +98,7 @@ fn first(source: Arc<Node>, width: usize, key: SortKey, subplans: &[Subplan], fi
         limit: Some(Bound::constant(Datum::Int8(1), oid::INT8, pos)),
         offset: None,
         ties: false,
-        columns: vec![OutputColumn { name: String::new(), ty, origin: (0, 0) }],
+        columns: vec![OutputColumn { name: String::new(), ty, origin: (0, 0), shape: None }],
     };
     wanted::narrow(&mut query, subplans, figures);
     query

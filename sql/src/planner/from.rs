@@ -478,7 +478,7 @@ impl Planner<'_> {
                 let (on, mut columns) = self.using(kind, list, l_columns, r_columns, params, pos)?;
                 let shared: Vec<ScopeColumn> = columns[..list.len()].to_vec();
                 for (column, alias) in shared.into_iter().flat_map(|c| alias.clone().map(|alias| (c, alias))) {
-                    columns.push(ScopeColumn { relation: Some(alias), hidden: true, row: None, ..column });
+                    columns.push(ScopeColumn { relation: Some(alias), hidden: true, row: None, shape: None, ..column });
                 }
                 (on, columns)
             }

@@ -33,6 +33,7 @@ pub(super) fn named(
         hidden: false,
         reads: None,
         row: None,
+        shape: None,
     };
     Ok(columns.into_iter().enumerate().map(column).collect())
 }
@@ -65,7 +66,8 @@ pub(super) fn derived_leaf(
     let base = out.width;
     out.width += query.columns.len();
     let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
-    let columns = named(columns, name, alias)?;
+    let mut columns = named(columns, name, alias)?;
+    columns.iter_mut().zip(&query.columns).for_each(|(column, c)| column.shape.clone_from(&c.shape));
     out.others.push(name.to_owned());
     Ok((
         Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end: out.width, filters: Vec::new() },
@@ -84,6 +86,7 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
         hidden: false,
         reads: None,
         row: None,
+        shape: None,
     };
     let mut columns: Vec<ScopeColumn> = live.map(column).collect();
     WholeRow::note(row_type(relation.oid), &mut columns);

@@ -44,6 +44,8 @@ pub struct OutputColumn {
     pub ty: SqlType,
     /// The table's oid and the column's number from 1; zeros where it is no column of a table.
     pub origin: (Oid, i16),
+    /// The fields of a column of type record, where the query tells them.
+    pub shape: Option<Arc<crate::types::datum::RowShape>>,
 }
 
 /// One level of a query.

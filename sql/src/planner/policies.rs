@@ -345,8 +345,12 @@ fn inside(table: &TableSlot, r: &Relation, locking: &[Locking], conditions: &[Bo
     };
     let targets: Vec<Bound> = table.types.iter().enumerate().map(column).collect();
     let named = r.columns.iter().zip(table.types.iter()).enumerate();
-    let columns =
-        named.map(|(i, (c, ty))| OutputColumn { name: c.name.clone(), ty: *ty, origin: (r.oid, i as i16 + 1) });
+    let columns = named.map(|(i, (c, ty))| OutputColumn {
+        name: c.name.clone(),
+        ty: *ty,
+        origin: (r.oid, i as i16 + 1),
+        shape: None,
+    });
     let mut locks: Vec<RowLock> = Vec::new();
     for l in locking {
         match locks.first_mut() {

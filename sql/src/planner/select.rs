@@ -150,9 +150,9 @@ impl Planner<'_> {
         tables: &[TableSlot],
     ) -> Result<(Vec<Bound>, Vec<OutputColumn>)> {
         let mut out = (Vec::new(), Vec::new());
-        let push = |out: &mut (Vec<Bound>, Vec<OutputColumn>), bound: Bound, name: String| {
+        let push = |out: &mut (Vec<Bound>, Vec<OutputColumn>), (bound, shape): (Bound, _), name: String| {
             let origin = origin_of(&bound, tables);
-            out.1.push(OutputColumn { name, ty: bound.ty, origin });
+            out.1.push(OutputColumn { name, ty: bound.ty, origin, shape });
             out.0.push(bound);
         };
         for target in list {
@@ -163,7 +163,7 @@ impl Planner<'_> {
                         return Err(SqlError::new(code::SYNTAX_ERROR, message).at(*pos));
                     }
                     for c in self.meaning.star(scope.columns.iter().filter(|c| !c.hidden).collect()) {
-                        push(&mut out, column_ref(c, *pos), c.name.clone());
+                        push(&mut out, (column_ref(c, *pos), c.shape.clone()), c.name.clone());
                     }
                 }
                 Target::QualifiedStar(name) => {
@@ -172,7 +172,7 @@ impl Planner<'_> {
                     let own = of_it.filter(|c| !c.hidden || !crate::expr::is_system_column(&c.name));
                     let of_it = self.meaning.star(own.collect());
                     for c in &of_it {
-                        push(&mut out, column_ref(c, name.pos), c.name.clone());
+                        push(&mut out, (column_ref(c, name.pos), c.shape.clone()), c.name.clone());
                     }
                     if of_it.is_empty() {
                         let message = format!("missing FROM-clause entry for table \"{relation}\"");
@@ -183,11 +183,15 @@ impl Planner<'_> {
                     let ExprKind::AllFields(row) = &*expr.kind else { continue };
                     let here = collected.as_deref_mut();
                     for (name, field) in self.bind(scope, params, "RETURNING", here, |b| b.all_fields(row))? {
-                        push(&mut out, field, name);
+                        push(&mut out, (field, None), name);
                     }
                 }
                 Target::Expr { expr, alias } => {
-                    let bound = self.bind(scope, params, "RETURNING", collected.as_deref_mut(), |b| b.bind(expr))?;
+                    let bound = self.bind(scope, params, "RETURNING", collected.as_deref_mut(), |b| {
+                        let bound = b.bind(expr)?;
+                        let shape = if bound.ty.oid == oid::RECORD { b.shape_of(&bound) } else { None };
+                        Ok((bound, shape))
+                    })?;
                     let name = alias.clone().unwrap_or_else(|| label_of(expr));
                     push(&mut out, bound, name);
                 }
@@ -304,7 +308,7 @@ impl Planner<'_> {
         let columns: Vec<OutputColumn> = types
             .iter()
             .enumerate()
-            .map(|(i, ty)| OutputColumn { name: format!("column{}", i + 1), ty: *ty, origin: (0, 0) })
+            .map(|(i, ty)| OutputColumn { name: format!("column{}", i + 1), ty: *ty, origin: (0, 0), shape: None })
             .collect();
         self.over_output(Body::Values(bound), columns, q, parent, params)
     }
@@ -366,7 +370,7 @@ impl Planner<'_> {
             let pair = vec![side(&l, a), side(&r, b)];
             let (_, ty) = self.bind(&scope, params, name, None, |b| b.unify(pair, name))?;
             let ty = if a.ty == b.ty && a.ty.oid != oid::UNKNOWN { a.ty } else { SqlType::new(ty) };
-            columns.push(OutputColumn { name: a.name.clone(), ty, origin: (0, 0) });
+            columns.push(OutputColumn { name: a.name.clone(), ty, origin: (0, 0), shape: None });
         }
         let (left, right) = (cast_output(l, &columns, q.pos), cast_output(r, &columns, q.pos));
         self.over_output(Body::SetOp { op, all, left, right }, columns, q, parent, params)

@@ -156,6 +156,7 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
             hidden: true,
             reads: None,
             row: None,
+            shape: None,
         }));
         out.width += SYSTEM_COLUMNS.len();
     }

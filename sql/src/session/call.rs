@@ -104,7 +104,7 @@ fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalo
 
 fn columns_of(called: &Called) -> Option<Vec<OutputColumn>> {
     let shape = called.signature.outputs.as_ref()?;
-    let column = |(i, ty)| OutputColumn { name: shape.name(i), ty, origin: (0, 0) };
+    let column = |(i, ty)| OutputColumn { name: shape.name(i), ty, origin: (0, 0), shape: None };
     Some(shape.types.iter().copied().enumerate().map(column).collect())
 }
 

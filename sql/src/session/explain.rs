@@ -132,7 +132,7 @@ impl StatementStart {
 pub(super) fn column(options: &[GenericOption]) -> OutputColumn {
     let is_json = asked(options).is_ok_and(|asked| asked.format == Format::Json);
     let ty = if is_json { oid::JSON } else { oid::TEXT };
-    OutputColumn { name: "QUERY PLAN".to_owned(), ty: ty.into(), origin: (0, 0) }
+    OutputColumn { name: "QUERY PLAN".to_owned(), ty: ty.into(), origin: (0, 0), shape: None }
 }
 
 /// EXPLAIN and EXPLAIN ANALYZE.

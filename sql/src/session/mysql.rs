@@ -26,7 +26,8 @@ const ROWS_MAX: u64 = 10_000;
 
 /// The columns of a statement's result.
 pub(super) fn columns(statement: &Mysql) -> Option<Vec<OutputColumn>> {
-    let named = |name: &&str| OutputColumn { name: (*name).to_owned(), ty: oid::TEXT.into(), origin: (0, 0) };
+    let named =
+        |name: &&str| OutputColumn { name: (*name).to_owned(), ty: oid::TEXT.into(), origin: (0, 0), shape: None };
     match statement {
         Mysql::Use(_) | Mysql::Setup(_) => None,
         Mysql::Call(..) => Some(["summary"].iter().map(named).collect()),

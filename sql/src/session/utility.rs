@@ -221,7 +221,7 @@ pub(super) fn set_value(s: &SetVariable) -> Option<String> {
 }
 
 fn text_column(name: &str) -> OutputColumn {
-    OutputColumn { name: name.to_owned(), ty: oid::TEXT.into(), origin: (0, 0) }
+    OutputColumn { name: name.to_owned(), ty: oid::TEXT.into(), origin: (0, 0), shape: None }
 }
 
 /// The columns of a statement that is not planned.

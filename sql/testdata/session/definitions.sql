@@ -31,3 +31,11 @@ prepare with_numbers as insert into checked (id, n, a) select $1, $2, a from (va
 execute with_numbers(1, 2.5)
 create index by_mood on checked (m)
 select opcname from pg_index, pg_opclass c where indexrelid = 'by_mood'::regclass and c.oid = indclass[0]
+create table keyed (a int, b text, primary key (b, a))
+select (information_schema._pg_expandarray(indkey)).n, (information_schema._pg_expandarray(indkey)).x from pg_index where indexrelid = 'keyed_pkey'::regclass
+select a.attname, r.n, (r.keys).x from (select indrelid, (information_schema._pg_expandarray(indkey)).n as n, information_schema._pg_expandarray(indkey) as keys from pg_index where indexrelid = 'keyed_pkey'::regclass) r join pg_attribute a on a.attrelid = r.indrelid and a.attnum = (r.keys).x order by r.n
+select * from information_schema._pg_expandarray(array['p', 'q'])
+select (w.k).f2, (k).f1 from (select row(1, 'x'::text) as k) w
+select (b.k).x from (select * from (select information_schema._pg_expandarray(array[7, 8]) as k) a) b where (b.k).n = 2
+with w as (select json_each('{"a": 1}') as k) select (k).key, (w.k).value from w
+select oidvectortypes('23 25 1009'::oidvector), oidvectortypes(''::oidvector)

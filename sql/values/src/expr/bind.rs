@@ -56,6 +56,8 @@ pub struct ScopeColumn {
     pub reads: Option<(Arc<Reads>, usize)>,
     /// The whole rows of its table or view, which have a type; none: they are of type record.
     pub row: Option<Arc<super::bind_columns::WholeRow>>,
+    /// The fields of a column of type record, where its query tells them.
+    pub shape: Option<Arc<crate::types::datum::RowShape>>,
 }
 
 impl ScopeColumn {

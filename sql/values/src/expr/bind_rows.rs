@@ -114,6 +114,10 @@ impl Binder<'_> {
             BoundKind::Unplaced(Unplaced::Set(at)) if row.ty.oid == oid::RECORD => {
                 self.collected.as_deref().and_then(|c| c.sets.get(*at)?.shape())
             }
+            BoundKind::Column { index, level } if row.ty.oid == oid::RECORD => {
+                let scope = (0..*level).try_fold(self.scope, |scope, _| scope.parent)?;
+                scope.columns.iter().find(|c| c.index == *index)?.shape.clone()
+            }
             BoundKind::Const(Datum::Row(value)) => Some(value.shape.clone()),
             BoundKind::Host { function: HostFunction::Sql(oid), .. } if row.ty.oid == oid::RECORD => {
                 routine::of_oid(*oid)?.outputs.clone()

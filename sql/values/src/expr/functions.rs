@@ -36,7 +36,9 @@ impl std::fmt::Debug for Function {
     }
 }
 
-use oid::{BOOL, BPCHAR, BYTEA, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, REGTYPE, TEXT, TIMESTAMP, TIMESTAMPTZ};
+use oid::{
+    BOOL, BPCHAR, BYTEA, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, OIDVECTOR, REGTYPE, TEXT, TIMESTAMP, TIMESTAMPTZ,
+};
 const ANY: Oid = resolve::ANY;
 
 /// Rows of a table of functions: `"name"(TYPES) RESULT mode body;`. The modes: strict (NULL in, NULL out), lenient, volatile (strict), variadic
@@ -170,6 +172,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_backend_pid"() INT4 strict |_, e| Ok(Datum::Int4(e.session.backend_pid()));
     "current_setting"(TEXT) TEXT strict current_setting; "current_setting"(TEXT, BOOL) TEXT strict current_setting;
     "format_type"(OID, INT4) TEXT lenient format_type;
+    "oidvectortypes"(OIDVECTOR) TEXT strict oidvector_types;
     "pg_encoding_to_char"(INT4) NAME strict |a, _| Ok(Datum::text(if i(a, 0) == 6 { "UTF8" } else { "" }));
     "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
     "pg_get_triggerdef"(OID) TEXT strict absent; "pg_get_triggerdef"(OID, BOOL) TEXT strict absent;
@@ -332,6 +335,14 @@ fn current_setting(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
         None if a.get(1).and_then(Datum::as_bool) == Some(true) => Ok(Datum::Null),
         None => Err(SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))),
     }
+}
+
+/// The types of a function's arguments, with commas.
+fn oidvector_types(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let Datum::Array(types) = &a[0] else { return Ok(Datum::Null) };
+    let name =
+        |ty: &Datum| ty.as_i64().and_then(|n| Oid::try_from(n).ok()).map(|ty| crate::types::format_type(ty.into()));
+    Ok(Datum::text(types.values.iter().filter_map(name).collect::<Vec<_>>().join(", ")))
 }
 
 fn format_type(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -31,7 +31,7 @@ impl std::fmt::Debug for SetRow {
     }
 }
 
-use oid::{BOOL, JSON, JSONB, JSONPATH, TEXT, TEXT_ARRAY};
+use oid::{BOOL, INT2, INT2VECTOR, INT4, INT4_ARRAY, JSON, JSONB, JSONPATH, OID, OIDVECTOR, TEXT, TEXT_ARRAY};
 
 macro_rules! sets {
     ($($name:literal ($($arg:ident),*) [$($column:literal $ty:ident),*] $strict:literal $body:expr;)*) => {
@@ -46,6 +46,10 @@ pub static SETS: &[SetRow] = sets! {
     "jsonb_each"(JSONB) ["key" TEXT, "value" JSONB] true |a, _| each(a, "jsonb_each", false);
     "json_each_text"(JSON) ["key" TEXT, "value" TEXT] true |a, _| each(a, "json_each_text", true);
     "jsonb_each_text"(JSONB) ["key" TEXT, "value" TEXT] true |a, _| each(a, "jsonb_each_text", true);
+    "_pg_expandarray"(INT2VECTOR) ["x" INT2, "n" INT4] true |a, _| Ok(expanded(a));
+    "_pg_expandarray"(OIDVECTOR) ["x" OID, "n" INT4] true |a, _| Ok(expanded(a));
+    "_pg_expandarray"(INT4_ARRAY) ["x" INT4, "n" INT4] true |a, _| Ok(expanded(a));
+    "_pg_expandarray"(TEXT_ARRAY) ["x" TEXT, "n" INT4] true |a, _| Ok(expanded(a));
     "json_array_elements"(JSON) ["value" JSON] true |a, _| elements(a, "json_array_elements", false);
     "jsonb_array_elements"(JSONB) ["value" JSONB] true |a, _| elements(a, "jsonb_array_elements", false);
     "json_array_elements_text"(JSON) ["value" TEXT] true |a, _| elements(a, "json_array_elements_text", true);
@@ -73,6 +77,12 @@ pub fn is_set(name: &str) -> bool {
 /// Values as rows of one column.
 pub fn column(values: Vec<Datum>) -> Rows {
     values.into_iter().map(|v| vec![v]).collect()
+}
+
+/// The elements of an array and their numbers from 1, as drivers ask for the columns of a key.
+fn expanded(a: &[Datum]) -> Rows {
+    let Datum::Array(array) = &a[0] else { return Vec::new() };
+    array.values.iter().zip(1..).map(|(element, n)| vec![element.clone(), Datum::Int4(n)]).collect()
 }
 
 fn invalid(message: String) -> SqlError {
