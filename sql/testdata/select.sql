@@ -212,3 +212,5 @@ SELECT id FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKI
 SELECT id FROM t WHERE id IN (SELECT id FROM t ORDER BY id LIMIT 2 FOR UPDATE) AND a IN (SELECT 10)
 SELECT a.id FROM t a WHERE a.id = (SELECT max(b.id) FROM t b WHERE b.a = a.a) ORDER BY 1
 SELECT (SELECT a FROM t WHERE id = u.x AND a = (SELECT 20)) FROM u WHERE y = 1 ORDER BY x
+select x in (1.6), x in (y), x in (y, 1.6), x in (y, 1.6, 2.5), x not in (y, 1.7), x in (null), x not in (1.6::real, null) from (values (1.6::real, 1.6::numeric)) t(x, y)
+select x in ('1.6'), x in ('2', '1.6'), x in (select 1.6), y in (x) from (values (1.6::real, 1.6::numeric)) t(x, y)

@@ -163,21 +163,33 @@ impl Binder<'_> {
     fn in_list(&mut self, arg: &Expr, list: &[Expr], negated: bool, pos: Pos) -> Result<Bound> {
         let arg = self.node(arg)?;
         let items: Vec<Bound> = list.iter().map(|e| self.node(e)).collect::<Result<_>>()?;
-        let types: Vec<Oid> = std::iter::once(&arg).chain(&items).map(|b| b.ty.oid).collect();
-        let is_row = types.contains(&oid::RECORD);
-        // One type for all makes one loop over values; otherwise each item is compared by its own operator.
-        if !is_row && let Ok(common) = resolve::common_type(&types) {
-            let plain = self.binary("=", with_type(&arg, common), with_type(&arg, common), pos);
-            if plain.is_ok() {
-                let arg = Box::new(self.argument(arg, common)?);
-                let list = items.into_iter().map(|i| self.argument(i, common)).collect::<Result<_>>()?;
-                return Ok(node(BoundKind::InList { arg, list, negated }, oid::BOOL, pos));
+        // PostgreSQL compares several items without columns in one type, and any other item by an operator of its own.
+        let names_row =
+            |e: &Bound| e.any(&|e| matches!(e.kind, BoundKind::Column { level: 0, .. } | BoundKind::Subquery { .. }));
+        let (mut alone, mut together): (Vec<Bound>, Vec<Bound>) = items.into_iter().partition(names_row);
+        let types: Vec<Oid> = std::iter::once(&arg).chain(&together).map(|b| b.ty.oid).collect();
+        let common = resolve::common_type(&types).ok().filter(|_| together.len() > 1 && !types.contains(&oid::RECORD));
+        let mut tests = Vec::new();
+        match common.filter(|ty| self.binary("=", with_type(&arg, *ty), with_type(&arg, *ty), pos).is_ok()) {
+            Some(common) => {
+                let list = together.into_iter().map(|i| self.argument(i, common)).collect::<Result<_>>()?;
+                let arg = Box::new(self.argument(arg.clone(), common)?);
+                tests.push(node(BoundKind::InList { arg, list, negated: false }, oid::BOOL, pos));
             }
+            None => alone.append(&mut together),
         }
-        let tests: Vec<Bound> =
-            items.into_iter().map(|i| self.binary("=", arg.clone(), i, pos)).collect::<Result<_>>()?;
-        let any = node(BoundKind::Or(tests), oid::BOOL, pos);
-        Ok(if negated { node(BoundKind::Not(Box::new(any)), oid::BOOL, pos) } else { any })
+        for item in alone {
+            tests.push(self.binary("=", arg.clone(), item, pos)?);
+        }
+        let any = match tests.len() {
+            1 => tests.remove(0),
+            _ => node(BoundKind::Or(tests), oid::BOOL, pos),
+        };
+        Ok(match any.kind {
+            BoundKind::InList { arg, list, .. } => node(BoundKind::InList { arg, list, negated }, oid::BOOL, pos),
+            _ if negated => node(BoundKind::Not(Box::new(any)), oid::BOOL, pos),
+            _ => any,
+        })
     }
 
     fn quantified(&mut self, left: &Expr, op: &str, all: bool, right: &AnyOf, pos: Pos) -> Result<Bound> {
