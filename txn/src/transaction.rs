@@ -113,7 +113,7 @@ impl Transaction {
                 rowless: entry.tag.is_settled(),
                 over_shown: false,
                 moved_to: None,
-                passed: None,
+                intact_since: Lsn(u64::MAX),
             };
             if entry.tag.is_settled() {
                 let (_, record) = all.book().undo().push(state.id().0 as usize, new);
@@ -540,7 +540,7 @@ fn keep_undo(all: &Transactions, state: &Arc<TxnState>, entry: UndoEntry) {
         rowless: true,
         over_shown: false,
         moved_to: None,
-        passed: None,
+        intact_since: Lsn(u64::MAX),
     };
     let (_, record) = all.book().undo().push(state.id().0 as usize, new);
     record.logged(entry.lsn, entry.undo_next);

@@ -26,7 +26,7 @@ use clearway_storage::record::{BeforeImage, UndoEntry};
 use clearway_storage::seams::{ActiveTxn, ActiveTxns, BoxFuture, Versions};
 
 use super::budget::Budget;
-use super::fate::Passed;
+use super::fate::{Passed, intact_behind};
 use super::prune::{Pruner, Purgeable};
 use super::record::UndoRecord;
 use super::snapshots::Snapshots;
@@ -92,8 +92,8 @@ pub struct Link {
     pub prev: Tag,
     /// When the version that it replaces was committed.
     pub before_lsn: Lsn,
-    /// A summary of the changes between `prev` and the new version (FAT-2).
-    pub passed: Option<Box<Passed>>,
+    /// No change of the row that was committed after this moment ended the row or changed its key columns (FAT-3).
+    pub intact_since: Lsn,
 }
 
 /// Undo records and snapshots together.
@@ -382,12 +382,13 @@ impl VersionBook {
     ///
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first; nothing has been changed then.
-    pub fn link(&self, tag: Tag, fetched: &Fetched) -> Result<Link, Tag> {
+    pub fn link(&self, head: Tag, fetched: &Fetched) -> Result<Link, Tag> {
         // All writers share the mutex of the horizon, and for most rows it is not needed.
         let mut horizon = None;
-        let mut tag = tag;
+        let mut tag = head;
         let mut committed = Lsn::ZERO;
         let mut passed: Vec<(Tag, Lsn, Arc<UndoRecord>)> = Vec::new();
+        let mut intact = None;
         let end = loop {
             if tag.is_settled() {
                 break Tag::SETTLED;
@@ -401,6 +402,7 @@ impl VersionBook {
                 TagState::Spilled(_) => return Err(tag),
                 TagState::InMemory(record) => record,
             };
+            intact.get_or_insert_with(|| intact_behind(&record));
             let Status::Committed(lsn) = record.status() else {
                 break tag;
             };
@@ -416,14 +418,20 @@ impl VersionBook {
             passed.push((tag, lsn, record));
             tag = prev;
         };
-        let told = |count: usize| Passed::of(None, passed[..count].iter().map(|(_, lsn, record)| (*lsn, &**record)));
-        for (i, (at, _, record)) in passed.iter().enumerate() {
+        // A version that every snapshot sees tells nothing about the row.
+        let intact_since = intact.unwrap_or(Lsn::ZERO);
+        // The new version may be rolled back, and the row then has the tag to which it points: what must be remembered stays where it is, and
+        // the pruner sums it up in a committed record (FAT-2).
+        if Passed::of(None, passed.iter().map(|(_, lsn, record)| (*lsn, &**record))).is_some() {
+            return Ok(Link { prev: head, before_lsn: committed, intact_since });
+        }
+        for (at, _, record) in &passed {
             // PRU-3: the pruner has replaced this record first; the new version points to the record that stands there now.
             if !self.undo.free(*at, record) {
-                return Ok(Link { prev: *at, before_lsn: committed, passed: told(i) });
+                return Ok(Link { prev: *at, before_lsn: committed, intact_since });
             }
         }
-        Ok(Link { prev: end, before_lsn: committed, passed: told(passed.len()) })
+        Ok(Link { prev: end, before_lsn: committed, intact_since })
     }
 
     /// The undo of a transaction up to a log record, oldest first; a spilled record is given as its span.

@@ -8,7 +8,10 @@
 //!   moved, the moment at its new key is that at which it left the old key: its transaction ends no row at the new key in between.
 //! - FAT-2: a record that leads past others keeps the oldest and the newest row end among them, and whether they changed key columns
 //!   ([`Passed`]). If a waiting transaction may need an end between these two, its row's fate is `unknown`, and it fails with
-//!   `ConcurrentUpdate`.
+//!   `ConcurrentUpdate`. Only a committed record leads past such changes: one that is rolled back gives the row the tag back to which it points.
+//! - FAT-3: a record keeps since when the row is intact: no change that was committed later, before the record's, ended the row or changed its key
+//!   columns. So of a row that many transactions wait for and change in turn only the newest record is read, not one for each that was
+//!   committed during the wait. Debug builds read the others too and compare.
 
 use std::sync::Arc;
 
@@ -171,6 +174,7 @@ impl VersionBook {
         'again: loop {
             let (mut tag, mut fate) = (head, Fate::default());
             let mut last: Option<(Tag, Arc<UndoRecord>)> = None;
+            let mut intact: Option<Fate> = None;
             while !tag.is_settled() {
                 let record = match self.undo.state_with(tag, fetched) {
                     TagState::InMemory(record) => record,
@@ -178,6 +182,7 @@ impl VersionBook {
                         continue 'again;
                     }
                     TagState::Gone => break,
+                    TagState::Spilled(_) if intact.is_some() => break,
                     TagState::Spilled(span) if span.through() <= since.commit => break,
                     TagState::Spilled(_) => return Err(tag),
                 };
@@ -203,11 +208,29 @@ impl VersionBook {
                         Err(Unknown) => fate.unknown = true,
                     }
                 }
+                if record.keeps_row() && record.intact_since < since.commit && intact.is_none() {
+                    if !cfg!(debug_assertions) {
+                        break;
+                    }
+                    intact = Some(fate.clone());
+                }
                 last = Some((tag, record));
                 tag = last.as_ref().map_or(Tag::SETTLED, |(_, record)| record.prev);
             }
+            assert!(intact.is_none_or(|known| known == fate), "FAT-3: {fate:?} since {since:?}");
             return Ok(fate);
         }
+    }
+}
+
+/// Since when the row is intact whose newest change is this record's, for the next change (FAT-3).
+pub(super) fn intact_behind(newest: &UndoRecord) -> Lsn {
+    match (newest.status(), newest.keeps_row()) {
+        (Status::Committed(commit), true) => newest.intact_since.min(commit),
+        (Status::Committed(commit), false) => commit,
+        (_, true) => newest.intact_since,
+        // An own change that is not committed yet: when it will be is not known.
+        (_, false) => Lsn(u64::MAX),
     }
 }
 

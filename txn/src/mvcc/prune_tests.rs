@@ -99,7 +99,7 @@ impl World {
                 rowless: false,
                 over_shown: false,
                 moved_to: None,
-                passed: link.passed,
+                intact_since: link.intact_since,
             },
         );
         self.lsn += 1;
@@ -236,6 +236,54 @@ fn a_row_that_comes_and_goes_under_an_old_snapshot_keeps_three_records() {
     reader.end(super::snapshots::Snapshot { read_lsn: lsn });
     world.upkeep();
     assert_eq!(world.records(), 0, "nobody reads any of it");
+}
+
+/// FAT-1, FAT-3: rows that come, change and go, read under snapshots of many ages. In a debug build the walk of all records is compared, too.
+#[test]
+fn the_fate_of_a_row_is_its_first_end_after_a_moment() {
+    let mut judged = 0;
+    for seed in 0..40 {
+        let (mut world, mut rng) = (World::new(1, 64 << 20), Rng::new(seed));
+        let (mut snapshots, mut ends) = (Vec::new(), Vec::<Lsn>::new());
+        for step in 0..200_u32 {
+            if rng.below(3) == 0 {
+                snapshots.push(snapshot(&world, 10 + step as i32));
+            }
+            if snapshots.len() > 12 || rng.below(20) == 0 && !snapshots.is_empty() {
+                let (mut reader, lsn) = snapshots.swap_remove(rng.below(snapshots.len() as u64) as usize);
+                reader.end(super::snapshots::Snapshot { read_lsn: lsn });
+            }
+            let txn = world.begin();
+            let mut is_ended = false;
+            for _ in 0..=rng.below(3) {
+                let deletes = !world.rows[0].ghost && rng.below(6) == 0;
+                is_ended |= deletes;
+                world.change(&txn, 0, (!deletes).then(|| step.to_be_bytes().to_vec()));
+            }
+            if rng.below(8) == 0 {
+                world.roll_back(&txn);
+            } else {
+                let lsn = world.commit(&txn);
+                ends.extend(is_ended.then_some(lsn));
+            }
+            world.durable = world.lsn;
+            if rng.below(30) == 0 {
+                world.upkeep();
+            }
+            for (_, lsn) in &snapshots {
+                let head = world.rows[0].tag;
+                let fate = world.book.fate(head, (&view(*lsn)).into(), (TxnId::NONE, 0), &Fetched::default());
+                let fate = fate.expect("nothing is in a file");
+                if fate.unknown {
+                    continue;
+                }
+                judged += 1;
+                let first = ends.iter().find(|end| *end > lsn).copied();
+                assert_eq!(fate.end.map(|end| end.at.commit), first, "FAT-1 since {lsn:?}, seed {seed}, step {step}");
+            }
+        }
+    }
+    assert!(judged > 1000, "{judged}");
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub struct UndoRecord {
     pub moved_to: Option<Box<[u8]>>,
     /// A summary of the changes between `prev` and this one, which the record leads past (FAT-2).
     pub passed: Option<Box<Passed>>,
+    /// No change of the row that was committed after this moment, before this one, ended the row or changed its key columns (FAT-3).
+    pub intact_since: Lsn,
     pub(super) lsn: AtomicU64,
     pub(super) undo_next: AtomicU64,
     pub(super) spot: Option<Spot>,
@@ -107,8 +109,8 @@ pub struct NewUndo {
     pub over_shown: bool,
     /// The row's new key, for a delete that is half of a key update.
     pub moved_to: Option<Box<[u8]>>,
-    /// A summary of the changes that the record leads past.
-    pub passed: Option<Box<Passed>>,
+    /// See [`UndoRecord::intact_since`].
+    pub intact_since: Lsn,
 }
 
 impl UndoRecord {
@@ -129,11 +131,17 @@ impl UndoRecord {
             rowless: new.rowless,
             over_shown: new.over_shown,
             moved_to: new.moved_to,
-            passed: new.passed,
+            passed: None,
+            intact_since: new.intact_since,
             lsn: AtomicU64::new(0),
             undo_next: AtomicU64::new(0),
             spot: None,
         }
+    }
+
+    /// Whether the change left the row at its key, and its key columns as they were; so did all that the record leads past.
+    pub fn keeps_row(&self) -> bool {
+        !self.deletes && self.strength != LockMode::RowUpdate && self.passed.is_none()
     }
 
     /// The status of its transaction.

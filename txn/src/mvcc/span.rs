@@ -300,6 +300,8 @@ impl View<'_> {
             over_shown: parsed.over_shown,
             moved_to: moved_to.map(Into::into),
             passed: parsed.passed.map(Box::new),
+            // It is not in the file.
+            intact_since: Lsn(u64::MAX),
             lsn: AtomicU64::new(parsed.lsn),
             undo_next: AtomicU64::new(parsed.undo_next),
             spot: Some(Spot { span: self.span.id, index }),
@@ -495,6 +497,7 @@ mod tests {
             over_shown: true,
             moved_to: None,
             passed: None,
+            intact_since: Lsn(u64::MAX),
             lsn: AtomicU64::new(65),
             undo_next: AtomicU64::new(0),
             spot: None,

@@ -246,7 +246,7 @@ impl<'m> Judge<'m, '_> {
                 rowless: false,
                 over_shown,
                 moved_to,
-                passed: link.passed,
+                intact_since: link.intact_since,
             },
         );
         let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
