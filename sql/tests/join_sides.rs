@@ -130,7 +130,7 @@ fn groups_that_come_one_after_the_other_are_the_same_groups() {
             assert!(plan.contains("GroupAggregate"), "{ordered}\n{plan}");
             let plan = session.run(&format!("EXPLAIN {plain}")).await.expect("a plan").join("\n");
             assert!(plan.contains("HashAggregate"), "{plain}\n{plan}");
-            let (of_order, of_hash) = (sorted(&mut session, &ordered).await, sorted(&mut session, &plain).await);
+            let (of_order, of_hash) = (sorted(&mut session, ordered).await, sorted(&mut session, plain).await);
             assert!(of_hash.len() > 1, "{plain}");
             assert_eq!(of_order, of_hash, "{ordered}");
         }
