@@ -6,6 +6,7 @@
 //!   backups/<id>/start                  what the copy began with
 //!   backups/<id>/pages/<8 hex>-<8 hex>  pages from a number on, packed
 //!   backups/<id>/log/<16 hex>-<16 hex>  log that recovery of the copy needs, packed
+//!   backups/<id>/.../<name>-<16 hex>    start, pages and log that a resumed backup put: the number of its lease at the end (RSM-4)
 //!   backups/<id>/manifest               put last
 //!   epochs/<8 hex>                      where an epoch begins in the archive, and the epoch before it
 //!   log/<8 hex>/<16 hex>-<16 hex>       archived log of an epoch, packed
@@ -37,19 +38,43 @@ pub fn begun(id: &str) -> String {
     format!("{BACKUPS}{id}/begun")
 }
 
-/// What a copy began with.
-pub fn start(id: &str) -> String {
-    format!("{BACKUPS}{id}/start")
+/// One beginning of a backup, and the names of what it puts. A backup that is resumed begins several times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The backup.
+    pub id: String,
+    /// The lease of a beginning that is not the first (RSM-4).
+    pub resumed: Option<u64>,
 }
 
-/// Pages `first..end` of a backup.
-pub fn pages(id: &str, first: u32, end: u32) -> String {
-    format!("{BACKUPS}{id}/pages/{first:08x}-{end:08x}")
+impl Beginning {
+    fn name(&self, name: &str) -> String {
+        match self.resumed {
+            Some(lease) => format!("{BACKUPS}{}/{name}-{lease:016x}", self.id),
+            None => format!("{BACKUPS}{}/{name}", self.id),
+        }
+    }
+
+    /// What the copy began with.
+    pub fn start(&self) -> String {
+        self.name("start")
+    }
+
+    /// Pages `first..end`.
+    pub fn pages(&self, first: u32, end: u32) -> String {
+        self.name(&format!("pages/{first:08x}-{end:08x}"))
+    }
+
+    /// The log.
+    pub fn log(&self, from: Lsn, to: Lsn) -> String {
+        self.name(&format!("log/{:016x}-{:016x}", from.0, to.0))
+    }
 }
 
-/// The log of a backup.
-pub fn backup_log(id: &str, from: Lsn, to: Lsn) -> String {
-    format!("{BACKUPS}{id}/log/{:016x}-{:016x}", from.0, to.0)
+/// Whether this is a name under which a beginning puts what the first one puts under `first`.
+pub fn of_any_beginning(first: &str, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(first) else { return false };
+    rest.is_empty() || rest.strip_prefix('-').is_some_and(|lease| hex16(lease).is_some())
 }
 
 /// Archived log.
@@ -62,15 +87,46 @@ pub fn epoch(epoch: u32) -> String {
     format!("{EPOCHS}{epoch:08x}")
 }
 
-/// The positions at the end of a name of log.
+fn hex16(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
+}
+
+/// The positions in a name of log.
 pub fn range(name: &str) -> Option<(Lsn, Lsn)> {
-    let (from, to) = name.rsplit('/').next()?.split_once('-')?;
-    let number = |hex: &str| u64::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 16).map(Lsn);
-    Some((number(from)?, number(to)?)).filter(|(from, to)| from < to)
+    let mut parts = name.rsplit('/').next()?.split('-').map(hex16);
+    let (from, to) = (Lsn(parts.next()??), Lsn(parts.next()??));
+    // The lease of a resumed backup.
+    let lease = parts.next();
+    (lease.is_none_or(|lease| lease.is_some()) && parts.next().is_none() && from < to).then_some((from, to))
 }
 
 /// The epoch in the name of archived log or of an epoch.
 pub fn epoch_of(name: &str) -> Option<u32> {
     let hex = name.strip_prefix(LOG).or_else(|| name.strip_prefix(EPOCHS))?.split('/').next()?;
     u32::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_of_one_backup_share_no_name() {
+        let first = Beginning { id: "b".into(), resumed: None };
+        let again = Beginning { id: "b".into(), resumed: Some(0xa1) };
+        assert_eq!(
+            (first.start(), again.start()),
+            ("backups/b/start".into(), "backups/b/start-00000000000000a1".into())
+        );
+        let pages = first.pages(0, 4096);
+        assert!(of_any_beginning(&pages, &pages) && of_any_beginning(&pages, &again.pages(0, 4096)));
+        assert!(
+            !of_any_beginning(&pages, &again.pages(4096, 8192))
+                && !of_any_beginning("backups/b/start", "backups/b/started")
+        );
+        let positions = Some((Lsn(8), Lsn(24)));
+        assert_eq!((range(&first.log(Lsn(8), Lsn(24))), range(&again.log(Lsn(8), Lsn(24)))), (positions, positions));
+        assert_eq!(range("log/00000001/0000000000000018-0000000000000008"), None);
+        assert_eq!(range(&format!("{}-1", again.log(Lsn(8), Lsn(24)))), None);
+    }
 }

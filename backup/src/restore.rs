@@ -45,8 +45,8 @@ pub async fn part(target: &dyn Target, part: &Part) -> Result<Vec<u8>> {
 /// # Errors
 /// Damage; the target's.
 pub async fn start_of(target: &dyn Target, manifest: &Manifest) -> Result<Start> {
-    let name = names::start(&manifest.id);
-    let listed = manifest.parts.iter().find(|part| part.name == name);
+    let first = names::Beginning { id: manifest.id.clone(), resumed: None }.start();
+    let listed = manifest.parts.iter().find(|part| names::of_any_beginning(&first, &part.name));
     let listed = listed.ok_or_else(|| BackupError::damaged(&manifest.id, "an object named start", "none"))?;
     Ok(Start::decode(&part(target, listed).await?)?)
 }

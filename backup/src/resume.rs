@@ -11,12 +11,15 @@
 //!   backup is applied to its parent in the same way.
 //! - RSM-2: a backup is resumed only within one epoch, since the same LSN in another epoch means another change.
 //! - RSM-3: `begun` is written once. A resumed backup that is interrupted again is resumed from the first beginning, too.
+//! - RSM-4: a beginning replaces no object of another one: the names of what a resumed backup puts contain the number of its lease, which no
+//!   other has. What no manifest names is removed only after a manifest is there. So a request that an earlier beginning sent and that
+//!   arrives late, as it may in an object store, changes nothing that a manifest names; nor does an earlier beginning that still runs.
 
 use crate::error::{BackupError, Result};
-use crate::names;
+use crate::names::{self, Beginning};
 use crate::object::{FORMAT_VERSION, Kind, sum, unpack};
 use crate::source::Source;
-use crate::target::{Target, find};
+use crate::target::{Listed, Target, find};
 use clearway_storage::backup::{Start, page_of};
 use clearway_storage::buffer::PAGE_BYTES;
 use clearway_storage::ids::Lsn;
@@ -104,17 +107,22 @@ pub async fn unfinished(target: &dyn Target) -> Result<Begun> {
     Begun::decode(&newest, &target.get(&newest).await?)
 }
 
-/// Has the source refuse any later step of that backup.
+/// Has the source refuse any later step of that backup's earlier beginnings.
 ///
 /// # Errors
 /// The target's; the source's.
 pub async fn fence(source: &mut dyn Source, target: &dyn Target, id: &str) -> Result<()> {
-    let Some(bytes) = find(target, &names::start(id)).await? else { return Ok(()) };
-    match Start::decode(&bytes) {
-        Ok(start) => source.leave(start.lease).await,
-        // Cut off while it was written; a new one is written over it.
-        Err(_) => Ok(()),
+    let first = Beginning { id: id.to_owned(), resumed: None }.start();
+    for object in target.list(&names::backup(id)).await? {
+        if !names::of_any_beginning(&first, &object.name) {
+            continue;
+        }
+        // One that does not read well was cut off while it was written.
+        if let Ok(start) = Start::decode(&target.get(&object.name).await?) {
+            source.leave(start.lease).await?;
+        }
     }
+    Ok(())
 }
 
 /// Whether the backup can go on from this beginning (RSM-2).
@@ -134,27 +142,38 @@ pub fn fits(begun: &Begun, start: &Start) -> Result<()> {
 
 /// An object of pages that is there.
 pub struct Kept {
+    /// Its name.
+    pub name: String,
     /// Its bytes in the target.
     pub object: Vec<u8>,
     pages: BTreeMap<u32, Vec<u8>>,
 }
 
 impl Kept {
-    /// The object of this name if it is there and whole; a damaged one is taken anew.
+    /// The newest whole object, among the objects `listed` of a backup, whose name in the first beginning is `first`. Damaged ones are taken
+    /// anew. Any of them would do (RSM-1); the newest has the fewest pages that changed since.
     ///
     /// # Errors
     /// The target's.
-    pub async fn find(target: &dyn Target, name: &str, database: u64) -> Result<Option<Kept>> {
-        let Some(object) = find(target, name).await? else { return Ok(None) };
-        let Ok((header, bytes)) = unpack(name, Kind::Pages, &object) else { return Ok(None) };
+    pub async fn find(target: &dyn Target, listed: &[Listed], first: &str, database: u64) -> Result<Option<Kept>> {
+        for object in listed.iter().rev().filter(|object| names::of_any_beginning(first, &object.name)) {
+            if let Some(bytes) = find(target, &object.name).await?
+                && let Some(kept) = Kept::read(&object.name, bytes, database)
+            {
+                return Ok(Some(kept));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The object, if it is whole.
+    fn read(name: &str, object: Vec<u8>, database: u64) -> Option<Kept> {
+        let (header, bytes) = unpack(name, Kind::Pages, &object).ok()?;
         let mut pages = BTreeMap::new();
         for page in bytes.chunks(PAGE_BYTES) {
-            match page_of(page) {
-                Ok(id) => pages.insert(id.0, page.to_vec()),
-                Err(_) => return Ok(None),
-            };
+            pages.insert(page_of(page).ok()?.0, page.to_vec());
         }
-        Ok((header.database == database).then_some(Kept { object, pages }))
+        (header.database == database).then(|| Kept { name: name.to_owned(), object, pages })
     }
 
     /// The same pages with newer ones over them (RSM-1), rising.

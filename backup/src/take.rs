@@ -17,7 +17,7 @@ use crate::names;
 use crate::object::{Header, Kind, pack, sum};
 use crate::resume::{self, Begun, Kept};
 use crate::source::Source;
-use crate::target::{Target, find};
+use crate::target::{Listed, Target, find};
 use clearway_base::sync::sleep;
 use clearway_base::waits::{Object, WaitEvent, in_wait, now_ns, wall_us};
 use clearway_storage::backup::{PAGES_MAX, Start};
@@ -99,14 +99,23 @@ impl Pace {
     }
 }
 
+/// What earlier beginnings of a resumed backup put.
+struct Earlier {
+    /// The `redo` of the first one (RSM-1).
+    redo: Lsn,
+    objects: Vec<Listed>,
+}
+
 /// A backup that is being taken.
 struct Taking<'a> {
     source: &'a mut dyn Source,
     target: &'a dyn Target,
     manifest: Manifest,
     start: Start,
-    /// The `redo` of the first beginning, if this one is resumed (RSM-1).
-    resumed: Option<Lsn>,
+    /// What it puts has these names.
+    named: names::Beginning,
+    /// What earlier beginnings put, if it is resumed.
+    earlier: Option<Earlier>,
     pace: Pace,
     progress: Progress,
     tell: &'a mut (dyn FnMut(Progress) + Send),
@@ -159,13 +168,14 @@ async fn take_from(
 ) -> Result<Manifest> {
     let control = start.control;
     belongs(target, control.database).await?;
-    let again = resumed.is_some();
-    let begun = match resumed {
+    let (begun, earlier) = match resumed {
         Some(begun) => {
             resume::fits(&begun, &start)?;
-            begun
+            let objects = target.list(&names::backup(&begun.id)).await?;
+            let redo = begun.redo;
+            (begun, Some(Earlier { redo, objects }))
         }
-        None => begin(target, options, &start, begun_us).await?,
+        None => (begin(target, options, &start, begun_us).await?, None),
     };
     let manifest = Manifest {
         id: begun.id.clone(),
@@ -183,35 +193,27 @@ async fn take_from(
     let all_bytes = start.files.iter().map(|pages| u64::from(*pages) * PAGE_BYTES as u64).sum();
     let pace = Pace::new(options);
     let progress = Progress { all_bytes, ..Progress::default() };
-    let resumed = again.then_some(begun.redo);
-    let mut taking = Taking { source, target, manifest, start, resumed, pace, progress, tell };
-    taking.put(names::begun(&begun.id), begun.encode().into_bytes()).await?; // RSM-3: the same bytes each time
-    taking.put(names::start(&begun.id), taking.start.encode()).await?;
+    let named = names::Beginning { id: begun.id.clone(), resumed: earlier.is_some().then_some(start.lease) };
+    let mut taking = Taking { source, target, manifest, start, named, earlier, pace, progress, tell };
+    taking.note(names::begun(&begun.id), begun.encode().as_bytes());
+    taking.put(taking.named.start(), taking.start.encode()).await?;
     for (number, pages) in taking.start.files.clone().into_iter().enumerate() {
         taking.file(number as u32, pages).await?;
     }
     let (end, ended_us) = taking.source.end(taking.start.lease).await?;
     (taking.manifest.end, taking.manifest.ended_us) = (end, ended_us);
     taking.log(end).await?;
-    if again {
-        taking.remove_others().await?;
-    }
-    // BKP-1: last.
-    let text = taking.manifest.encode();
-    target.put_new(&names::manifest(&taking.manifest.id), text.as_bytes()).await?;
-    target.finish().await?;
-    Ok(taking.manifest)
+    taking.finish().await
 }
 
-/// What is to be taken.
+/// What is to be taken, under an id that no other backup has; puts `begun` (RSM-3).
 async fn begin(target: &dyn Target, options: &TakeOptions, start: &Start, begun_us: i64) -> Result<Begun> {
     let parent = match options.incremental {
         true => Some(parent(target, start).await?),
         false => None,
     };
     let control = &start.control;
-    Ok(Begun {
-        id: new_id(target, begun_us, options.incremental).await?,
+    let mut begun = Begun {
         database: control.database,
         epoch: control.epoch,
         epoch_start: control.epoch_start,
@@ -219,7 +221,23 @@ async fn begin(target: &dyn Target, options: &TakeOptions, start: &Start, begun_
         since: parent.as_ref().map_or(Lsn::ZERO, |parent| parent.redo),
         parent: parent.map_or_else(String::new, |parent| parent.id),
         begun_us,
-    })
+        ..Begun::default()
+    };
+    let kind = if options.incremental { "incremental" } else { "full" };
+    let base = format!("{}-{kind}", clock::stamp(begun_us));
+    let mut number = 1;
+    loop {
+        begun.id = if number == 1 { base.clone() } else { format!("{base}-{number}") };
+        number += 1;
+        if !target.list(&names::backup(&begun.id)).await?.is_empty() {
+            continue;
+        }
+        match target.put_new(&names::begun(&begun.id), begun.encode().as_bytes()).await {
+            // Another backup began in the same second, and was faster.
+            Err(BackupError::Exists(_)) => {}
+            put => return put.map(|()| begun),
+        }
+    }
 }
 
 impl Taking<'_> {
@@ -237,14 +255,21 @@ impl Taking<'_> {
         (self.tell)(self.progress);
     }
 
-    /// Objects that earlier beginnings put and this one does not need: of files and log that had other lengths.
-    async fn remove_others(&mut self) -> Result<()> {
-        for object in self.target.list(&names::backup(&self.manifest.id)).await? {
-            if !self.manifest.parts.iter().any(|part| part.name == object.name) {
-                self.target.remove(&object.name).await?;
+    /// Puts the manifest, behind all else (BKP-1). An earlier beginning that still ran may have been faster: then that one's backup is it.
+    async fn finish(self) -> Result<Manifest> {
+        let name = names::manifest(&self.manifest.id);
+        let put = self.target.put_new(&name, self.manifest.encode().as_bytes()).await;
+        let manifest = match put {
+            Err(BackupError::Exists(_)) if self.earlier.is_some() => {
+                Manifest::decode(&name, &self.target.get(&name).await?)?
             }
+            put => put.map(|()| self.manifest)?,
+        };
+        if self.earlier.is_some() {
+            remove_others(self.target, &manifest).await?;
         }
-        Ok(())
+        self.target.finish().await?;
+        Ok(manifest)
     }
 
     fn header(&self, kind: Kind, from: u64, to: u64) -> Header {
@@ -266,12 +291,13 @@ impl Taking<'_> {
 
     /// The pages from `first` to before `end`, as one object.
     async fn object(&mut self, first: u32, end: u32) -> Result<()> {
-        let name = names::pages(&self.manifest.id, first, end);
-        let (kept, since) = match self.resumed {
-            Some(redo) => match Kept::find(self.target, &name, self.manifest.database).await? {
-                Some(kept) => (Some(kept), redo),
-                None => (None, self.manifest.since),
-            },
+        let (kept, since) = match &self.earlier {
+            Some(earlier) => {
+                let named = names::Beginning { resumed: None, ..self.named.clone() }.pages(first, end);
+                let kept = Kept::find(self.target, &earlier.objects, &named, self.manifest.database).await?;
+                let since = if kept.is_some() { earlier.redo } else { self.manifest.since };
+                (kept, since)
+            }
             None => (None, self.manifest.since),
         };
         let mut bytes = Vec::new();
@@ -286,7 +312,7 @@ impl Taking<'_> {
         let bytes = match kept {
             Some(kept) if bytes.is_empty() => {
                 self.manifest.pages += kept.pages();
-                self.note(name, &kept.object);
+                self.note(kept.name, &kept.object);
                 return Ok(());
             }
             Some(kept) => kept.with(&bytes)?,
@@ -295,7 +321,7 @@ impl Taking<'_> {
         };
         self.manifest.pages += (bytes.len() / PAGE_BYTES) as u64;
         let header = self.header(Kind::Pages, u64::from(first), u64::from(end));
-        self.put(name, pack(header, &bytes)?).await
+        self.put(self.named.pages(first, end), pack(header, &bytes)?).await
     }
 
     /// The log that recovery of the copy needs.
@@ -317,12 +343,22 @@ impl Taking<'_> {
                 bytes.extend(piece);
             }
             let header = self.header(Kind::Log, at.0, to.0);
-            let name = names::backup_log(&self.manifest.id, at, to);
-            self.put(name, pack(header, &bytes)?).await?;
+            self.put(self.named.log(at, to), pack(header, &bytes)?).await?;
             at = to;
         }
         Ok(())
     }
+}
+
+/// Removes what the takings of a backup put and its manifest does not name.
+async fn remove_others(target: &dyn Target, manifest: &Manifest) -> Result<()> {
+    let whole = names::manifest(&manifest.id);
+    for object in target.list(&names::backup(&manifest.id)).await? {
+        if object.name != whole && !manifest.parts.iter().any(|part| part.name == object.name) {
+            target.remove(&object.name).await?;
+        }
+    }
+    Ok(())
 }
 
 fn owner_text(database: u64) -> Vec<u8> {
@@ -392,16 +428,4 @@ async fn parent(target: &dyn Target, start: &Start) -> Result<Manifest> {
             "holds no backup of this history of the database that an incremental one could rest on: take a full one";
         BackupError::Refused(format!("{} {what}", target.place()))
     })
-}
-
-async fn new_id(target: &dyn Target, begun_us: i64, incremental: bool) -> Result<String> {
-    let kind = if incremental { "incremental" } else { "full" };
-    let base = format!("{}-{kind}", clock::stamp(begun_us));
-    let mut id = base.clone();
-    let mut number = 1;
-    while !target.list(&names::backup(&id)).await?.is_empty() {
-        number += 1;
-        id = format!("{base}-{number}");
-    }
-    Ok(id)
 }

@@ -5,6 +5,8 @@
 //! - SWB-1: whatever was stopped at whatever point, `verify` finds no damage in the target.
 //! - SWB-2: a restore to the end has every acknowledged commit, once the archiver has sent the whole log.
 //! - SWB-3: a restore to any position behind a backup has exactly the commits up to that position.
+//!
+//! What an interrupted beginning of a backup put arrives again at any later time, as in an object store to which a request was sent twice (RSM-4).
 
 use super::check;
 use super::sweep::{self, Doing, Ended, Running, Stopper, World};
@@ -15,7 +17,7 @@ use clearway_backup::plan::{Contents, Goal, plan};
 use clearway_backup::resume::unfinished;
 use clearway_backup::source::Source;
 use clearway_backup::take::{TakeOptions, take};
-use clearway_backup::target::Directory;
+use clearway_backup::target::{Directory, Listed, Target};
 use clearway_backup::{BackupError, restore, verify};
 use clearway_base::sync::sleep;
 use clearway_base::testkit::{JoinHandle, Rng, Sim, SimOptions, spawn};
@@ -27,8 +29,8 @@ use clearway_storage::ids::{Lsn, PageId};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::Store;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const TARGET: &str = "/target";
@@ -84,18 +86,20 @@ async fn archive(disk: SimDisk, store: Arc<Store>, stop: Arc<AtomicBool>, claime
     }
 }
 
-/// A full backup, then an incremental one. Each loses its source at some request, and goes on.
+/// A full backup, then an incremental one. Each loses its source at some request, perhaps twice, and goes on.
 async fn back_up(disk: SimDisk, store: Arc<Store>, mut rng: Rng) -> Result<(), BackupError> {
+    let target = Late::new(target(&disk), rng.fork());
     for incremental in [false, true] {
         let mut options = TakeOptions { incremental, ..TakeOptions::default() };
         loop {
             // It falls on any request; often behind the last pages, when an object of pages is there.
-            let left = if options.resume { u64::MAX } else { 1 + rng.below(12) };
+            let left = if options.resume && rng.chance(2, 3) { u64::MAX } else { 1 + rng.below(12) };
             let mut source = Breaks { inner: store.clone(), left };
-            match take(&mut source, &target(&disk), &options, &mut |_| {}).await {
+            match take(&mut source, &target, &options, &mut |_| {}).await {
                 Err(BackupError::Source(broken)) if broken == BROKEN => {
+                    target.interrupted();
                     // Where nothing had been put yet, there is nothing to go on with.
-                    let begun = unfinished(&target(&disk)).await;
+                    let begun = unfinished(&target).await;
                     let ours = begun.is_ok_and(|begun| begun.epoch == store.wal().epoch());
                     options = TakeOptions { incremental: incremental && !ours, resume: ours, ..options };
                 }
@@ -107,6 +111,79 @@ async fn back_up(disk: SimDisk, store: Arc<Store>, mut rng: Rng) -> Result<(), B
         }
     }
     Ok(())
+}
+
+/// A target to which what an interrupted beginning put comes again later.
+struct Late {
+    inner: Directory,
+    state: Mutex<LateState>,
+}
+
+struct LateState {
+    rng: Rng,
+    /// What this beginning put.
+    put: Vec<(String, Vec<u8>)>,
+    /// What interrupted ones put.
+    late: Vec<(String, Vec<u8>)>,
+}
+
+impl Late {
+    fn new(inner: Directory, rng: Rng) -> Late {
+        Late { inner, state: Mutex::new(LateState { rng, put: Vec::new(), late: Vec::new() }) }
+    }
+
+    fn interrupted(&self) {
+        let mut state = self.state.lock().expect("late");
+        let put = std::mem::take(&mut state.put);
+        state.late.extend(put);
+    }
+
+    fn arriving(&self) -> Option<(String, Vec<u8>)> {
+        let mut state = self.state.lock().expect("late");
+        let arrives = !state.late.is_empty() && state.rng.chance(1, 3);
+        let count = state.late.len();
+        arrives.then(|| state.rng.index(count)).map(|at| state.late.swap_remove(at))
+    }
+
+    async fn late(&self) -> Result<(), BackupError> {
+        match self.arriving() {
+            Some((name, bytes)) => self.inner.put(&name, &bytes).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Target for Late {
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
+    fn put<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BackupError>> {
+        Box::pin(async move {
+            self.inner.put(name, bytes).await?;
+            self.state.lock().expect("late").put.push((name.to_owned(), bytes.to_vec()));
+            self.late().await
+        })
+    }
+
+    fn put_new<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BackupError>> {
+        Box::pin(async move {
+            self.inner.put_new(name, bytes).await?;
+            self.late().await
+        })
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>, BackupError>> {
+        self.inner.get(name)
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<Listed>, BackupError>> {
+        self.inner.list(prefix)
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), BackupError>> {
+        self.inner.remove(name)
+    }
 }
 
 const BROKEN: &str = "the connection is broken";
