@@ -12,8 +12,8 @@
 
 use super::descend::{Descent, Pending, Target};
 use super::edit::separator;
-use super::image::{Frame, Image, NodeRow, Rows, node_of, row_bytes};
-use super::node::common_prefix;
+use super::image::{Frame, Image, NodeRow, Rows, node_of, row_bytes, rows_that_fit};
+use super::node::{Node, common_prefix};
 use super::ops;
 use super::tree::Tree;
 use super::write::{record_bytes, take_credit};
@@ -91,9 +91,12 @@ impl BulkLoad {
 
     /// Whether the rows surely fill a leaf, with so many more bytes of so many more rows, if `last` is the last one's key.
     fn is_full(&self, last: &[u8], more_bytes: usize, more_rows: usize) -> bool {
-        let rows = self.rows.len();
+        let (rows, raw_bytes) = (self.rows.len(), self.raw_bytes + more_bytes);
+        if raw_bytes + GUESS_BYTES <= PAGE_BYTES + ROW_BYTES_MAX {
+            return false;
+        }
         let prefix = if rows == 0 { last.len() } else { common_prefix(self.rows.get(0).key, last) };
-        let bytes = (self.raw_bytes + more_bytes).saturating_sub((rows + more_rows) * prefix);
+        let bytes = raw_bytes.saturating_sub((rows + more_rows) * prefix);
         bytes + GUESS_BYTES > PAGE_BYTES + ROW_BYTES_MAX
     }
 
@@ -154,14 +157,17 @@ impl BulkLoad {
             tree.put_separator(pending, Purpose::Change).await?;
         }
         self.loaded += taken as u64;
-        let mut rest = Rows::default();
-        self.raw_bytes = 0;
-        for (index, row) in self.rows.iter().skip(taken).enumerate() {
-            rest.insert(index, &row);
-            self.raw_bytes += row_bytes(row.key.len(), row.value.len(), row.overflow, false);
-        }
-        self.rows = rest;
+        self.rows.forget_first(taken);
+        let bytes = |row: NodeRow<'_>| row_bytes(row.key.len(), row.value.len(), row.overflow, false);
+        self.raw_bytes = self.rows.iter().map(bytes).sum();
         Ok(())
+    }
+
+    /// The rows of a node, and those to be loaded behind them.
+    fn behind(&self, node: Node<'_>) -> Rows {
+        let mut all = Rows::of(node, 0, node.count());
+        self.rows.iter().for_each(|row| all.insert(all.len(), &row));
+        all
     }
 
     fn try_flush(
@@ -191,20 +197,18 @@ impl BulkLoad {
         if old > 0 && *node.key(old - 1) >= *first_key {
             return Err(StorageError::Invalid("rows to load must be above all rows of the tree".into()));
         }
-        let mut all = Rows::of(node, 0, old);
-        for row in self.rows.iter() {
-            all.insert(all.len(), &row);
-        }
+        let behind_old = (old > 0).then(|| self.behind(node));
+        let all = behind_old.as_ref().unwrap_or(&self.rows);
         let frame = Frame::of(node);
         let shared_tag = if old == 0 || frame.shared_tag.is_settled() { self.tag } else { frame.shared_tag };
         let frame = Frame { shared_tag, ..frame };
         let next_id = pins[needed - 1].id();
         let full_id = if is_root { pins[0].id() } else { page.id() };
-        let (full, keep, fence) = fill(&frame, &all, full_id, next_id, old);
+        let (full, keep, fence) = fill(&frame, all, full_id, next_id, old);
         let mut next = Image::new();
         let next_frame = Frame { id: next_id, low: fence.clone(), shared_tag: self.tag, ..frame.clone() };
         // Rows of the old leaf that the new fence left no room for move on.
-        assert!(next.build(&next_frame, &all, keep, keep.max(old)), "part of a leaf fits a leaf");
+        assert!(next.build(&next_frame, all, keep, keep.max(old)), "part of a leaf fits a leaf");
         assert!(keep <= all.len(), "BTR-1: a leaf takes rows that there are");
         let taken = keep.saturating_sub(old);
         assert!(taken <= self.rows.len(), "BTR-1: each row is loaded once");
@@ -235,30 +239,19 @@ impl BulkLoad {
 
 /// The fullest leaf of rows that begin with the `old` ones already there; with it their number and the fence above.
 fn fill(frame: &Frame, rows: &Rows, id: PageId, right: PageId, old: usize) -> (Image, usize, Vec<u8>) {
-    let mut image = Image::new();
-    let attempt = |keep: usize, image: &mut Image| {
+    // Above the last row a fence that any later key respects is the key itself with a zero byte.
+    let fence = |keep: usize| {
         let last = rows.get(keep - 1).key;
-        // Above the last row a fence that any later key respects is the key itself with a zero byte.
-        let fence = match keep < rows.len() {
-            true => separator(last, rows.get(keep).key),
-            false => [last, &[0]].concat(),
-        };
-        let full = Frame { id, right, high: Some(fence.clone()), ..frame.clone() };
-        image.build(&full, rows, 0, keep).then_some(fence)
+        if keep < rows.len() { separator(last, rows.get(keep).key) } else { [last, &[0]].concat() }
     };
-    let (mut low, mut high) = (old.max(1), rows.len());
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        match attempt(middle, &mut image) {
-            Some(_) => low = middle,
-            None => high = middle - 1,
-        }
-    }
+    let mut image = Image::new();
     // `old` rows with a longer fence may not fit though they did without; then the fence takes the place of rows.
-    let mut keep = low;
+    let mut keep = rows_that_fit(frame, rows, |keep| fence(keep).len()).max(old.max(1));
     loop {
-        if let Some(fence) = attempt(keep, &mut image) {
-            return (image, keep, fence);
+        let high = fence(keep);
+        let full = Frame { id, right, high: Some(high.clone()), ..frame.clone() };
+        if image.build(&full, rows, 0, keep) {
+            return (image, keep, high);
         }
         keep -= 1;
         assert!(keep > 0, "one row and two fences fit a page");

@@ -166,6 +166,28 @@ impl Strip {
         strip
     }
 
+    /// Whether `is_settled` allows anything on this leaf, as far as some of its tags tell: a look at all of them would cost a leaf that is filled or
+    /// emptied by one transaction more than its split.
+    pub(super) fn seems_possible(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> bool {
+        const LOOKS: usize = 16;
+        let node = node_of(page);
+        let (count, shared_tag) = (node.count(), node.shared_tag());
+        if !shared_tag.is_settled() && is_settled(shared_tag) {
+            return true;
+        }
+        let own = |index: &usize| {
+            let slot = node.slot(*index);
+            slot & (OWN | GHOST) != 0
+        };
+        let tagged: Vec<usize> = (0..count).filter(own).collect();
+        let step = tagged.len().div_ceil(LOOKS).max(1);
+        tagged.iter().step_by(step).any(|index| {
+            let slot = node.slot(*index);
+            let tag = node.tag(slot, &node.cell(slot));
+            tag.is_settled() || is_settled(tag)
+        })
+    }
+
     /// What `is_settled` allows on this leaf.
     pub(super) fn find(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
         let node = node_of(page);

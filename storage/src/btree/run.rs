@@ -8,6 +8,9 @@
 //! A run makes only changes that need no wait and no split. The caller passes the first row that the run did not change to [`Tree::edit`],
 //! and begins another run behind that row.
 //!
+//! A new key may lack the prefix that the leaf's keys share: among ascending numbers every 256th does. Then the run goes on in the copy, too, with the
+//! prefix that is left. An edit of such a row compacts the leaf first, and then builds it anew.
+//!
 //! In a full leaf each change of a row would build the node anew. So a run copies the rows out at the first such change, makes the further
 //! changes in the copy, and builds the node once, at its end. (Before, an update of all rows of a table spent a third of its time in
 //! building nodes.)
@@ -21,8 +24,8 @@
 
 use super::descend::{Descent, Target};
 use super::edit::put_at;
-use super::image::{Frame, Image, NodeRow, Rows, node_of, row_bytes};
-use super::node::{MEMORY_LOCKS, SLOT_BYTES};
+use super::image::{Frame, Image, NodeRow, Rows, node_bytes_with, node_of, row_bytes};
+use super::node::{MEMORY_LOCKS, SLOT_BYTES, common_prefix};
 use super::ops;
 use super::tree::{LeafRow, RowBuf, Tree, read_row};
 use super::write::{PREFIX_SLACK, record_bytes, undo_bytes};
@@ -77,13 +80,15 @@ struct Leaf<'p> {
     /// Bytes that a node of these rows leaves free.
     free: usize,
     before: RowBuf,
+    /// A row was put in place.
+    changed: bool,
 }
 
 impl<'p> Leaf<'p> {
     fn new(latched: Latched<'p>) -> Leaf<'p> {
         let node = node_of(latched.page());
         let (prefix_len, free) = (node.prefix_len(), node.gap() + node.garbage());
-        Leaf { latched, work: Work::Page, prefix_len, free, before: RowBuf::default() }
+        Leaf { latched, work: Work::Page, prefix_len, free, before: RowBuf::default(), changed: false }
     }
 
     /// Where the row with this key stands, or would; copied to `before` if it is there.
@@ -118,11 +123,13 @@ impl<'p> Leaf<'p> {
     }
 
     /// BTR-18: whether any row with this key and at most so many bytes fits the node.
-    fn fits(&self, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
+    fn fits(&mut self, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
         let node = node_of(self.latched.page());
-        if key.len() < self.prefix_len || node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_ne()
-        {
-            return false;
+        // In a copy the prefix may be shorter than in the page.
+        let has_prefix = key.len() >= self.prefix_len
+            && node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_eq();
+        if !has_prefix {
+            return self.shorten_prefix(key, max_value);
         }
         let most = |value_len| row_bytes(key.len() - self.prefix_len, value_len, false, true) + PREFIX_SLACK;
         match found {
@@ -134,6 +141,34 @@ impl<'p> Leaf<'p> {
         }
     }
 
+    /// Goes on in a copy with the prefix that the keys there share with a new one, if then any row with this key and at most so many bytes fits
+    /// (BTR-18); else nothing is changed.
+    fn shorten_prefix(&mut self, key: &[u8], max_value: usize) -> bool {
+        let node = node_of(self.latched.page());
+        let copied = match self.work {
+            Work::Page => Some((Frame::of(node), Rows::of(node, 0, node.count()))),
+            Work::Copy(..) => None,
+        };
+        let (frame, rows) = match (&copied, &self.work) {
+            (Some((frame, rows)), _) | (None, Work::Copy(frame, rows)) => (frame, rows),
+            (None, Work::Page) => return false,
+        };
+        if rows.len() == 0 {
+            return false;
+        }
+        let shared = common_prefix(&rows.get(0).key[..self.prefix_len], key);
+        let bytes = node_bytes_with(frame, rows, shared);
+        let more = row_bytes(key.len() - shared, max_value, false, true) + PREFIX_SLACK;
+        if bytes + more > PAGE_BYTES {
+            return false;
+        }
+        (self.prefix_len, self.free) = (shared, PAGE_BYTES - bytes);
+        if let Some((frame, rows)) = copied {
+            self.work = Work::Copy(frame, rows);
+        }
+        true
+    }
+
     /// Bytes that the row in `before` takes in the node.
     fn bytes_before(&self, key: &[u8]) -> usize {
         let own = !self.before.tag.is_settled() && self.before.tag != self.shared_tag();
@@ -142,6 +177,7 @@ impl<'p> Leaf<'p> {
 
     /// Puts a row in place, which fits.
     fn put(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>) {
+        self.changed = true;
         let bytes_before = if found.is_ok() { self.bytes_before(row.key) } else { 0 };
         if let Work::Page = self.work {
             let node = node_of(self.latched.page());
@@ -182,7 +218,7 @@ impl<'p> Leaf<'p> {
 
     /// The copy becomes the page.
     fn finish(self) {
-        if let Work::Copy(frame, rows) = &self.work {
+        if let (Work::Copy(frame, rows), true) = (&self.work, self.changed) {
             let mut image = Image::new();
             assert!(image.build(frame, rows, 0, rows.len()), "BTR-18: the rows of a leaf fit a node");
             image.store(self.latched.page());

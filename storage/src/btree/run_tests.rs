@@ -128,3 +128,23 @@ fn runs_make_what_single_edits_make_and_redo_makes_it_again() {
         });
     });
 }
+
+#[test]
+fn a_run_goes_on_behind_a_key_that_lacks_the_prefix_of_its_leaf() {
+    now(async {
+        let rig = Rig::in_memory(2_000);
+        let tree = rig.tree(1).await;
+        let (mut model, mut log) = (Model::new(), TxnLog::new(TxnId(1)));
+        // Ascending numbers: every 256th has another byte before the last one, and so a shorter prefix with those before it.
+        let wanted = |n: u64| (n.to_be_bytes().to_vec(), vec![7; (n % 40) as usize], n, false);
+        let wanted: Vec<Wanted> = (1..6_000).map(wanted).collect();
+        let (by_run, alone) = make(&tree, &mut log, &wanted, &mut model, 3_000).await;
+        assert_same(&tree, &model).await;
+        let leaves = tree.check().await.unwrap().leaves as u64;
+        // The first row of all, the first one of each further leaf, and the refused one.
+        assert!(alone <= leaves + 1 && by_run + alone == 5_999, "{alone} alone, {leaves} leaves");
+        let redone = rig.redone(&MemVfs::new(), 2_000, Lsn::MAX).await;
+        let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
+        assert_same(&twin, &model).await;
+    });
+}

@@ -1,8 +1,10 @@
 //! Trees that are loaded in order and trees that shrink.
 
 use super::Edit;
+use super::image::{Frame, Image, NodeRow, Rows, rows_that_fit};
+use super::node::Node;
 use super::tree_tests::{Model, contents, put, tree_of};
-use crate::ids::{Lsn, TxnId};
+use crate::ids::{Lsn, Tag, TxnId};
 use crate::record::TxnLog;
 use crate::testing::Rig;
 use clearway_base::for_each_seed;
@@ -160,5 +162,33 @@ fn tidying_gives_pages_back_until_a_root_is_left() {
         assert_eq!(tree_of(&redone).check().await.unwrap().pages, empty.pages);
         let counters = rig.pool.counters().view();
         assert_eq!((counters.io_under_latch, counters.neighbour_reads), (0, 0));
+    });
+}
+
+#[test]
+fn a_leaf_that_is_loaded_takes_as_many_rows_as_fit() {
+    for_each_seed!(40, |seed| {
+        let mut rng = Rng::new(seed);
+        let (longest_key, longest) = (*rng.pick(&[0, 3, 900]), *rng.pick(&[1, 40, 300]));
+        let mut rows = Rows::default();
+        for n in 0..900_u64 {
+            let mut key = (rng.below(3) + 4 * n).to_be_bytes().to_vec();
+            key.resize(8 + rng.index(longest_key + 1), b'k');
+            let (tag, value) = (Tag(rng.below(3)), vec![1; rng.index(longest)]);
+            rows.insert(rows.len(), &NodeRow { key: &key, value: &value, tag, ghost: false, overflow: false });
+        }
+        let rig = Rig::in_memory(10);
+        let frame = block_on(async {
+            let tree = rig.tree(1).await;
+            let page = rig.pool.read(tree.root_now().expect("a root")).expect("its page");
+            Frame { low: vec![3; rng.index(20)], shared_tag: Tag(1), ..Frame::of(Node(page.page)) }
+        });
+        let fence = |keep: usize| vec![5; if keep % 7 == 0 { 1_000 } else { keep % 30 }];
+        let fits = |keep: &usize| {
+            let frame = Frame { high: Some(fence(*keep)), ..frame.clone() };
+            Image::new().build(&frame, &rows, 0, *keep)
+        };
+        let most = (1..=rows.len()).rev().find(fits).expect("one row fits");
+        assert_eq!(rows_that_fit(&frame, &rows, |keep| fence(keep).len()), most);
     });
 }

@@ -73,7 +73,8 @@ pub(super) fn compact(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> b
     true
 }
 
-/// A cheap look before the dear one: whether garbage, a longer prefix and the row that goes could make room at all.
+/// A cheap look before the dear one: whether garbage, a longer prefix and the row that goes could make room at all, and enough of it. (Without the
+/// second question each split of a leaf in which one transaction deletes many rows was preceded by two builds in vain.)
 fn may_win(node: Node<'_>, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
     let count = node.count();
     if count == 0 {
@@ -83,7 +84,8 @@ fn may_win(node: Node<'_>, key: &[u8], max_value: usize, found: Result<usize, us
     let longer = shared.saturating_sub(node.prefix_len()) * count;
     let replaced = found.map_or(0, |index| SLOT_BYTES + node.cell(node.slot(index)).len());
     let least = row_bytes(key.len().saturating_sub(shared), max_value, false, true);
-    node.gap() + node.garbage() + longer + replaced >= least
+    let spare = if count + usize::from(found.is_err()) > 2 { WORTH_COMPACTING } else { 0 };
+    node.gap() + node.garbage() + longer + replaced >= least + spare
 }
 
 /// How a node is cut in two.
@@ -193,6 +195,9 @@ impl Tree {
         let Some(mut leaf) = self.latch(&leaf) else {
             return Ok(false);
         };
+        if !Strip::seems_possible(leaf.page(), |tag| self.versions().is_settled(tag)) {
+            return Ok(false);
+        }
         if !self.strip_latched(&mut leaf, &mut credit) || !has_room(&mut leaf, key, max_value) {
             return Ok(false);
         }
