@@ -78,6 +78,20 @@ pub enum Value {
     Bytes(Arc<[u8]>),
 }
 
+impl From<ValueRef<'_>> for Value {
+    fn from(value: ValueRef<'_>) -> Value {
+        match value {
+            ValueRef::Null => Value::Null,
+            ValueRef::Bool(b) => Value::Bool(b),
+            ValueRef::Int(i) => Value::Int(i),
+            ValueRef::Float(f) => Value::Float(f),
+            ValueRef::Decimal(d) => Value::Decimal(d.clone()),
+            ValueRef::StoredDecimal(d) => Value::Decimal(d.to_decimal()),
+            ValueRef::Bytes(bytes) => Value::bytes(bytes),
+        }
+    }
+}
+
 /// One value where it stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ValueRef<'a> {

@@ -425,3 +425,30 @@ fn a_statement_that_is_sent_back_is_logged_once() {
     assert_eq!(prepared(one, "UPDATE t SET b = b + 1 WHERE a = $1", &[Some("1")]).0, "UPDATE 1");
     assert_eq!(lines.load(Relaxed), 2);
 }
+
+/// What PostgreSQL 15 answers. Rows of three schema versions, with nulls, a dropped column, decimals and blanks at the end, are walked over, changed,
+/// deleted and entered into new indexes.
+#[test]
+fn walks_that_change_rows_and_builds_of_indexes_read_rows_of_all_versions() {
+    let db = open();
+    let mut user = user(&db);
+    let script = "create table t (id int primary key, gone text, a numeric, b char(5), d text); create index on t (d);
+        insert into t select i, 'gone', i + 0.5, case when i % 3 = 0 then 'x' end, 'd' || i from generate_series(1, 300) i;
+        alter table t drop column gone; alter table t add column c int default 7;
+        insert into t select i, i, 'y', null, i % 5 from generate_series(301, 600) i;
+        update t set a = a + 1, d = d || b where c = 7 and b = 'x';
+        update t set b = 'z' where d is null and c > 2;
+        delete from t where c = 7 and a::int % 2 = 0; delete from t where b = 'z' and id % 4 = 1;
+        create index on t (a, c); create unique index on t (d, id) where b is not null";
+    for statement in script.split(';') {
+        let said = simple(&mut user, statement);
+        assert!(said.contains(' '), "{statement}: {said}");
+    }
+    let all = "select count(*), sum(id), sum(a), sum(c), count(b), count(d), min(d), max(length(d)) from t";
+    assert_eq!(simple(&mut user, all), "420|144120|144245.0|1545|320|150|d10|5|\nSELECT 1");
+    simple(&mut user, "set enable_seqscan = off");
+    let by_pair = "select count(*), sum(id) from t where a > 100 and c = 7";
+    assert_eq!(simple(&mut user, by_pair), "101|20098|\nSELECT 1");
+    let by_partial = "select count(*), min(d) from t where d > 'd2' and b is not null";
+    assert_eq!(simple(&mut user, by_partial), "33|d201x|\nSELECT 1");
+}

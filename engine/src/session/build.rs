@@ -12,6 +12,7 @@
 //! - BLD-2: loaded entries are settled, so every snapshot would see them. A snapshot that is older than the rows does not read the index,
 //!   because of the index's `valid_from_lsn` (DB-2).
 //! - BLD-3: two entries with the same key of a unique index are neighbours in the merge. So a duplicate is never loaded unnoticed.
+//! - BLD-4: of a row only the columns are read on which its entry depends (`IndexShape::reads`); the others are null in what the entry is made of.
 //!
 //! # Crash safety
 //! Each page of the load is one structure record. A crash before the commit leaves a tree that the undo of its creation drops. The commit
@@ -25,6 +26,7 @@ use clearway_storage::btree::{Direction, KeyRange};
 use super::Session;
 use super::runs::{BREATH_ENTRIES, FREE, RUN_BYTES, Runs};
 use crate::error::EngineError;
+use crate::table::pick::Picker;
 use crate::table::shape::{IndexShape, TableShape};
 use crate::value::Value;
 
@@ -67,11 +69,19 @@ impl Session {
         let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
         let known = self.db.statistics().of(shape.oid).map_or(0, |counted| counted.rows);
         self.progress.phase("building index: scanning table", known);
-        while let Some(found) = self.next(&mut scan).await? {
+        // BLD-4
+        let picker = Picker::new(shape, index.reads());
+        let (mut row, mut prefix) = (vec![Value::Null; shape.columns.len()], Vec::new());
+        while self.fill(&mut scan).await? {
+            let Some((key, value)) = scan.buffered() else { break };
             self.progress.add(1);
-            let row: &[Value] = &found.row;
-            if let Some(entry) = index.entry_of(row)? {
-                runs.push_entry(&entry.prefix, &found.key, entry.constrained).await?;
+            picker.read(shape, key, value, &mut |column, value| row[column] = value.into())?;
+            if index.is_plain() {
+                prefix.clear();
+                index.prefix_into(&row, &mut prefix);
+                runs.push_entry(&prefix, key, index.constrains(&row)).await?;
+            } else if let Some(entry) = index.entry_of(&row)? {
+                runs.push_entry(&entry.prefix, key, entry.constrained).await?;
             }
         }
         let scanned = self.progress.shown().map_or(0, |shown| shown.done);

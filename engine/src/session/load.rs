@@ -305,21 +305,44 @@ impl Session {
         shape: &TableShape,
         row: &[Value],
     ) -> Result<bool, EngineError> {
-        let (key, value) = (self.new_key(shape, row).await?, shape.value_of(row));
+        let mut bytes = std::mem::take(&mut loading.bytes);
+        bytes.clear();
+        match shape.has_row_id() {
+            true => bytes.extend_from_slice(&self.new_key(shape, row).await?),
+            false => shape.key_into(row, &mut bytes),
+        }
+        let middle = bytes.len();
+        shape.value_into(row, &mut bytes);
+        let (key, value) = bytes.split_at(middle);
+        let in_order = self.load_behind(loading, shape, key, value).await?;
+        loading.bytes = bytes;
+        Ok(in_order)
+    }
+
+    /// The same of a row's key and value.
+    async fn load_behind(
+        &mut self,
+        loading: &mut Loading,
+        shape: &TableShape,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool, EngineError> {
         if let State::Open(load) = &mut loading.state {
-            if load.takes(&key, value.len()) {
-                self.txn().load_row(load, &key, &value).await?;
+            if load.takes(key, value.len()) {
+                if !load.load_now(key, value)? {
+                    self.txn().load_row(load, key, value).await?;
+                }
                 return Ok(true);
             }
-            if !load.is_behind(&key) {
+            if !load.is_behind(key) {
                 return Ok(false);
             }
             self.end_load(loading).await?;
         }
-        write::insert_value(self.txn(), shape, &key, &value).await?;
+        write::insert_value(self.txn(), shape, key, value).await?;
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut().expect("a transaction is open");
-        loading.state = State::Open(Box::new(txn.begin_load(tree, key)));
+        loading.state = State::Open(Box::new(txn.begin_load(tree, key.to_vec())));
         Ok(true)
     }
 

@@ -96,16 +96,18 @@ impl Session {
         new: &Arc<TableShape>,
     ) -> Result<Rewritten, EngineError> {
         let mut scan = self.all_of(old);
-        let (mut loading, mut count) = (Loading::rows_alone(), 0u64);
-        while let Some(found) = self.next(&mut scan).await? {
+        let (mut loading, mut count, mut row) = (Loading::rows_alone(), 0u64, Vec::new());
+        while self.fill(&mut scan).await? {
+            let Some((key, value)) = scan.buffered() else { break };
+            old.row_into(key, value, &mut row)?;
             count += 1;
             if count.is_multiple_of(BREATH_ENTRIES) {
                 yield_now().await;
             }
-            if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {
+            if let Some(column) = new.key.iter().find(|c| row[**c].is_null()) {
                 return Ok(Rewritten::Null(*column));
             }
-            if !self.insert_in_order(&mut loading, new, &found.row).await? {
+            if !self.insert_in_order(&mut loading, new, &row).await? {
                 return Ok(Rewritten::Unordered);
             }
         }

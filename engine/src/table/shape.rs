@@ -229,7 +229,43 @@ impl TableShape {
     /// # Errors
     /// `BadRow`.
     pub fn row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, EngineError> {
-        self.try_row(key, value).map_err(|damage| EngineError::BadRow { table: self.name.clone(), damage })
+        let mut row = Vec::with_capacity(self.columns.len());
+        self.row_into(key, value, &mut row)?;
+        Ok(row)
+    }
+
+    /// As [`TableShape::row`], in the place of what `row` had.
+    ///
+    /// # Errors
+    /// `BadRow`.
+    pub(crate) fn row_into(&self, key: &[u8], value: &[u8], row: &mut Vec<Value>) -> Result<(), EngineError> {
+        row.clear();
+        self.try_row(key, value, row).map_err(|damage| EngineError::BadRow { table: self.name.clone(), damage })
+    }
+
+    /// Gives each column of a row that is not dropped, nulls too, in any order, to `put` with its position: the values that [`TableShape::row`] gives.
+    ///
+    /// # Errors
+    /// `BadRow`.
+    pub fn read(&self, key: &[u8], value: &[u8], put: &mut dyn FnMut(usize, ValueRef<'_>)) -> Result<(), EngineError> {
+        let bad = |damage| EngineError::BadRow { table: self.name.clone(), damage };
+        let (version, head) = RowReader::head(value).map_err(bad)?;
+        if version != self.version {
+            let row = self.row(key, value)?;
+            row.iter().enumerate().for_each(|(column, value)| put(column, value.borrow()));
+            return Ok(());
+        }
+        let reader = head.reader(self.stored.len()).map_err(bad)?;
+        reader.refs(&self.stored_storages, |at, value| put(self.stored[at], value)).map_err(bad)?;
+        let mut rest = key;
+        for (position, column) in self.key.iter().zip(&self.key_columns) {
+            let (value, after) = decode_value(*column, rest).ok_or_else(|| bad(RowDamage("its key is malformed")))?;
+            rest = after;
+            if let Some(value) = value {
+                put(*position, value.borrow());
+            }
+        }
+        Ok(())
     }
 
     /// The columns of a row's value part where they are, each at its position in `row`, which has room for all columns; those of the key stay as
@@ -248,18 +284,17 @@ impl TableShape {
         Ok(true)
     }
 
-    fn try_row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, RowDamage> {
+    fn try_row(&self, key: &[u8], value: &[u8], row: &mut Vec<Value>) -> Result<(), RowDamage> {
         let (version, head) = RowReader::head(value)?;
-        let mut row: Vec<Value> = Vec::with_capacity(self.columns.len());
         if version == self.version {
-            self.place(head.reader(self.stored.len())?, &self.stored, &self.stored_storages, &mut row)?;
+            self.place(head.reader(self.stored.len())?, &self.stored, &self.stored_storages, row)?;
         } else {
             if version > self.version {
                 return Err(RowDamage("its schema version is newer than the table's"));
             }
             let stored = self.stored_in(version);
             let storages: Vec<Storage> = stored.iter().map(|c| self.columns[*c].storage).collect();
-            self.place(head.reader(stored.len())?, &stored, &storages, &mut row)?;
+            self.place(head.reader(stored.len())?, &stored, &storages, row)?;
             for (i, column) in self.columns.iter().enumerate() {
                 if column.since > version {
                     row[i] = column.missing.clone();
@@ -277,7 +312,7 @@ impl TableShape {
                 row[*position] = value;
             }
         }
-        Ok(row)
+        Ok(())
     }
 
     fn place(
@@ -333,12 +368,16 @@ impl IndexShape {
     /// `Terms`.
     pub fn entry_of(&self, row: &[Value]) -> Result<Option<Entry>, EngineError> {
         let Some(terms) = &self.terms else {
-            let constrained = self.unique && self.columns.iter().all(|c| !row[*c].is_null());
-            return Ok(Some(Entry { prefix: self.prefix_of(row), constrained }));
+            return Ok(Some(Entry { prefix: self.prefix_of(row), constrained: self.constrains(row) }));
         };
         let Some(values) = terms.values(row)? else { return Ok(None) };
         let constrained = self.unique && !values.iter().any(Value::is_null);
         Ok(Some(Entry { prefix: self.prefix(&values), constrained }))
+    }
+
+    /// Whether the entry that the columns of a row make has to be unique.
+    pub(crate) fn constrains(&self, row: &[Value]) -> bool {
+        self.unique && self.columns.iter().all(|c| !row[*c].is_null())
     }
 
     /// Whether a change from one row to another may change the entry.

@@ -1,6 +1,6 @@
 //! Reads one table: by whole keys, by a range of its key or of an index, or completely.
 
-use super::convert::{borrowed_datum, read_row, to_value};
+use super::convert::{borrowed_datum, to_value};
 use super::jump::Jumps;
 use super::key_range::{Ends, KeyBytes};
 use super::ranges::RangeRows;
@@ -265,27 +265,35 @@ impl Cx<'_> {
         enough: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>> {
-        let Some(wanted) = &scan.wanted else { return Ok(None) };
         let seen = match rows {
             TableRows::Table(walk) => {
-                let (first, others) = match scan.judged_first.as_deref() {
-                    Some((first, others)) => (first, Some(others)),
-                    None => (wanted, None),
-                };
-                let read = |picker: &Picker, (key, value): (&[u8], &[u8]), put: Put<'_>| {
-                    picker.read(&scan.table.shape, key, value, put)
+                let split = scan.judged_first.as_deref();
+                let (first, others) =
+                    (split.map(|split| &split.0).or(scan.wanted.as_ref()), split.map(|split| &split.1));
+                let shape = &scan.table.shape;
+                let read = |picker: Option<&Picker>, (key, value): (&[u8], &[u8]), put: Put<'_>| match picker {
+                    Some(picker) => picker.read(shape, key, value, put),
+                    None => shape.read(key, value, put),
                 };
                 let mut seen = 0;
                 while seen < BURST && out.len() < enough {
+                    let shown = walk.next_shown();
                     let Some(row) = walk.buffered() else { break };
                     seen += 1;
                     let slots = slots_of(scan, prefix, out);
                     fill(scan, &mut slots[prefix.len()..], |put| read(first, row, put))?;
+                    let key_at = prefix.len() + scan.table.types.len();
+                    if scan.wanted.is_none() && others.is_none() {
+                        slots[key_at] = key_slot(row.0, shown);
+                    }
                     if !self.holds_now(scan.filter.as_ref(), slots)? {
                         continue;
                     }
-                    if let Some(others) = others {
+                    if others.is_some() {
                         fill(scan, &mut slots[prefix.len()..], |put| read(others, row, put))?;
+                        if scan.wanted.is_none() {
+                            slots[key_at] = key_slot(row.0, shown);
+                        }
                     }
                     out.add();
                 }
@@ -447,10 +455,18 @@ pub(super) fn append_walked(
     row: &mut Vec<Datum>,
 ) -> Result<()> {
     append_row(scan, key, value, prefix, row)?;
-    if let (Some(end), None, Some(key)) = (shown, &scan.wanted, row.last_mut()) {
-        *key = Datum::Bool(end == ShownEnd::Deleted);
+    if let (Some(_), None, Some(slot)) = (shown, &scan.wanted, row.last_mut()) {
+        *slot = key_slot(key, shown);
     }
     Ok(())
+}
+
+/// What the slot of a row's key has.
+fn key_slot(key: &[u8], shown: Option<ShownEnd>) -> Datum {
+    match shown {
+        None => Datum::Bytea(key.into()),
+        Some(end) => Datum::Bool(end == ShownEnd::Deleted),
+    }
 }
 
 /// A row behind `prefix`, as far as the plan wants it; its key last (PLN-1).
@@ -465,13 +481,11 @@ fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);
-    let Some(wanted) = &scan.wanted else {
-        let found = table.shape.row(key, value).map_err(from_engine)?;
-        read_row(&found, &table.types, row)?;
-        row.push(Datum::Bytea(key.into()));
-        return Ok(());
-    };
     row.resize(from + table.types.len() + 1, Datum::Null);
+    let Some(wanted) = &scan.wanted else {
+        row[from + table.types.len()] = Datum::Bytea(key.into());
+        return fill(scan, &mut row[from..], |put| table.shape.read(key, value, put));
+    };
     fill(scan, &mut row[from..], |put| wanted.read(&table.shape, key, value, put))
 }
 

@@ -9,7 +9,7 @@ use super::plan::{
     Update, conjunction, split,
 };
 use super::through::{ChangeTarget, Verb};
-use super::{Planned, Planner};
+use super::{Planned, Planner, wanted};
 use crate::context::deferred::Timing;
 use crate::context::errors::from_engine;
 use crate::context::names;
@@ -490,7 +490,8 @@ impl Planner<'_> {
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
         self.writes(&mut target, set.iter().map(|s| s.0), false)?;
-        let Arranged { source, filter, width, .. } = arranged;
+        let Arranged { mut source, filter, width, .. } = arranged;
+        wanted::judge_first(&mut source);
         let update = Update { target, source, width, filter, recheck, set, guard, returning, view_checks };
         Ok((Action::Update(Box::new(update)), out))
     }
@@ -509,7 +510,8 @@ impl Planner<'_> {
         let exprs = returning.iter_mut().flatten().chain(&mut recheck).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
-        let Arranged { source, filter, width, .. } = arranged;
+        let Arranged { mut source, filter, width, .. } = arranged;
+        wanted::judge_first(&mut source);
         let delete = Delete { target, source, width, filter, recheck, returning };
         Ok((Action::Delete(Box::new(delete)), out))
     }

@@ -244,7 +244,7 @@ pub struct Scan {
     pub order: Option<Direction>,
     /// The columns that an expression names: the other slots, and the key's, stay null. None: all columns, and the key.
     pub wanted: Option<Picker>,
-    /// The columns of `wanted` that the filter names, and the others: of a row that the filter rejects, the others are not read.
+    /// The columns of `wanted`, or all, that the filter names, and the others: of a row that the filter rejects, the others are not read.
     pub judged_first: Option<Box<(Picker, Picker)>>,
     /// The entries of the index of `access` are read instead of rows (COV-1).
     pub entries: Option<Box<Entries>>,

@@ -5,7 +5,7 @@
 
 use super::carried::{self, Named};
 use super::cost::Figures;
-use super::plan::{Body, Distinct, Node, Query, Scan, Subplan, WindowStage};
+use super::plan::{Access, Body, Distinct, Node, Query, Scan, Subplan, WindowStage};
 use super::{covering, jumping, merging, order, rewrite, walk};
 use crate::expr::{Bound, BoundKind};
 use clearway_engine::table::pick::Picker;
@@ -78,6 +78,17 @@ fn judged_first(scan: &Scan, columns: &[usize]) -> Option<Box<(Picker, Picker)>>
     let (first, others): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| named.contains(c));
     let picker = |columns: &[usize]| Picker::new(&scan.table.shape, columns);
     (!others.is_empty()).then(|| Box::new((picker(&first), picker(&others))))
+}
+
+/// The same for a walk over a whole table that gives the rows to an UPDATE or a DELETE.
+pub(super) fn judge_first(source: &mut Arc<Node>) {
+    let Some(Node::Scan(scan)) = Arc::get_mut(source) else { return };
+    let key_slot = scan.table.key_slot();
+    let names_key = |e: &Bound| matches!(e.kind, BoundKind::Column { index, level: 0 } if index == key_slot);
+    if matches!(scan.access, Access::Full) && !scan.filter.as_ref().is_some_and(|filter| filter.any(&names_key)) {
+        let columns: Vec<usize> = (0..scan.table.types.len()).collect();
+        scan.judged_first = judged_first(scan, &columns);
+    }
 }
 
 fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
