@@ -4,8 +4,8 @@
 usage: tests/drivers.py CLEARWAY SUITE [--short | --only EXPRESSION] [--source DIR] [--beside] [--record] [--page docs/drivers.md] [--seconds N]
 
 SUITE: asyncpg or psycopg2, whose sources (sdists, fetched by pip and kept in ~/.cache/clearway/drivers) have their tests; psycopg, with --source: the
-directory of its repository, since its package has none; pgx, whose module for Go has its tests; django, those of Django's own tests that issue SQL. The driver itself is installed by pip into an
-environment there. What no registry gives is not run, and said.
+directory of its repository, since its package has none; node-postgres, likewise; pgx and tokio-postgres, whose packages for Go and Rust have their tests;
+django, those of Django's own tests that issue SQL. The driver itself is installed by its registry's client into a directory there. What no registry gives is not run, and said.
 tests/drivers/SUITE.list names each test that fails here and passes on PostgreSQL, with the reason; a test that is listed and passes is a failure, as is
 one that fails and is not listed. A test that fails may leave a table, or a type, over which later ones fail; so each test of asyncpg and psycopg2 that
 fails runs once more by itself, on a new server. --beside runs the suite on a PostgreSQL of its own first, and leaves out what fails there, too (with --record: lists it
@@ -26,6 +26,8 @@ from pathlib import Path
 
 import suites
 from drivers_django import DjangoSuite
+from drivers_node import NodeSuite
+from drivers_rust import RustSuite
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "regress"))
@@ -56,6 +58,8 @@ REASONS = {
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
     "temp-function": "Functions in pg_temp are refused.",
+    "temporary": "Temporary tables are not written in read-only transactions.",
+    "template1": "There is no database template1.",
     "messages": "PostgreSQL tells of implicit sequences and indexes at the level DEBUG1.",
     "scs": "standard_conforming_strings = off is refused.",
     "server": "It looks at the server's own files, version, settings or messages.",
@@ -199,6 +203,8 @@ def source_of(name, suite, given):
 
 
 SUITES["django"] = DjangoSuite(environment_of, source_of)
+SUITES["node-postgres"] = NodeSuite(CACHE, fetched)
+SUITES["tokio-postgres"] = RustSuite(CACHE, fetched, "tokio-postgres", "0.7.18", "test", ["types"])
 
 
 def run(python, suite, where, port, given, tests=()):
