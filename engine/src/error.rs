@@ -37,6 +37,16 @@ pub enum EngineError {
         /// Its name.
         name: String,
     },
+    /// 0A000: what other sessions see names a type that only this one has (TMP-3).
+    #[error("{kind} \"{name}\" outlives this session and can't use type \"{ty}\", which is temporary")]
+    NamesTemporary {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The type.
+        ty: String,
+    },
     /// XX000, as in PostgreSQL: another transaction has changed an object of the catalog since the statement read it.
     #[error("tuple concurrently {}", if *dropped { "deleted" } else { "updated" })]
     Overtaken {

@@ -8,7 +8,7 @@ use clearway_base::sync::{ClassStats, block_on, classes, spawn_thread, track_hol
 use clearway_base::waits::{SessionStats, now_ns};
 use clearway_sql::SqlError;
 use clearway_sql::session::client::{Client, ClientFuture, CopyIn};
-use clearway_sql::session::{Backends, Bind};
+use clearway_sql::session::{Backends, Bind, Session};
 use memory::{open, session};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -294,4 +294,38 @@ fn execute_and_call_give_the_formats_that_the_portal_asks_for() {
     let mut client = Lines::default();
     block_on(session.simple("EXECUTE p", &mut client)).expect("the simple protocol has texts");
     assert_eq!(client.out, "1212501060|x\n");
+}
+
+#[test]
+fn statement_timeout_counts_from_parse_to_the_end_of_execute() {
+    let _alone = alone();
+    let db = open();
+    let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[("statement_timeout", "20")]);
+    let bind = || Bind { formats: &[], values: &[], result_formats: &[] };
+    let late = |what: &str, ended: Result<(), SqlError>| assert_eq!(ended.expect_err(what).code(), "57014", "{what}");
+    let parse = |session: &mut Session| {
+        block_on(session.parse("", "SELECT 1", &[])).expect("in time");
+        std::thread::sleep(Duration::from_millis(25));
+    };
+    parse(&mut session);
+    late("Describe", block_on(session.describe_statement("", &mut Lines::default())));
+    block_on(session.sync()).expect("ended");
+    parse(&mut session);
+    assert!(!session.try_bind("", "", &bind()), "not on the spot");
+    late("Bind", block_on(session.bind("", "", bind())));
+    block_on(session.sync()).expect("ended");
+    // In a block it is an error of the transaction.
+    block_on(session.simple("BEGIN", &mut Lines::default())).expect("begun");
+    parse(&mut session);
+    late("Bind", block_on(session.bind("", "", bind())));
+    block_on(session.sync()).expect("ended");
+    let failed = block_on(session.simple("SELECT 1", &mut Lines::default()));
+    assert_eq!(failed.expect_err("failed").code(), "25P02");
+    block_on(session.simple("ROLLBACK; SET statement_timeout = '1min'", &mut Lines::default())).expect("rolled back");
+    // What is left for Execute.
+    parse(&mut session);
+    assert!((1..60_000).contains(&session.timeouts().statement_ms), "{}", session.timeouts().statement_ms);
+    block_on(session.bind("", "", bind())).expect("bound");
+    block_on(session.execute("", 0, &mut Lines::default())).expect("executed");
+    assert_eq!(session.timeouts().statement_ms, 60_000, "the next statement has its own time");
 }

@@ -82,6 +82,11 @@ impl Session {
         for oid in object.named_objects(&catalog) {
             // What is not there is damage of another kind, or the session's own.
             let Some(named) = catalog.get(oid).filter(|_| !before.contains(&oid)).cloned() else { continue };
+            if catalog.is_temporary(&named) {
+                // TMP-3
+                let (name, ty) = (object.name().to_owned(), named.name().to_owned());
+                return Err(EngineError::NamesTemporary { kind: object.kind(), name, ty });
+            }
             self.lock_object(&named, LockMode::AccessShare).await?;
             if self.catalog().get(oid).is_none() {
                 return Err(EngineError::Missing { kind: named.kind(), name: named.name().to_owned() });

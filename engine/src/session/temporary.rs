@@ -7,6 +7,7 @@
 //! - TMP-1: the commit record that creates a temporary tree also names it as dropped, and the store holds it while its session lives. So a
 //!   crash at any point drops the tree, and the end of the session needs no transaction.
 //! - TMP-2: a temporary tree is released only when no transaction has changes in it that may have to be undone.
+//! - TMP-3: no object outside of the temporary schema names a temporary type, as other sessions could not read it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

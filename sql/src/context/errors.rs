@@ -47,7 +47,9 @@ pub fn from_engine(e: EngineError) -> SqlError {
             Some(e) => e.clone(),
             None => SqlError::internal(e.to_string()),
         },
-        EngineError::NoCompiler(_) => SqlError::new(code::FEATURE_NOT_SUPPORTED, e.to_string()),
+        EngineError::NoCompiler(_) | EngineError::NamesTemporary { .. } => {
+            SqlError::new(code::FEATURE_NOT_SUPPORTED, e.to_string())
+        }
         EngineError::InUse(_) => SqlError::new("55006", e.to_string()),
         EngineError::Aborted => SqlError::new("25P02", e.to_string()),
     }

@@ -10,10 +10,10 @@ use crate::context::routines::qualified_of;
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
-use crate::expr::operators::Op;
+use crate::expr::operators::{Op, binary};
 use crate::expr::{Host, HostFunction, Session};
 use crate::types::datetime::Format;
-use crate::types::datum::{Array, compare};
+use crate::types::datum::Array;
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::memory::{Held, Kind};
@@ -114,7 +114,7 @@ impl Host for CxHost<'_> {
                     let mut source = QueryRows::new(sub.query.clone());
                     let enough = match usage {
                         SubqueryUse::Exists => 1,
-                        SubqueryUse::Scalar => 2,
+                        SubqueryUse::Scalar | SubqueryUse::Row { .. } => 2,
                         SubqueryUse::Array | SubqueryUse::Quantified { .. } => usize::MAX,
                     };
                     let mut rows = Vec::new();
@@ -136,15 +136,23 @@ impl Host for CxHost<'_> {
             let rows = &kept.rows;
             match usage {
                 SubqueryUse::Exists => Ok(Datum::Bool(!rows.is_empty())),
-                SubqueryUse::Scalar if rows.len() > 1 => {
+                SubqueryUse::Scalar | SubqueryUse::Row { .. } if rows.len() > 1 => {
                     Err(SqlError::new("21000", "more than one row returned by a subquery used as an expression"))
                 }
                 SubqueryUse::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
+                SubqueryUse::Row { op } => {
+                    let holds = rows.first().map(|row| row_holds(&args, *op, row, self)).transpose()?.flatten();
+                    Ok(holds.map_or(Datum::Null, Datum::Bool))
+                }
                 SubqueryUse::Array => {
                     let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);
-                    crate::types::size::array(Array::one_dimensional(element, rows.iter().map(first).collect()))
+                    let values: Vec<Datum> = rows.iter().map(first).collect();
+                    if crate::types::array_of(element).is_none() && crate::types::element_of(element).is_some() {
+                        return crate::expr::accumulate::arrays(&values, element);
+                    }
+                    crate::types::size::array(Array::one_dimensional(element, values))
                 }
-                SubqueryUse::Quantified { op, all } if args.len() > 1 => row_among(&args, *op, *all, rows),
+                SubqueryUse::Quantified { op, all } if args.len() > 1 => row_among(&args, *op, *all, rows, self),
                 SubqueryUse::Quantified { op: Op::Eq, all: false } if !sub.correlated => {
                     let left = args.first().unwrap_or(&Datum::Null);
                     Ok(kept.holds(left).map_or(Datum::Null, Datum::Bool))
@@ -160,22 +168,31 @@ impl Host for CxHost<'_> {
     }
 }
 
-/// `(a, b) = ANY (rows)` and similar comparisons of rows, in three-valued logic: the fields of a pair decide together.
-fn row_among(left: &[Datum], op: Op, all: bool, rows: &[Vec<Datum>]) -> Result<Datum> {
+/// Whether `(a, b) op row`, in three-valued logic: the first pair of fields that differ, or that has a NULL, decides an order.
+fn row_holds(left: &[Datum], op: Op, row: &[Datum], session: &dyn Session) -> Result<Option<bool>> {
+    let mut same = Some(true);
+    for (l, r) in left.iter().zip(row) {
+        if l.is_null() || r.is_null() {
+            if !matches!(op, Op::Eq | Op::Ne) {
+                return Ok(None);
+            }
+            same = None;
+        } else if binary(Op::Ne, l, r, session)?.as_bool() == Some(true) {
+            return match op {
+                Op::Eq | Op::Ne => Ok(Some(op == Op::Ne)),
+                _ => Ok(binary(op, l, r, session)?.as_bool()),
+            };
+        }
+    }
+    Ok(same.map(|_| matches!(op, Op::Eq | Op::Le | Op::Ge)))
+}
+
+/// `(a, b) = ANY (rows)` and similar comparisons of rows.
+fn row_among(left: &[Datum], op: Op, all: bool, rows: &[Vec<Datum>], session: &dyn Session) -> Result<Datum> {
     let mut unknown = false;
     for row in rows {
         clearway_base::breath::step(16)?;
-        let mut same = Some(true);
-        for (l, r) in left.iter().zip(row) {
-            if l.is_null() || r.is_null() {
-                same = same.and(None);
-            } else if compare(l, r).is_ne() {
-                same = Some(false);
-                break;
-            }
-        }
-        let holds = if op == Op::Ne { same.map(|same| !same) } else { same };
-        match holds {
+        match row_holds(left, op, row, session)? {
             Some(holds) if holds != all => return Ok(Datum::Bool(!all)),
             Some(_) => {}
             None => unknown = true,

@@ -28,11 +28,14 @@ pub enum AtOnce {
 impl Session {
     /// As `bind`, on the spot; false: there is an error, which `bind` finds again and tells.
     pub fn try_bind(&mut self, portal: &str, statement: &str, bind: &Bind<'_>) -> bool {
-        self.bind_now(portal, statement, bind).is_ok()
+        !self.is_overdue() && self.bind_now(portal, statement, bind).is_ok()
     }
 
     /// As `describe_portal`, likewise.
     pub fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
+        if self.is_overdue() {
+            return false;
+        }
         let Some(portal) = self.portals.get(name) else { return false };
         // The columns of a FETCH are its cursor's.
         if let Some(Statement::Fetch { .. }) = portal.prepared.statement.as_deref() {
@@ -47,7 +50,7 @@ impl Session {
 
     /// As `execute` without a limit, for what can be done on the spot; false: nothing has happened.
     pub fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
-        if !portal.is_empty() || self.may_follow() {
+        if !portal.is_empty() || self.may_follow() || self.is_overdue() {
             return false;
         }
         let Some(mut portal) = self.portals.take_fresh() else { return false };
@@ -65,16 +68,21 @@ impl Session {
             } else {
                 self.portals.give_back(portal);
             }
+            self.parsed_ns = 0;
             return true;
         }
         drop(plan);
         let done = portal.finished;
+        if done {
+            self.parsed_ns = 0;
+        }
         self.portals.give_back(portal);
         done
     }
 
     /// As `simple`, likewise (ONC-1).
     pub fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> AtOnce {
+        self.parsed_ns = 0;
         let formats = self.core.settings.lock().format_changes;
         if self.may_follow() || self.cache_formats != formats {
             return AtOnce::Nothing;
@@ -171,6 +179,7 @@ impl Session {
 
     /// As `sync`, likewise: what has been committed is durable only when `before_send` has returned.
     pub fn try_sync(&mut self) -> bool {
+        self.parsed_ns = 0;
         if self.core.limits.must_wait(&self.core) {
             return false;
         }

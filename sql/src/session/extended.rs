@@ -27,6 +27,7 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with the text.
     pub async fn parse(&mut self, name: &str, sql: &str, types: &[Oid]) -> Result<()> {
+        self.begin_time();
         if !name.is_empty() && self.statements.contains_key(name) {
             return Err(self
                 .broken(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")))
@@ -143,6 +144,7 @@ impl Session {
     /// # Errors
     /// 26000, 08P01, 22P02, 22P03.
     pub async fn bind(&mut self, portal: &str, statement: &str, bind: Bind<'_>) -> Result<()> {
+        self.in_time().await?;
         let entered = user::enter(self.core.types.clone());
         let bound = self.bind_now(portal, statement, &bind);
         drop(entered);
@@ -214,6 +216,7 @@ impl Session {
     /// # Errors
     /// 26000.
     pub async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        self.in_time().await?;
         let prepared = match self.prepared(name) {
             Ok(prepared) => prepared,
             Err(e) => return Err(self.broken(e).await),
@@ -231,6 +234,7 @@ impl Session {
     /// # Errors
     /// 34000.
     pub async fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        self.in_time().await?;
         if let Some(cursor) = self.cursors.get(name) {
             run::describe(&cursor.columns, &cursor.formats(), client);
             return Ok(());
@@ -259,6 +263,7 @@ impl Session {
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();
         let ran = user::within(types, pin!(breath::within(flag, self.executing(portal, max_rows, client)))).await;
+        self.parsed_ns = 0;
         match ran {
             Ok(()) => {
                 self.deliver(client);
@@ -381,6 +386,7 @@ impl Session {
     /// # Errors
     /// The commit's.
     pub async fn sync(&mut self) -> Result<()> {
+        self.parsed_ns = 0;
         if self.block == Block::Implicit
             && let Err(e) = self.commit().await
         {

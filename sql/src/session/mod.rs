@@ -37,6 +37,7 @@ mod held_up;
 mod kept;
 mod mysql;
 mod notifying;
+mod overdue;
 pub mod password;
 mod point;
 mod portals;

@@ -165,6 +165,8 @@ pub struct Session {
     pub(super) prepared_held: Held,
     /// What the latest statements have cost.
     pub(super) watch: Watch,
+    /// When the statement began that the client has sent a Parse for; 0: none, or there is no `statement_timeout`.
+    pub(super) parsed_ns: u64,
     /// The number of the server's defaults that the settings have followed.
     pub(super) followed: u64,
 }
@@ -236,6 +238,7 @@ impl Session {
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
             watch: Watch::default(),
+            parsed_ns: 0,
             followed,
         })
     }
@@ -257,7 +260,7 @@ impl Session {
                 idle_session_ms: settings.idle_session_ms,
             }
         };
-        timeouts.statement_ms = self.core.limits.statement_ms(&self.core, timeouts.statement_ms);
+        timeouts.statement_ms = self.time_left(self.core.limits.statement_ms(&self.core, timeouts.statement_ms));
         timeouts
     }
 
@@ -318,6 +321,7 @@ impl Session {
     /// # Errors
     /// The first statement's that fails; the rest is not run.
     pub async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
+        self.parsed_ns = 0;
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();

@@ -132,6 +132,11 @@ impl Words<'_> {
         match usage {
             SubqueryUse::Scalar | SubqueryUse::Exists if !correlated => format!("${id}"),
             SubqueryUse::Scalar | SubqueryUse::Exists => format!("(SubPlan {number})"),
+            SubqueryUse::Row { op } => {
+                let left: Vec<String> = args.iter().map(|e| self.at(e, depth + 1)).collect();
+                let right = if correlated { format!("(SubPlan {number})") } else { format!("${id}") };
+                format!("(ROW({}) {} {right})", left.join(", "), op.name())
+            }
             SubqueryUse::Array => format!("ARRAY(SubPlan {number})"),
             SubqueryUse::Quantified { .. } if !correlated => format!("(hashed SubPlan {number})"),
             SubqueryUse::Quantified { op, all } => {

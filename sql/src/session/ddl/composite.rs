@@ -21,7 +21,7 @@ impl Ddl<'_> {
         name: &QualName,
         attributes: &[(String, TypeName)],
     ) -> Result<&'static str> {
-        let schema = self.new_type(name)?;
+        let schema = self.new_type(name).await?;
         if self.catalog().in_schema(schema, name.name()).is_some() {
             return Err(super::exists(name.name()));
         }

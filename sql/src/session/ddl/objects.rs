@@ -46,7 +46,7 @@ impl Ddl<'_> {
         text: &str,
     ) -> Result<&'static str> {
         let options = super::view::options(options)?;
-        let (outputs, meaning) = self.lock_read(query, text).await?;
+        let (outputs, mut meaning) = self.lock_read(query, text).await?;
         let catalog = self.catalog();
         let reads_temporary =
             meaning.names.iter().any(|(_, oid)| catalog.get(*oid).is_some_and(|o| catalog.is_temporary(o)));
@@ -58,6 +58,9 @@ impl Ddl<'_> {
         let name = &self.placed(name, persistence).await?;
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
+        if let (Some("pg_temp"), Some(path)) = (name.schema(), &mut meaning.path) {
+            path.insert(0, schema); // temporary types are found first, as where the query stands by itself
+        }
         let mut old = self.replaced_view(schema, name.name(), replace).await?;
         if columns.len() > outputs.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns"));

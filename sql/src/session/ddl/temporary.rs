@@ -105,12 +105,12 @@ impl Ddl<'_> {
 
     async fn drop_all_temporary(&self) -> Result<()> {
         let objects = self.engine().temporary_objects();
-        for oid in &objects {
-            let droppable =
-                matches!(self.catalog().get(*oid).map(|o| o.kind()), Some(kind) if kind != "index" && kind != "schema");
-            if droppable {
-                self.drop_one(*oid, true, &objects).await?;
-            }
+        let kind = |oid: &Oid| self.catalog().get(*oid).map(|o| o.kind());
+        // A type goes when what is made of it has gone: tables, and the types that were made after it.
+        let types = objects.iter().rev().filter(|oid| kind(oid) == Some("type"));
+        let others = objects.iter().filter(|oid| kind(oid).is_some_and(|k| !matches!(k, "index" | "schema" | "type")));
+        for oid in others.chain(types) {
+            self.drop_one(*oid, true, &objects).await?;
         }
         Ok(())
     }

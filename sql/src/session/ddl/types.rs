@@ -7,6 +7,7 @@ use crate::context::types::bind_condition;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
 use crate::syntax::ast::{QualName, TypeName};
+use crate::syntax::ddl::Persistence;
 use crate::syntax::user_type::{TypeChange, TypeStatement};
 use crate::types::{SqlType, facts, resolve, user};
 use clearway_engine::catalog::types::{place_behind, place_between};
@@ -31,7 +32,8 @@ impl Ddl<'_> {
     }
 
     /// The schema of a new type; an error if its name is taken.
-    pub(super) fn new_type(&self, name: &QualName) -> Result<u32> {
+    pub(super) async fn new_type(&self, name: &QualName) -> Result<u32> {
+        let name = &self.placed(name, Persistence::Permanent).await?;
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
         self.free_type_name(&catalog, schema, name.name())?;
@@ -63,7 +65,7 @@ impl Ddl<'_> {
     }
 
     async fn create_enum(&self, name: &QualName, labels: &[String]) -> Result<&'static str> {
-        let schema = self.new_type(name)?;
+        let schema = self.new_type(name).await?;
         let mut list: Vec<Label> = Vec::new();
         for text in labels {
             check_label(text)?;
@@ -86,7 +88,7 @@ impl Ddl<'_> {
         not_null: bool,
         checks: &[(Option<String>, String)],
     ) -> Result<&'static str> {
-        let schema = self.new_type(name)?;
+        let schema = self.new_type(name).await?;
         let given = resolve(base)?;
         self.may_use_type(given.oid)?;
         let below = user::base(given);

@@ -331,6 +331,18 @@ fn array(list: &[Datum], result: Oid) -> Result<Datum> {
     if !nested {
         return size::array(Array::one_dimensional(element, list.to_vec()));
     }
+    arrays(list, result)
+}
+
+/// Arrays of the same form as one array of a type, which has one more dimension.
+///
+/// # Errors
+/// 22004, 2202E; 54000 beyond the largest array.
+pub fn arrays(list: &[Datum], result: Oid) -> Result<Datum> {
+    let element = element_of(result).unwrap_or(0);
+    if list.is_empty() {
+        return size::array(Array::one_dimensional(element, Vec::new()));
+    }
     let refused = |message: &str| SqlError::new(code::ARRAY_SUBSCRIPT_ERROR, message);
     let mut dims: Option<&[(i32, i32)]> = None;
     let mut values = Vec::new();

@@ -451,7 +451,10 @@ impl Binder<'_> {
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
         };
         let (id, columns, correlated) = binder.bind(query, self.scope, self.params)?;
-        if let (SubqueryUse::Quantified { op, .. }, Some(Bound { kind: BoundKind::Row(fields), .. })) = (&usage, &left)
+        if let (
+            SubqueryUse::Quantified { op, .. } | SubqueryUse::Row { op },
+            Some(Bound { kind: BoundKind::Row(fields), .. }),
+        ) = (&usage, &left)
         {
             let args = self.row_among(*op, fields.clone(), (id, &columns), pos)?;
             return Ok(Bound { kind: BoundKind::Subquery { id, usage, args, correlated }, ty: oid::BOOL.into(), pos });
@@ -467,9 +470,12 @@ impl Binder<'_> {
         let mut args = Vec::new();
         let ty = match usage {
             SubqueryUse::Scalar => column,
+            // Arrays become one array of one more dimension.
             SubqueryUse::Array => crate::types::array_of(column.oid)
+                .or_else(|| crate::types::element_of(column.oid).map(|_| column.oid))
                 .ok_or_else(|| SqlError::unsupported("an array of this type").at(pos))?
                 .into(),
+            SubqueryUse::Row { .. } => return Err(SqlError::internal("a row that is compared without fields")),
             SubqueryUse::Exists => oid::BOOL.into(),
             SubqueryUse::Quantified { op, all: _ } => {
                 // The comparison is bound against a stand-in for the column; both sides must come out as they are.

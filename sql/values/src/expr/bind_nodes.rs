@@ -39,13 +39,7 @@ impl Binder<'_> {
             K::Column(_) | K::Param(_) | K::Call(_) => self.node(e),
             K::Literal(literal) => literal_value(literal, pos),
             K::Unary { op, arg } => self.node(arg).and_then(|arg| self.prefix(op, arg, pos)),
-            K::Binary { op, left, right } => {
-                let (l, r) = (self.node(left)?, self.node(right)?);
-                if op == "/" && self.scope.decimals {
-                    return self.divide_with_decimals(l, r, pos);
-                }
-                self.binary(op, l, r, pos)
-            }
+            K::Binary { op, left, right } => self.operation(op, left, right, pos),
             K::And(list) => self.connective(list, "AND", pos),
             K::Or(list) => self.connective(list, "OR", pos),
             K::Not(arg) => {
@@ -190,6 +184,20 @@ impl Binder<'_> {
             _ if negated => node(BoundKind::Not(Box::new(any)), oid::BOOL, pos),
             _ => any,
         })
+    }
+
+    fn operation(&mut self, op: &str, left: &Expr, right: &Expr, pos: Pos) -> Result<Bound> {
+        let l = self.node(left)?;
+        if let (BoundKind::Row(_), ExprKind::Subquery(query), Some(op)) = (&l.kind, &*right.kind, Op::from_name(op))
+            && op.is_comparison()
+        {
+            return self.subquery(query, SubqueryUse::Row { op }, Some(l), pos);
+        }
+        let r = self.node(right)?;
+        if op == "/" && self.scope.decimals {
+            return self.divide_with_decimals(l, r, pos);
+        }
+        self.binary(op, l, r, pos)
     }
 
     fn quantified(&mut self, left: &Expr, op: &str, all: bool, right: &AnyOf, pos: Pos) -> Result<Bound> {

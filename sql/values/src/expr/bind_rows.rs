@@ -242,7 +242,7 @@ impl Binder<'_> {
             let what = if columns.len() < fields.len() { "few" } else { "many" };
             return Err(SqlError::new(code::SYNTAX_ERROR, format!("subquery has too {what} columns")).at(pos));
         }
-        if !matches!(op, Op::Eq | Op::Ne) {
+        if !op.is_comparison() {
             return Err(
                 SqlError::unsupported(format!("operator {} of a row and the rows of a query", op.name())).at(pos)
             );

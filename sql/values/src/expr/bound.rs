@@ -37,6 +37,11 @@ pub enum SubqueryUse {
         /// ALL rather than ANY.
         all: bool,
     },
+    /// `(a, b) op (query)` with its one row; the arguments are the left sides.
+    Row {
+        /// The comparison.
+        op: Op,
+    },
 }
 
 /// What the planner replaces before a plan is complete, when it knows where the value will stand in a row.

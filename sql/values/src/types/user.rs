@@ -162,8 +162,13 @@ impl UserTypes {
     }
 
     fn find(&self, schema: Option<&str>, name: &str) -> Option<&'static TypeFacts> {
+        // A session's types have no temporary ones of other sessions, so `pg_temp` is the only schema with such a name.
+        let in_schema = |t: &UserType, schema: &str| match schema {
+            "pg_temp" => t.schema.starts_with("pg_temp_"),
+            _ => &*t.schema == schema,
+        };
         let at = |schema: &str| {
-            let own = self.by_oid.values().find(|t| &*t.schema == schema && t.facts.name == name).map(|t| t.facts);
+            let own = self.by_oid.values().find(|t| t.facts.name == name && in_schema(t, schema)).map(|t| t.facts);
             own.or_else(|| Some(self.rows.as_ref()?.0.of_name(schema, name)?.facts))
         };
         match schema {
