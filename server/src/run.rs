@@ -267,7 +267,7 @@ async fn serve(
     let encrypted = door.tls.is_some();
     let (rules, mock_key) = (Arc::clone(&door.rules), mock_key(config, vfs).await?);
     let of_sessions = log.clone();
-    backends.log_to(move |line| of_sessions.line(line));
+    backends.log_to(of_sessions);
     let (defaults, server_bytes) = session_defaults(config);
     memory::set_server_limit(server_bytes);
     backends.defaults.change(defaults);

@@ -415,7 +415,7 @@ fn a_statement_that_is_sent_back_is_logged_once() {
     let backends = Arc::new(Backends::default());
     let lines = Arc::new(AtomicUsize::new(0));
     let of_log = lines.clone();
-    backends.log_to(move |line| _ = of_log.fetch_add(usize::from(line.message.contains("UPDATE")), Relaxed));
+    backends.log_to(move |line: Line| _ = of_log.fetch_add(usize::from(line.message.contains("UPDATE")), Relaxed));
     let one = &mut session(&db, &backends, "postgres", &[]);
     simple(one, "CREATE TABLE t (a int PRIMARY KEY, b int)");
     simple(one, "INSERT INTO t VALUES (1, NULL)");

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use clearway_base::sync::{Condvar, JoinHandle, Mutex, block_on, spawn_thread};
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsError, VfsFile, inline_io_here};
 use clearway_base::waits::WaitEvent;
-use clearway_sql::context::log_line::{Line, Severity};
+use clearway_sql::context::log_line::{Line, LogSink, Severity};
 
 pub use format::Form;
 use format::Formatter;
@@ -105,6 +105,16 @@ fn size_of(line: &Line) -> usize {
     200 + line.message.len() + line.detail.len() + line.statement.len() + line.context.len() + line.hint.len()
 }
 
+impl LogSink for Log {
+    fn keeps(&self, severity: Severity, lock_wait: bool) -> bool {
+        Log::keeps(self, severity, lock_wait)
+    }
+
+    fn line(&self, line: Line) {
+        Log::line(self, line);
+    }
+}
+
 impl Log {
     /// Starts the thread.
     ///
@@ -146,8 +156,8 @@ impl Log {
         self.line(Line::new(severity, "00000", message));
     }
 
-    /// Hands a line to the thread, if it matters enough (LOG-1).
-    pub fn line(&self, line: Line) {
+    /// Whether the configuration keeps such lines.
+    fn keeps(&self, severity: Severity, lock_wait: bool) -> bool {
         let config = self.config();
         let rank = |severity| match severity {
             // PostgreSQL's order for the server's log: LOG stands above ERROR.
@@ -156,7 +166,12 @@ impl Log {
             Severity::Log => 2,
             Severity::Fatal => 3,
         };
-        if rank(line.severity) < rank(config.least) || (line.lock_wait && !config.lock_waits) {
+        rank(severity) >= rank(config.least) && (config.lock_waits || !lock_wait)
+    }
+
+    /// Hands a line to the thread, if it matters enough (LOG-1).
+    pub fn line(&self, line: Line) {
+        if !self.keeps(line.severity, line.lock_wait) {
             return;
         }
         let size = size_of(&line);

@@ -14,7 +14,7 @@ use clearway_base::waits::{self, SessionStats};
 use super::configuration::{Configuration, Defaults};
 use super::interrupt::{Interrupt, Reason};
 use super::limits::Groups;
-use super::log_line::{Line, LogLevels};
+use super::log_line::{Line, LogLevels, LogSink, Severity};
 use super::notify_queue::{Channels, Inbox};
 use super::recorded::{Recorded, Truncated};
 use super::samples::Samples;
@@ -208,7 +208,7 @@ impl fmt::Debug for Configured {
 }
 
 /// Where lines of the server's log go.
-struct Log(Box<dyn Fn(Line) + Send + Sync>);
+struct Log(Box<dyn LogSink>);
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -362,7 +362,7 @@ impl Backends {
     }
 
     /// Where the sessions' lines for the log go; the first call counts.
-    pub fn log_to(&self, log: impl Fn(Line) + Send + Sync + 'static) {
+    pub fn log_to(&self, log: impl LogSink + 'static) {
         let _ = self.log.set(Log(Box::new(log)));
     }
 
@@ -379,8 +379,13 @@ impl Backends {
     /// Writes to the log, if there is one.
     pub fn log_line(&self, line: Line) {
         if let Some(log) = self.log.get() {
-            (log.0)(line);
+            log.0.line(line);
         }
+    }
+
+    /// Whether the log keeps lines of this severity: asked before a line is made at some cost.
+    pub fn logs(&self, severity: Severity, lock_wait: bool) -> bool {
+        self.log.get().is_some_and(|log| log.0.keeps(severity, lock_wait))
     }
 
     /// Every session, by pid.

@@ -105,6 +105,24 @@ pub struct Line {
     pub session: Option<Session>,
 }
 
+/// What writes the log.
+pub trait LogSink: Send + Sync {
+    /// Whether it keeps lines of this severity; `lock_wait` as in [`Line`].
+    fn keeps(&self, severity: Severity, lock_wait: bool) -> bool;
+    /// Writes a line, if it is one that is kept.
+    fn line(&self, line: Line);
+}
+
+impl<F: Fn(Line) + Send + Sync> LogSink for F {
+    fn keeps(&self, _severity: Severity, _lock_wait: bool) -> bool {
+        true
+    }
+
+    fn line(&self, line: Line) {
+        self(line);
+    }
+}
+
 /// What the slow log shows of a statement, in MySQL's terms.
 #[derive(Clone, Debug)]
 pub struct Slow {

@@ -17,6 +17,9 @@ use crate::types::datetime::Format;
 use crate::types::text::{self, Conversion, NoNames};
 use crate::types::{Datum, SqlType, oid};
 
+/// So many of those that wait for a lock are named in a line of the log.
+const QUEUE_SHOWN: usize = 50;
+
 struct Sessions {
     db: Weak<Db>,
     backends: Arc<Backends>,
@@ -91,6 +94,9 @@ impl Sessions {
     }
 
     fn tell_wait(&self, record: &WaitRecord, how: &str) {
+        if !self.backends.logs(Severity::Log, true) {
+            return;
+        }
         let Some(db) = self.db.upgrade() else { return };
         let pid = record.waiter.pid;
         let (mode, what) = awaited(record);
@@ -113,7 +119,7 @@ impl Sessions {
         let locks = db.transactions().locks();
         let pids = |pids: &[i32]| pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
         let holders: Vec<i32> = locks.holders_of(&record.tag).iter().map(|(owner, _)| owner.pid()).collect();
-        let queue: Vec<i32> = locks.queue_of(&record.tag).iter().map(|(pid, _)| *pid).take(50).collect();
+        let queue: Vec<i32> = locks.queue_of(&record.tag, QUEUE_SHOWN).iter().map(|(pid, _)| *pid).collect();
         let plural = if holders.len() == 1 { "Process" } else { "Processes" };
         let mut out = format!("{plural} holding the lock: {}. Wait queue: {}.", pids(&holders), pids(&queue));
         let mut tell = |who: &str, party: &Party| {

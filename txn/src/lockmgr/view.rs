@@ -80,13 +80,13 @@ impl LockManager {
         rows.extend(wait.map(|wait| LockRow { granted: false, ..wait }));
     }
 
-    /// The queue of a lock, first in line first.
-    pub fn queue_of(&self, tag: &LockTag) -> Vec<(i32, LockMode)> {
+    /// The first `count` requests in the queue of a lock, first in line first.
+    pub fn queue_of(&self, tag: &LockTag, count: usize) -> Vec<(i32, LockMode)> {
         let shard = self.shard_of(tag).lock();
         let Some(lock) = shard.locks.get(tag) else {
             return Vec::new();
         };
-        lock.queue.iter().map(|w| (w.owner.pid(), w.mode)).collect()
+        lock.queue.iter().take(count).map(|w| (w.owner.pid(), w.mode)).collect()
     }
 
     /// The holders of a lock that the lock table knows.
