@@ -22,8 +22,10 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "clearway_transactions", transactions),
 ];
 
+/// Milliseconds: to the microsecond, and below one millisecond to the nanosecond.
 pub(super) fn ms(ns: u64) -> Datum {
-    Datum::Float8((ns / 1_000) as f64 / 1e3)
+    let shown_ns = if ns < 1_000_000 { ns } else { ns / 1_000 * 1_000 };
+    Datum::Float8(shown_ns as f64 / 1e6)
 }
 
 fn number(n: u32) -> Datum {
