@@ -5,6 +5,7 @@ mod memory;
 
 use clearway_base::sync::block_on;
 use clearway_engine::db::Db;
+use clearway_sql::context::log_line::Line;
 use clearway_sql::session::client::Client;
 use clearway_sql::session::{AtOnce, Backends, Bind, Session};
 use memory::{open, session};
