@@ -470,7 +470,6 @@ impl Drop for Rows<'_> {
             // A commit that fails here had nothing to say yet: a caller that wants to know reads to the end.
             let _ = wait(self.0.end());
         }
-        self.0.connection.keep_spare(std::mem::take(&mut self.0.query.out));
     }
 }
 
@@ -480,4 +479,20 @@ fn each(rows: &mut Rows<'_>, mut f: impl FnMut(Row<'_>) -> Result<()>) -> Result
         f(row)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_rows_of_a_statement_use_the_memory_of_those_before() -> Result<(), crate::Error> {
+        let db = crate::Database::in_memory()?;
+        let mut connection = db.connect()?;
+        for _ in 0..3 {
+            let mut rows = connection.query("SELECT repeat('x', 100) WHERE $1 > 0", (1,))?;
+            assert_eq!(rows.next()?.expect("a row").get::<&str>(0)?.len(), 100);
+            drop(rows);
+            assert!(connection.0.spare.batch.bytes_held() >= 100, "dropped rows leave their memory to the next ones");
+        }
+        Ok(())
+    }
 }
