@@ -452,4 +452,7 @@ fn walks_that_change_rows_and_builds_of_indexes_read_rows_of_all_versions() {
     assert_eq!(simple(&mut user, by_pair), "101|20098|\nSELECT 1");
     let by_partial = "select count(*), min(d) from t where d > 'd2' and b is not null";
     assert_eq!(simple(&mut user, by_partial), "33|d201x|\nSELECT 1");
+    // Without a condition, so that all columns are read at once.
+    assert_eq!(simple(&mut user, "update t set a = a + 1"), "UPDATE 420");
+    assert_eq!(simple(&mut user, all), "420|144120|144665.0|1545|320|150|d10|5|\nSELECT 1");
 }
