@@ -30,6 +30,26 @@ CACHE = Path(os.environ.get("CLEARWAY_MAPPERS", Path.home() / ".cache/clearway/m
 NODE = ["pg@8.23.1", "pg-hstore@2.3.4", "knex@3.3.0", "kysely@0.28.18", "sequelize@6.37.8", "typeorm@1.1.1", "reflect-metadata@0.2.2", "drizzle-orm@0.45.4",
         "drizzle-kit@0.31.11"]
 PYTHON = ["alembic==1.20.1", "sqlalchemy==2.1.9", "psycopg[binary]==3.3.4"]
+RUST = """[package]
+name = "mappers"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+sqlx = { version = "=0.9.0", default-features = false, features = ["runtime-tokio", "postgres", "macros", "migrate", "json", "chrono", "uuid"] }
+tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+diesel = { version = "=2.3.14", default-features = false, features = ["postgres", "chrono", "serde_json", "uuid", "32-column-tables"] }
+diesel_migrations = "=2.3.2"
+serde_json = "1"
+chrono = "0.4"
+uuid = "1"
+
+[profile.dev]
+debug = 0
+
+[workspace]
+"""
+DIESEL = "2.3.10"
 GO = ["gorm.io/gorm@v1.31.2", "gorm.io/driver/postgres@v1.6.3"]
 
 
@@ -88,6 +108,31 @@ def of_go(program):
     return [home / "program"]
 
 
+def of_rust(program):
+    def make(home):
+        (home / "src").mkdir()
+        (home / "src/lib.rs").touch()
+        (home / "Cargo.toml").write_text(RUST)
+        fetched(["cargo", "build", "--quiet"], cwd=home, env=own(home))
+        fetched(["cargo", "install", "--quiet", "--debug", "--version", DIESEL, "--no-default-features", "--features", "postgres", "--root", home, "diesel_cli"],
+                env=own(home))
+
+    def own(home):
+        return {**os.environ, "CARGO_TARGET_DIR": str(home / "target")}
+
+    home = kept("rust", [RUST, DIESEL], make)
+    (home / "src/bin").mkdir(exist_ok=True)
+    for file in (PROGRAMS / "rust").glob("*.rs"):
+        shutil.copy(file, home / "src/bin")
+    first = "sqlx" if program == "checked" else program
+    fetched(["cargo", "build", "--quiet", "--bin", first], cwd=home, env=own(home))
+    steps = [f"cd {home}", f"export CARGO_TARGET_DIR={home}/target DIESEL_CLI={home}/bin/diesel MAPPERS_MIGRATIONS={PROGRAMS}/rust/migrations"]
+    steps += [f"target/debug/{first}"]
+    # The macros ask the server when this program is built, so it is built for each server, over the tables of the other one.
+    steps += ["touch src/bin/checked.rs", "cargo build --quiet --bin checked", "target/debug/checked"] if program == "checked" else []
+    return ["bash", "-c", " && ".join(steps)]
+
+
 def of_java(program):
     pom = (PROGRAMS / "java/pom.xml").read_text()
 
@@ -111,16 +156,19 @@ LIBRARIES = {
     "hibernate": (of_java, "hibernate", False, "Hibernate 6.6 on pgjdbc 42.7: hbm2ddl create, update, validate; entities, queries, batches, locks"),
     "flyway": (of_java, "flyway", False, "Flyway 11: migrate, validate, info, a migration that fails, repair, clean, baseline"),
     "liquibase": (of_java, "liquibase", False, "Liquibase 4.30: update, diff, generateChangeLog, dropAll"),
+    "sqlx": (of_rust, "sqlx", False, "sqlx 0.9: migrations, describe, COPY, LISTEN, nested transactions"),
+    "sqlx-macros": (of_rust, "checked", False, "sqlx 0.9's macros, which ask the server when a program is built"),
+    "diesel": (of_rust, "diesel", False, "diesel 2.3: migrations, print-schema, associations, upsert, transactions"),
     "gorm": (of_go, "gorm.go", False, "gorm 1.31: AutoMigrate twice, the migrator, associations, upsert"),
 }
 
 #: Libraries that do not pass, and what they wait for.
-WAITING = {"sequelize": "it makes enums by DO, which is refused"}
+WAITING = {"sequelize": "it makes enums by DO, which is refused", "sqlx-macros": "they send DO when they connect, which is refused"}
 
 
 def run(command, server, name):
     """What a program prints over a new database of a server."""
-    database = f"mapper_{name}"
+    database = f"mapper_{name.replace('-', '_')}"
     psql = ["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres"]
     subprocess.run([*psql, "-c", f"create database {database}"], check=True, stdout=subprocess.DEVNULL)
     url = f"postgresql://postgres@127.0.0.1:{server.port}/{database}"

@@ -135,8 +135,25 @@ pub(super) fn column(options: &[GenericOption]) -> OutputColumn {
     OutputColumn { name: "QUERY PLAN".to_owned(), ty: ty.into(), origin: (0, 0), shape: None }
 }
 
-/// EXPLAIN and EXPLAIN ANALYZE.
+/// EXPLAIN and EXPLAIN ANALYZE; for EXECUTE those of the prepared statement, with the values of its parameters.
 pub async fn explain(
+    session: &mut Session,
+    prepared: &Prepared,
+    (options, statement): (&[GenericOption], &Statement),
+    values: Arc<[Datum]>,
+    client: &mut dyn Client,
+) -> Result<String> {
+    let Statement::Execute { name, args } = statement else {
+        return explained(session, prepared, (options, statement), values, client).await;
+    };
+    let (prepared, values) = session.execute_arguments(name, args)?;
+    let Some(statement) = prepared.statement.clone() else {
+        return Err(SqlError::unsupported("EXPLAIN of this statement"));
+    };
+    explained(session, &prepared, (options, &statement), values, client).await
+}
+
+async fn explained(
     session: &mut Session,
     prepared: &Prepared,
     (options, statement): (&[GenericOption], &Statement),

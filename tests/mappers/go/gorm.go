@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"sort"
 	"strings"
 	"time"
 
@@ -119,6 +120,8 @@ func main() {
 	columns(&Author{})
 	indexes, err := m.GetIndexes(&Book{})
 	must(err)
+	// It keeps them in a map, so that their order is by chance.
+	sort.Slice(indexes, func(i, j int) bool { return indexes[i].Name() < indexes[j].Name() })
 	for _, index := range indexes {
 		primary, _ := index.PrimaryKey()
 		unique, _ := index.Unique()

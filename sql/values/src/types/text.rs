@@ -9,6 +9,9 @@ use super::numeric::{self, Numeric};
 use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, oid, range};
 use crate::error::{Result, SqlError, code};
 
+/// The pseudo-type record[].
+const RECORD_ARRAY: Oid = 2287;
+
 /// Looks up what the reg* types name; the catalog implements it.
 pub trait Names {
     /// The oid of a relation by its possibly qualified name.
@@ -210,6 +213,8 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
             let message = "input of anonymous composite types is not implemented";
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
+        // The pseudo-type record[]: only an array without elements can be read.
+        RECORD_ARRAY => Datum::Array(array::parse(text, oid::RECORD, |t| input_plain(oid::RECORD, t, c))?.into()),
         _ if super::user::is_composite(ty) => super::record::parse(ty, text, c)?,
         _ if range::of_range(ty).is_some() || range::of_multirange(ty).is_some() => range_input(ty, text, c)?,
         _ => match element_of(ty) {

@@ -1,0 +1,4 @@
+DROP VIEW dear;
+DROP TABLE book;
+DROP TABLE author;
+DROP TYPE level;

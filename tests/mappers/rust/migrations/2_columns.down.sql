@@ -1,0 +1,3 @@
+ALTER TABLE author ALTER COLUMN name TYPE varchar(80);
+ALTER TABLE book RENAME COLUMN is_sold TO sold;
+ALTER TABLE book DROP COLUMN isbn;

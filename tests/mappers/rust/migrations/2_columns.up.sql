@@ -1,0 +1,3 @@
+ALTER TABLE book ADD COLUMN isbn varchar(13) UNIQUE;
+ALTER TABLE book RENAME COLUMN sold TO is_sold;
+ALTER TABLE author ALTER COLUMN name TYPE text;
