@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random queries whose answer must not depend on how they are planned: with and without indexes, before and after ANALYZE, and by a
-PostgreSQL 15 beside it.
+"""Random queries whose answer must not depend on how they are planned: with and without indexes, before and after ANALYZE, by one thread and in
+parts by several, and by a PostgreSQL 15 beside it.
 
   tests/plans.py CLEARWAY [--queries N] [--seconds S] [--seed N] [--postgres PORT]
 
@@ -40,6 +40,10 @@ def rows(rng):
     s = [f"({null(.1, rng.randint(0, 700))}, {null(.2, rng.randint(0, 40))}, {null(.2, repr(word()))})" for _ in range(60)]
     q = [f"({i}, {null(.2, rng.randint(1, 4))}, {null(.05, rng.randint(0, 60))}, {null(.1, repr(word()))})" for i in range(500)]
     return [f"insert into {{s}}.{name} values {', '.join(values)}" for name, values in (("t", t), ("u", u), ("s", s), ("q", q))]
+
+
+# Tables of a few pages are read in parts, by helpers too, once ANALYZE has said how large they are.
+IN_PARTS = "-c max_parallel_workers_per_gather=3 -c min_parallel_table_scan_size=0 -c force_parallel_mode=on"
 
 
 class Queries:
@@ -311,8 +315,11 @@ def compare(chosen, port, postgres):
     rng = random.Random(chosen.seed)
     sessions = {name: Session(p, f"-c search_path={schema}")
                 for name, p, schema in (("with indexes", port, "i"), ("without", port, "n"), ("PostgreSQL", postgres, "i"))}
+    sessions["in parts"] = Session(port, f"-c search_path=n {IN_PARTS}")
     fill = rows(rng)
     for name, session in sessions.items():
+        if name == "in parts":
+            continue
         schema = "n" if name == "without" else "i"
         key, pair = ("", "") if schema == "n" else ("primary key", ", primary key (k, m)")
         prepare = [f"drop schema if exists {schema} cascade"] if name == "PostgreSQL" else []

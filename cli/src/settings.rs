@@ -107,6 +107,10 @@ const SESSION_CHAPTERS: &[Chapter] = &[
             "ddl_block_then",
             "statement_memory",
             "work_mem",
+            "max_parallel_workers_per_gather",
+            "max_parallel_workers",
+            "min_parallel_table_scan_size",
+            "force_parallel_mode",
         ],
     ),
     (

@@ -7,6 +7,7 @@
 //!   breathe(cost)        the same in asynchronous code
 //!   stop     the flag: a reason that was raised, or a deadline
 //!   turn     which of the long computations run now
+//!   help     threads that compute beside a long computation where processors are idle
 //!   share    how much processor time the sessions of a role or a database have together
 //! ```
 //! A unit of cost is about a nanosecond in an optimized build: copying a byte or reading a character costs one unit; a row costs
@@ -30,6 +31,7 @@
 //! The meaning of a reason, and the code that raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server
 //! installs that.
 
+mod help;
 mod share;
 mod stop;
 mod turn;
@@ -44,7 +46,9 @@ use pin_project_lite::pin_project;
 
 use crate::sync::{block_on, sleep_until_ns, yield_now};
 use crate::waits::{Object, WaitEvent, clock, in_wait, now_ns};
+pub use help::{Hand, Helped, Team, team};
 pub use share::{Budget, QUANTUM_NS, Share};
+use stop::Relay;
 pub use stop::{StopFlag, Stopped};
 pub use turn::{Enter, Turns};
 
@@ -102,6 +106,10 @@ struct Stretch {
     /// Until when the computation must pause; 0: it need not.
     due_ns: Cell<u64>,
     flag: RefCell<Option<Arc<StopFlag>>>,
+    /// The thread helps another one's computation (`help`).
+    helps: Cell<bool>,
+    /// What stops one of the threads that share a computation stops all.
+    relay: RefCell<Option<Arc<Relay>>>,
 }
 
 thread_local! {
@@ -115,6 +123,8 @@ thread_local! {
             told_ns: Cell::new(0),
             due_ns: Cell::new(0),
             flag: RefCell::new(None),
+            helps: Cell::new(false),
+            relay: RefCell::new(None),
         }
     };
 }
@@ -141,7 +151,10 @@ impl Stretch {
         self.measure();
         let now_ns = now_ns();
         if let Some(flag) = &*self.flag.borrow() {
-            flag.check(now_ns)?;
+            match &*self.relay.borrow() {
+                Some(relay) => relay.check(flag, now_ns)?,
+                None => flag.check(now_ns)?,
+            }
             if flag.budget.is_limited() {
                 self.report_use(&flag.budget);
                 self.due_ns.set(flag.budget.due_ns(now_ns));
@@ -149,6 +162,9 @@ impl Stretch {
                     return Ok(true);
                 }
             }
+        }
+        if self.helps.get() {
+            return Ok(false); // BRE-8
         }
         if clock::installed().is_some() {
             return Ok(true); // a simulation's clock stands still while something computes

@@ -78,3 +78,17 @@ impl StopFlag {
         Ok(())
     }
 }
+
+/// The reason for which one of the threads that share a computation was stopped (`help`); 0: none was.
+#[derive(Debug, Default)]
+pub(super) struct Relay(AtomicU8);
+
+impl Relay {
+    /// What the flag says, and what it has said to another of the threads (BRE-9).
+    pub fn check(&self, flag: &StopFlag, now_ns: u64) -> Result<(), Stopped> {
+        match self.0.load(SeqCst) {
+            0 => flag.check(now_ns).inspect_err(|stopped| self.0.store(stopped.0, SeqCst)),
+            reason => Err(Stopped(reason)),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The accounts of sessions and of the server: their counters, their limits, and the decision whether a statement is past one.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use crate::sync::{Class, Mutex};
 
@@ -148,7 +148,7 @@ impl fmt::Display for Excess {
 
 impl std::error::Error for Excess {}
 
-/// One session's account. Its counters are written by the thread that polls the session alone, and read by all.
+/// One session's account. Its counters are written by the thread that polls the session alone, unless it is lent (MEM-6), and read by all.
 #[derive(Debug)]
 pub struct Account {
     /// The session; 0: no session has the account.
@@ -172,6 +172,8 @@ pub struct Account {
     pool_bytes: AtomicI64,
     /// The pool for whose limit the statement was refused.
     refused_by: AtomicU16,
+    /// Several threads write it (MEM-6).
+    lent: AtomicBool,
 }
 
 /// The account of the server: what all sessions have told, and what belongs to none.
@@ -255,6 +257,7 @@ impl Account {
                 pools: [AtomicU16::new(0), AtomicU16::new(0)],
                 pool_bytes: zero(),
                 refused_by: AtomicU16::new(0),
+                lent: AtomicBool::new(false),
             }));
             all.push(account);
             account
@@ -277,6 +280,9 @@ impl Account {
 
     /// Enters a thread's balance; whether a limit is passed now.
     pub(super) fn enter(&self, balance: i64) -> bool {
+        if self.lent.load(Relaxed) {
+            return self.enter_beside_others(balance);
+        }
         // The thread that polls the session is the only writer: no locked instruction (MEM-2).
         let bytes = self.bytes.load(Relaxed) + balance;
         self.bytes.store(bytes, Relaxed);
@@ -295,6 +301,27 @@ impl Account {
             enter_server(untold);
         }
         self.is_over()
+    }
+
+    /// The same where other threads enter theirs meanwhile (MEM-6).
+    #[cold]
+    fn enter_beside_others(&self, balance: i64) -> bool {
+        let bytes = self.bytes.fetch_add(balance, Relaxed) + balance;
+        self.peak.fetch_max(bytes - self.began.load(Relaxed), Relaxed);
+        if self.pools[0].load(Relaxed) != 0 && (bytes - self.pool_bytes.load(Relaxed)).abs() >= POOL_BYTES {
+            let told = self.pool_bytes.swap(bytes, Relaxed);
+            self.each_pool(|pool| pool.add(bytes - told));
+        }
+        let untold = self.untold.fetch_add(balance, Relaxed) + balance;
+        if untold.abs() >= SESSION_BYTES {
+            enter_server(self.untold.swap(0, Relaxed));
+        }
+        self.is_over()
+    }
+
+    /// Several threads enter their balances from now on, or one again. Said by the thread that polls the session, while it is the only one.
+    pub(super) fn lend(&self, lent: bool) {
+        self.lent.store(lent, Relaxed);
     }
 
     /// The session's memory counts to these pools from now on, and to no others (POOL-1). One pool stands first.

@@ -27,6 +27,9 @@
 //!   of its statements.
 //! - MEM-5: an account never makes an allocation fail. It is judged where the code can return an error ([`check`], [`claim`]). Between two
 //!   judgements a function allocates at most a few times its largest value; [`claim`] judges such a value beforehand.
+//! - MEM-6: while a session's account is lent ([`lend`]), other threads enter their balances in it too, by locked instructions. The thread that
+//!   polls the session lends it before they begin and takes it back when they have ended. A thread that works for it enters what its
+//!   last destructors free.
 //!
 //! # Errors
 //! [`Excess`] only.
@@ -258,6 +261,55 @@ impl Drop for Turn {
             here.account.set(self.account);
             here.over.set(self.over);
         });
+    }
+}
+
+/// The account of the session that is polled here, for threads that work for it meanwhile (MEM-6).
+#[derive(Debug)]
+pub struct Lent(Option<&'static Account>);
+
+/// Lends the account of the session that is polled here until the result is dropped.
+pub fn lend() -> Lent {
+    HERE.with(|here| {
+        let account = here.account.get();
+        account.into_iter().for_each(|account| account.lend(true));
+        Lent(account)
+    })
+}
+
+impl Lent {
+    /// The calling thread works for the account until it ends. What its last destructors free counts there too: without them a session that has
+    /// many such threads, one after the other, would seem to keep what they leave.
+    pub fn charge_thread(&self) {
+        let Some(account) = self.0 else { return };
+        AT_END.with(|_| ());
+        HERE.with(|here| {
+            here.account.set(Some(account));
+            here.over.set(account.is_over());
+        });
+    }
+}
+
+/// Enters what is left when a thread ends that worked for an account.
+struct EntersRest;
+
+impl Drop for EntersRest {
+    fn drop(&mut self) {
+        HERE.with(|here| {
+            settle(here);
+            account::enter_server(here.outside.replace(0) as i64);
+        });
+    }
+}
+
+thread_local! {
+    // A thread's objects are dropped in the reverse of the order in which they were first used: this one, which is used first, last.
+    static AT_END: EntersRest = const { EntersRest };
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.into_iter().for_each(|account| account.lend(false));
     }
 }
 

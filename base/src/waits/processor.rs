@@ -255,6 +255,17 @@ pub fn read(session: &SessionStats, now_ns: u64) -> (Measure, u64, u64) {
     })
 }
 
+/// Adds what a thread used that helped the session that the calling thread polls: its processor time and its run delay, which count as elapsed
+/// time too, so that the parts still add up to the whole.
+pub fn add_helper(cpu_ns: u64, delay_ns: u64) {
+    let Some(session) = super::current_session().filter(|_| ACCOUNTS.load(Relaxed)) else { return };
+    if delay_ns > 0 {
+        totals::record(WaitEvent::RunQueue, delay_ns, 0);
+        session.record(WaitEvent::RunQueue, delay_ns);
+    }
+    add_time(&session, cpu_ns + delay_ns, cpu_ns);
+}
+
 /// What a session's elapsed time consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionTime {

@@ -13,6 +13,7 @@ use clearway_txn::transaction::{Basis, Changed, LockedRow, Since};
 use super::{Locked, Session};
 use crate::catalog::Oid;
 use crate::error::EngineError;
+use crate::table::parts::{PartRead, Parts};
 use crate::table::scan::{IndexScan, KeyedRow, TableScan};
 use crate::table::shape::TableShape;
 use crate::table::write;
@@ -109,6 +110,16 @@ impl Session {
             self.used.sought(rows);
         }
         Ok(more)
+    }
+
+    /// Parts of a table were read apart from the session; `seeks`: only because no index leads to the rows that were sought.
+    pub fn read_apart(&mut self, parts: &mut Parts, read: PartRead, seeks: bool) {
+        let (whole, begins) = parts.begins();
+        self.dep_lsn = self.dep_lsn.max(read.dep_lsn);
+        self.used.walked_apart(parts.shape().oid, (begins, whole), read.rows, read.leaves);
+        if seeks && whole {
+            self.used.sought(read.rows);
+        }
     }
 
     /// The next row of a walk by an index.

@@ -84,6 +84,11 @@ impl TableScan {
         self.seeks = self.whole;
     }
 
+    /// It goes on where parts of all rows were read before: it counts with them as one walk over the table.
+    pub fn goes_on(&mut self) {
+        (self.whole, self.begun) = (true, true);
+    }
+
     pub(crate) fn is_seeking(&self) -> bool {
         self.seeks
     }

@@ -86,6 +86,12 @@ impl Used {
         used.leaves += u64::from(rows > 0);
     }
 
+    /// Other threads have read rows of so many leaves; `begins`: they are the first of a walk.
+    pub(crate) fn walked_apart(&mut self, table: Oid, (begins, whole): (bool, bool), rows: u64, leaves: u64) {
+        self.walked(table, begins, whole, rows);
+        self.at(table).leaves += leaves.saturating_sub(u64::from(rows > 0));
+    }
+
     /// A walk that has read so many leaves has ended.
     pub(crate) fn walked_few(&mut self, table: Oid, whole: bool, rows: u64, leaves: u64) {
         self.walked(table, true, whole, rows);

@@ -62,6 +62,8 @@ pub struct Settings {
     pub statement_memory: u64,
     /// `work_mem` in bytes.
     pub work_mem: u64,
+    /// How threads may share a statement's work.
+    pub parallel: ParallelLimits,
     /// `idle_in_transaction_session_timeout`.
     pub idle_in_transaction_ms: u64,
     /// `idle_session_timeout`.
@@ -99,6 +101,17 @@ pub struct Settings {
     changed: Vec<&'static str>,
 }
 
+/// Threads beside the session's that a scan may have, and the bytes of the smallest table that has any.
+#[derive(Clone, Copy, Debug)]
+pub struct ParallelLimits {
+    /// `max_parallel_workers_per_gather`, and `max_parallel_workers`.
+    pub workers: u32,
+    /// `min_parallel_table_scan_size`.
+    pub bytes_min: u64,
+    /// `force_parallel_mode`: whether processors need not be idle.
+    pub forced: bool,
+}
+
 /// Values to go back to.
 #[derive(Clone, Debug)]
 pub struct SettingsMark(Values, Names);
@@ -114,6 +127,7 @@ impl Default for Settings {
             statement_timeout_ms: 0,
             statement_memory: 0,
             work_mem: 64 << 20,
+            parallel: ParallelLimits { workers: 0, bytes_min: 8 << 20, forced: false },
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
             commits_later: false,
@@ -348,12 +362,20 @@ impl Settings {
         }
     }
 
+    fn parallel_limits(&self) -> ParallelLimits {
+        let count = |name| self.get(name).parse().unwrap_or(0);
+        let workers = count("max_parallel_workers_per_gather").min(count("max_parallel_workers"));
+        let bytes_min = bytes(self.get("min_parallel_table_scan_size")).unwrap_or(8 << 20);
+        ParallelLimits { workers, bytes_min, forced: self.get("force_parallel_mode") != "off" }
+    }
+
     fn apply(&mut self, name: &'static str) {
         let value = self.get(name).to_owned();
         match name {
             "lock_timeout" => self.lock_timeout_ms = milliseconds(&value).unwrap_or(0),
             "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
             "work_mem" => self.work_mem = bytes(&value).unwrap_or(64 << 20),
+            name if name.contains("_parallel_") => self.parallel = self.parallel_limits(),
             "statement_memory" => self.statement_memory = bytes(&value).unwrap_or(0),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
             "log_min_duration_statement" | "log_statement" => self.log.set(name, &value),

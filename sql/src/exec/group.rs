@@ -37,10 +37,10 @@ struct Group {
     ordered: Vec<Vec<(Row, Row)>>,
 }
 
-struct Groups<'a> {
-    select: &'a Select,
-    grouping: &'a Grouping,
-    cx: Cx<'a>,
+pub(super) struct Groups<'a> {
+    pub(super) select: &'a Select,
+    pub(super) grouping: &'a Grouping,
+    pub(super) cx: Cx<'a>,
     groups: Vec<Group>,
     /// One for each grouping set.
     tables: Vec<KeyTable>,
@@ -88,6 +88,9 @@ pub async fn groups(
     let comes_in_order = in_order(&select.source, cx);
     let first_wins = grouping.is_one_group() && comes_in_order;
     all.streams = grouping.is_in_order && comes_in_order;
+    if !first_wins && let Some(rest) = all.take_apart((&source, &mut *held), work_bytes).await? {
+        source = rest;
+    }
     let (mut batch, mut more) = (Batch::default(), true);
     let want = if first_wins { 1 } else { ROWS };
     while more {
@@ -174,7 +177,7 @@ impl Sink<'_, '_> {
 }
 
 impl<'a> Groups<'a> {
-    fn new(select: &'a Select, grouping: &'a Grouping, cx: Cx<'a>, level: u32) -> Self {
+    pub(super) fn new(select: &'a Select, grouping: &'a Grouping, cx: Cx<'a>, level: u32) -> Self {
         let exprs =
             grouping.keys.iter().chain(grouping.calls.iter().flat_map(AggregateCall::exprs)).chain(&select.filter);
         let prompt = !exprs.into_iter().any(Bound::may_wait);
@@ -201,7 +204,7 @@ impl<'a> Groups<'a> {
 
     /// Whether there is no room for more groups.
     #[inline]
-    fn lacks_room(&self, held: &Held, work_bytes: i64) -> bool {
+    pub(super) fn lacks_room(&self, held: &Held, work_bytes: i64) -> bool {
         let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
         self.full || held.bytes() > work_bytes && is_enough()
     }
@@ -222,7 +225,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes a row, for one grouping set or for all; nothing about it can wait.
-    fn take(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
+    pub(super) fn take(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
         self.key.clear();
         for e in &self.grouping.keys {
             self.key.push(self.cx.value_now(e, row)?);
@@ -330,6 +333,37 @@ impl<'a> Groups<'a> {
         let group = new_group(row, key.clone(), set, self.grouping, self.wants_order);
         self.groups.push(group);
         Some(at)
+    }
+
+    /// How many groups there are.
+    pub(super) fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Takes the groups of rows that come behind those taken so far.
+    pub(super) fn absorb(&mut self, part: Groups<'_>) -> Result<()> {
+        let host = super::host::CxHost { cx: self.cx };
+        for group in part.groups {
+            breath::step(breath::ROW)?;
+            let one = group.key.is_empty() && self.tables.len() == 1;
+            let hash = if one { 0 } else { hash_of(&group.key) };
+            let groups = &self.groups;
+            let found = match one {
+                true => (!groups.is_empty()).then_some(0),
+                false => self.tables[group.set].find(hash, |n| groups[n].key == group.key),
+            };
+            if let Some(found) = found {
+                for (running, later) in self.groups[found].running.iter_mut().zip(&group.running) {
+                    running.join(later, &host)?;
+                }
+                continue;
+            }
+            if !one {
+                self.tables[group.set].add(hash, self.groups.len(), |n| hash_of(&groups[n].key));
+            }
+            self.groups.push(group);
+        }
+        Ok(())
     }
 
     /// Puts out the row of each group that HAVING keeps.

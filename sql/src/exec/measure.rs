@@ -55,6 +55,26 @@ impl Measured {
         actual.rows += gave as u64;
     }
 
+    /// Notes that so many threads helped at a node; the most at once are kept.
+    pub fn helped(&self, address: usize, helpers: u32) {
+        let mut all = self.all.lock();
+        let (actual, _) = all.entry(address).or_default();
+        actual.helpers = actual.helpers.max(helpers);
+    }
+
+    /// Notes a scan whose rows were grouped part by part, at the addresses of its node and of itself: when it was asked for, how many rows there
+    /// were, and how many groups of parts.
+    pub fn grouped(&self, (node, scan): (usize, usize), began: u64, gave: u64, partial: u64) {
+        let took = now_ns().saturating_sub(began);
+        let mut all = self.all.lock();
+        all.entry(scan).or_default().0.partial += partial;
+        let (actual, _) = all.entry(node).or_default();
+        actual.loops += 1;
+        actual.first_ns += took;
+        actual.total_ns += took;
+        actual.rows += gave;
+    }
+
     /// All figures.
     pub fn all(&self) -> Actuals {
         self.all.lock().iter().map(|(address, (actual, _))| (*address, *actual)).collect()

@@ -8,6 +8,7 @@
 //! lock     locks rows               recheck  judges a row's newest version (EXE-2)
 //! change   INSERT, UPDATE, DELETE   conflict ON CONFLICT     batch  many rows       foreign  foreign keys     policies  new rows
 //! merge    MERGE
+//! apart    large tables in parts, with the help of idle processors
 //! host     answers what expressions ask of the session (catalog_functions, rights, sizes and others are functions of SQL)
 //! ```
 //! Nodes hand each other rows in batches, small ones first and then larger ones, so that a LIMIT stops the nodes below it early. Locking
@@ -22,6 +23,7 @@
 //!   and can't reach the other row.
 //! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
 
+mod apart;
 mod backup;
 mod batch;
 pub mod catalog_functions;
@@ -37,6 +39,7 @@ mod external;
 pub mod foreign;
 mod frame;
 mod group;
+mod group_apart;
 mod hash_join;
 mod hashed;
 pub mod host;

@@ -50,6 +50,21 @@ impl Rows {
         Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1, failed: None }
     }
 
+    /// Goes on reading a scan where others have read what came before.
+    pub(super) fn of_rest(&self, rest: TableRows) -> Self {
+        Self { state: State::Table(rest), ..Self::new(self.node.clone(), self.prefix.clone()) }
+    }
+
+    /// Begins with no rows left: others have read them all.
+    pub(super) fn of_none(&self) -> Self {
+        Self { state: State::End, ..Self::new(self.node.clone(), self.prefix.clone()) }
+    }
+
+    /// The address by which the node is measured.
+    pub(super) fn address(&self) -> usize {
+        Arc::as_ptr(&self.node) as usize
+    }
+
     /// Says that so many rows will be taken at once.
     pub fn expect(&mut self, rows: usize) {
         self.ask = rows.clamp(1, ROWS);

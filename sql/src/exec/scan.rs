@@ -1,5 +1,6 @@
 //! Reads one table: by whole keys, by a range of its key or of an index, or completely.
 
+use super::apart::ApartRows;
 use super::convert::{borrowed_datum, to_value};
 use super::jump::Jumps;
 use super::key_range::{Ends, KeyBytes};
@@ -37,6 +38,8 @@ pub enum TableRows {
     Both(Box<TableScan>, std::vec::IntoIter<Vec<u8>>),
     /// A walk over the table.
     Table(Box<TableScan>),
+    /// The table read in parts, with the help of idle processors.
+    Apart(Box<ApartRows>),
     /// The same of a sampled table.
     Sample(Box<TableScan>, Sampler),
     /// A walk by an index.
@@ -76,6 +79,9 @@ impl Cx<'_> {
         match &scan.access {
             Access::Full if scan.jump.is_some() => Ok(self.jumps(scan, None, KeyRange::all())),
             Access::Full => {
+                if let Some(apart) = self.open_apart(scan) {
+                    return Ok(apart);
+                }
                 let mut walk = self.walk(scan, KeyRange::all());
                 if let (TableRows::Table(walk), Some(_)) = (&mut walk, &scan.filter) {
                     walk.seeks();
@@ -235,6 +241,12 @@ impl Cx<'_> {
                 continue;
             }
             let there = match rows {
+                TableRows::Apart(_) => {
+                    if !Box::pin(self.read_apart(rows, scan, prefix, enough, out)).await? {
+                        return Ok(false);
+                    }
+                    continue;
+                }
                 TableRows::Ranges(ranges) => self.next_of_ranges(ranges, scan, prefix, out).await?,
                 TableRows::Jumps(jumps) => Box::pin(self.next_jump(jumps, scan, prefix, out)).await?,
                 TableRows::Sample(walk, sampler) => self.next_sampled((walk, sampler), scan, prefix, out).await?,
@@ -255,6 +267,47 @@ impl Cx<'_> {
         Ok(true)
     }
 
+    /// Appends rows of a walk over a table that have been read ahead and meet the filter, which can't wait; how many were looked at.
+    pub(super) fn walked_now(
+        self,
+        walk: &mut TableScan,
+        scan: &Scan,
+        prefix: &[Datum],
+        enough: usize,
+        out: &mut Batch,
+    ) -> Result<usize> {
+        let split = scan.judged_first.as_deref();
+        let (first, others) = (split.map(|split| &split.0).or(scan.wanted.as_ref()), split.map(|split| &split.1));
+        let shape = &scan.table.shape;
+        let read = |picker: Option<&Picker>, (key, value): (&[u8], &[u8]), put: Put<'_>| match picker {
+            Some(picker) => picker.read(shape, key, value, put),
+            None => shape.read(key, value, put),
+        };
+        let mut seen = 0;
+        while seen < BURST && out.len() < enough {
+            let shown = walk.next_shown();
+            let Some(row) = walk.buffered() else { break };
+            seen += 1;
+            let slots = slots_of(scan, prefix, out);
+            fill(scan, &mut slots[prefix.len()..], |put| read(first, row, put))?;
+            let key_at = prefix.len() + scan.table.types.len();
+            if scan.wanted.is_none() && others.is_none() {
+                slots[key_at] = key_slot(row.0, shown);
+            }
+            if !self.holds_now(scan.filter.as_ref(), slots)? {
+                continue;
+            }
+            if others.is_some() {
+                fill(scan, &mut slots[prefix.len()..], |put| read(others, row, put))?;
+                if scan.wanted.is_none() {
+                    slots[key_at] = key_slot(row.0, shown);
+                }
+            }
+            out.add();
+        }
+        Ok(seen)
+    }
+
     /// Appends rows of a walk over a table, or over entries, that meet the filter, which can't wait; false: there are no more. None: the scan is of
     /// another kind.
     async fn read_ahead(
@@ -266,39 +319,7 @@ impl Cx<'_> {
         out: &mut Batch,
     ) -> Result<Option<bool>> {
         let seen = match rows {
-            TableRows::Table(walk) => {
-                let split = scan.judged_first.as_deref();
-                let (first, others) =
-                    (split.map(|split| &split.0).or(scan.wanted.as_ref()), split.map(|split| &split.1));
-                let shape = &scan.table.shape;
-                let read = |picker: Option<&Picker>, (key, value): (&[u8], &[u8]), put: Put<'_>| match picker {
-                    Some(picker) => picker.read(shape, key, value, put),
-                    None => shape.read(key, value, put),
-                };
-                let mut seen = 0;
-                while seen < BURST && out.len() < enough {
-                    let shown = walk.next_shown();
-                    let Some(row) = walk.buffered() else { break };
-                    seen += 1;
-                    let slots = slots_of(scan, prefix, out);
-                    fill(scan, &mut slots[prefix.len()..], |put| read(first, row, put))?;
-                    let key_at = prefix.len() + scan.table.types.len();
-                    if scan.wanted.is_none() && others.is_none() {
-                        slots[key_at] = key_slot(row.0, shown);
-                    }
-                    if !self.holds_now(scan.filter.as_ref(), slots)? {
-                        continue;
-                    }
-                    if others.is_some() {
-                        fill(scan, &mut slots[prefix.len()..], |put| read(others, row, put))?;
-                        if scan.wanted.is_none() {
-                            slots[key_at] = key_slot(row.0, shown);
-                        }
-                    }
-                    out.add();
-                }
-                seen
-            }
+            TableRows::Table(walk) => self.walked_now(walk, scan, prefix, enough, out)?,
             TableRows::Entries(walk) => {
                 let picker = &scan.entries.as_ref().expect(ENTRIES).picker;
                 let mut seen = 0;
@@ -391,9 +412,8 @@ impl Cx<'_> {
                         break;
                     }
                 }
-                TableRows::Ranges(_) | TableRows::Jumps(_) | TableRows::Sample(..) | TableRows::Found(_) => {
-                    return Ok(false);
-                }
+                TableRows::Ranges(_) | TableRows::Jumps(_) | TableRows::Sample(..) => return Ok(false),
+                TableRows::Found(_) | TableRows::Apart(_) => return Ok(false),
             }
         }
         out.end();

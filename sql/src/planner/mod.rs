@@ -9,6 +9,7 @@
 //! sought    how a system view is read           wanted    the columns that a level reads
 //! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
+//! apart     what several threads may share
 //! ```
 //! Names of relations are resolved in `crate::context::names`.
 //!
@@ -24,6 +25,7 @@
 //! - PLN-4: host functions, and subqueries that refer to rows of outer levels, are evaluated above all joins of their level.
 
 pub mod access;
+pub mod apart;
 mod arrange;
 pub(crate) mod calls;
 mod carried;

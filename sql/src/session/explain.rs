@@ -7,6 +7,7 @@ use super::utility::{DiscardRows, text_row};
 use crate::context::core::Core;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
+use crate::planner::apart::Sharing;
 use crate::planner::cost::Figures;
 use crate::planner::explain::render::{ExplainOptions, Format, Value, lines};
 use crate::planner::explain::{Actuals, Explainer};
@@ -201,12 +202,15 @@ async fn explained(
     let catalog = core.catalog();
     let names = core.names(&catalog);
     let format = core.settings.lock().format.clone();
+    let limits = core.settings.lock().parallel;
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
+    let figures = Figures { statistics: core.db.statistics() };
     let shown = {
         let explainer = Explainer {
             conversion: &conversion,
             plan: &told.plan,
-            figures: Figures { statistics: core.db.statistics() },
+            figures,
+            sharing: Sharing::new(limits, figures),
             actuals: actuals.as_ref(),
             verbose: asked.verbose,
             told: Default::default(),

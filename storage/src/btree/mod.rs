@@ -11,7 +11,7 @@
 //!   overflow  values longer than a leaf holds      check    the checker; print
 //!   dismantle  freeing a whole tree, piece by piece   repack  leaves packed by moving rows to the left
 //!   run      many edits of one leaf                  count    nodes, without a look at the leaves
-//!   purge    the settled ghosts of one leaf
+//!   purge    the settled ghosts of one leaf          cuts     keys that divide a range among readers
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -19,7 +19,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -35,6 +35,7 @@ mod bulk;
 mod check;
 mod count;
 mod cursor;
+mod cuts;
 mod descend;
 mod dismantle;
 mod edit;

@@ -13,6 +13,10 @@ pub struct Actual {
     pub rows: u64,
     /// How often it was begun.
     pub loops: u64,
+    /// Threads that helped, at most at once.
+    pub helpers: u32,
+    /// Groups of all parts.
+    pub partial: u64,
 }
 
 impl Actual {

@@ -7,6 +7,7 @@
 
 pub mod actual;
 pub mod definition;
+mod gather;
 mod joined;
 mod parts;
 pub mod render;
@@ -18,6 +19,7 @@ mod words;
 
 pub use actual::{Actual, Actuals};
 
+use super::apart::Sharing;
 use super::cost::Figures;
 use super::estimate::Estimate;
 use super::indexes::expression_at;
@@ -54,6 +56,8 @@ pub struct Explainer<'a> {
     pub plan: &'a Plan,
     /// What is known of tables.
     pub figures: Figures<'a>,
+    /// What several threads share.
+    pub sharing: Sharing<'a>,
     /// What was measured; none: nothing was carried out.
     pub actuals: Option<&'a Actuals>,
     /// VERBOSE.
@@ -203,7 +207,7 @@ impl<'a> Explainer<'a> {
         own.aggregates = self.values_behind(s, before);
         let levels: Vec<Names> = std::iter::once(own).chain(outer.iter().cloned()).collect();
         let words = self.words(&levels);
-        let mut node = self.node(&s.source, &levels);
+        let mut node = self.source(s, &levels);
         if let Some(filter) = &s.filter {
             let name = if matches!(&*s.source, Node::One) { "One-Time Filter" } else { "Filter" };
             node.details.push((name, text(words.expr(filter))));
@@ -214,7 +218,7 @@ impl<'a> Explainer<'a> {
         let from = self.joins().node(&s.source);
         let rows = self.joins().query(q).rows;
         if let Some(g) = &s.grouping {
-            node = self.grouped(node, g, &from, &levels);
+            node = self.groups(node, s, g, &from, &levels);
         }
         for _ in &s.windows {
             let estimate = node.estimate;
@@ -359,7 +363,7 @@ impl<'a> Explainer<'a> {
         names
     }
 
-    fn node(&self, node: &Arc<Node>, levels: &[Names]) -> Shown {
+    fn node_alone(&self, node: &Arc<Node>, levels: &[Names]) -> Shown {
         let mut out = match &**node {
             Node::One => Shown { kind: "Result".to_owned(), head: "Result".to_owned(), ..Shown::default() },
             Node::Scan(s) => self.scan(s, levels),

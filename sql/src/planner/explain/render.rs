@@ -33,6 +33,8 @@ pub struct Shown {
     pub actual: Option<Actual>,
     /// Conditions and keys.
     pub details: Vec<(&'static str, Value)>,
+    /// Several threads share it.
+    pub parallel: bool,
     /// Its inputs, each with its part and, for subqueries, a name.
     pub children: Vec<(&'static str, Option<String>, Shown)>,
 }
@@ -174,7 +176,7 @@ fn structured(node: &Shown, part: Option<&str>, name: Option<&str>, asked: &Expl
         let name = name.split(" (").next().unwrap_or(name);
         put("Subplan Name", Value::Text(name.to_owned()));
     }
-    put("Parallel Aware", Value::Bool(false));
+    put("Parallel Aware", Value::Bool(node.parallel));
     put("Async Capable", Value::Bool(false));
     for (key, value) in node.identity.iter().filter(|i| !matches!(i.0, "Strategy" | "Operation" | "Partial Mode")) {
         put(key, value.clone());

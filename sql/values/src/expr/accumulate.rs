@@ -144,6 +144,33 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Whether the values of an aggregate over parts of the rows can be joined to the one over all. (Sums of floating-point numbers then differ
+    /// in their last digits from a sum from row to row, as in PostgreSQL's parallel plans.)
+    pub fn joins(call: &AggregateCall) -> bool {
+        let empty = Self::new(call);
+        let joins = match &empty.state {
+            State::Count | State::Int(_) | State::Decimal(_) | State::Value(_) | State::Exact(_) => true,
+            State::List(_) | State::Rows(..) | State::Moments(_) | State::Pairs(_) | State::Json(_) => false,
+        };
+        joins && empty.seen.is_none() && call.order_by.is_empty() && call.direct.is_empty()
+    }
+
+    /// Takes the rows that another one has taken, which come after its own; of aggregates of which `joins` says so.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn join(&mut self, later: &Accumulator, session: &dyn super::Session) -> Result<()> {
+        self.count += later.count;
+        match (&mut self.state, &later.state) {
+            (State::Int(sum), State::Int(other)) => *sum += other,
+            (State::Decimal(sum), State::Decimal(other)) => sum.join(other),
+            (State::Exact(moments), State::Exact(other)) => moments.join(other),
+            (State::Value(_), State::Value(other)) if !other.is_null() => self.add_value(other, session)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Whether a row that counts has been taken.
     pub fn has_value(&self) -> bool {
         self.count > 0
@@ -260,6 +287,16 @@ impl DecimalSum {
         }
         self.sum = self.sum.add(v);
         Ok(())
+    }
+
+    /// Takes the terms of another sum.
+    fn join(&mut self, other: &DecimalSum) {
+        self.longest = match other.sum.scale().cmp(&self.sum.scale()) {
+            Ordering::Greater => other.longest,
+            Ordering::Equal => self.longest + other.longest,
+            Ordering::Less => self.longest,
+        };
+        self.sum = self.sum.add(&other.sum);
     }
 
     /// Whether the sum without this term follows from the sum with it: what was infinite, and the scale of the longest term, are lost.

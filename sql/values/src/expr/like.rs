@@ -135,6 +135,11 @@ thread_local! {
     static LAST: RefCell<Option<Split>> = const { RefCell::new(None) };
 }
 
+/// Frees what the thread keeps.
+pub(super) fn forget() {
+    memory::uncharged(|| LAST.set(None));
+}
+
 /// The pieces of a pattern, which are kept for the next row.
 fn split(pattern: &str, escape: Option<char>) -> Result<Rc<[Piece]>> {
     if pattern.len() > KEPT_BYTES_MAX {

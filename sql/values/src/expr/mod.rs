@@ -84,3 +84,10 @@ pub use bound::{Bound, BoundKind};
 pub use eval::{Env, eval, eval_async};
 pub use host::{Host, HostFunction, Session};
 pub use json_populate::wants_definitions;
+
+/// Frees the patterns that the thread keeps for its next row: a thread that is about to end, and works for a session's account, in which they
+/// were not entered.
+pub fn forget_patterns() {
+    pattern::forget();
+    like::forget();
+}

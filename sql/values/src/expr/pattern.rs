@@ -99,6 +99,11 @@ thread_local! {
     static COMPILED: RefCell<HashMap<(String, bool), Pattern>> = RefCell::default();
 }
 
+/// Frees what the thread keeps.
+pub(super) fn forget() {
+    memory::uncharged(|| drop(COMPILED.take()));
+}
+
 /// A compiled pattern; compiled once per thread while it is among the last few in use.
 ///
 /// # Errors
@@ -116,13 +121,17 @@ pub fn compile(pattern: &str, fold: bool) -> Result<Pattern> {
     // The parser's trees take some two hundred bytes a character; what is compiled is the thread's, not the session's.
     memory::claim(256 * pattern.len())?;
     let fresh = memory::uncharged(|| build(pattern, fold))?;
-    COMPILED.with_borrow_mut(|kept| {
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(key, fresh.clone());
+    // The caller frees what it gets: that was allocated for its account.
+    let given = fresh.clone();
+    memory::uncharged(|| {
+        COMPILED.with_borrow_mut(|kept| {
+            if kept.len() >= KEPT {
+                kept.clear();
+            }
+            kept.insert((pattern.to_owned(), fold), fresh);
+        });
     });
-    Ok(fresh)
+    Ok(given)
 }
 
 fn invalid(why: &str) -> SqlError {

@@ -87,6 +87,13 @@ impl ExactMoments {
         }
     }
 
+    /// Takes the values of another one.
+    pub fn join(&mut self, other: &ExactMoments) {
+        self.n += other.n;
+        self.sum = self.sum.add(&other.sum);
+        self.squares = self.squares.add(&other.squares);
+    }
+
     /// Whether no term was infinite or no number.
     pub fn is_finite(&self) -> bool {
         self.sum.scale().is_some() && self.squares.scale().is_some()
