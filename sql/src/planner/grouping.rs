@@ -8,8 +8,8 @@ use super::rewrite::{self, Rewriter};
 use super::{Planner, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bound::Unplaced;
-use crate::expr::collect::Collected;
-use crate::expr::sets::{SetCall, holds_set};
+use crate::expr::collect::{Collected, Permits};
+use crate::expr::sets::SetCall;
 use crate::expr::window::{WindowCall, WindowDefinition};
 use crate::expr::{Bound, BoundKind, Params, Scope};
 use crate::syntax::ast::{Expr, Select as AstSelect};
@@ -37,7 +37,7 @@ pub(super) struct Level<'a> {
 }
 
 impl Level<'_> {
-    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Bound) -> Result<()>) -> Result<()> {
+    pub(super) fn each_mut(&mut self, f: &mut dyn FnMut(&mut Bound) -> Result<()>) -> Result<()> {
         self.targets.iter_mut().chain(self.having.as_mut()).try_for_each(&mut *f)?;
         self.sort.iter_mut().try_for_each(|k| f(&mut k.expr))?;
         match self.distinct {
@@ -72,16 +72,14 @@ impl Planner<'_> {
         columns: &[OutputColumn],
         scope: &Scope<'_>,
         params: &mut Params,
+        collected: &mut Collected,
     ) -> Result<Keys> {
+        collected.permits = Permits { windows: false, sets: true, is_key: true };
         let mut keys: Vec<Bound> = Vec::new();
         let mut key = |e: &Expr| -> Result<usize> {
-            let bound = self.group_key(e, targets, columns, scope, params)?;
+            let bound = self.group_key(e, targets, columns, scope, params, collected)?;
             if let Some(at) = keys.iter().position(|k| walk::same(k, &bound)) {
                 return Ok(at);
-            }
-            if holds_set(&bound) {
-                let what = "a set-returning function in GROUP BY";
-                return Err(SqlError::unsupported(what).at(e.pos));
             }
             keys.push(bound);
             Ok(keys.len() - 1)

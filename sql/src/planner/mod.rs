@@ -65,6 +65,7 @@ mod rewrite;
 mod routine;
 pub mod sample;
 pub mod select;
+mod set_keys;
 pub mod sought;
 mod stages;
 mod system;

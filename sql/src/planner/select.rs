@@ -73,7 +73,7 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<Query> {
-        let layout = self.from(&s.from, parent, params, &q.locking)?;
+        let mut layout = self.from(&s.from, parent, params, &q.locking)?;
         let mut conditions = Vec::new();
         if let Some(filter) = &s.filter {
             let mut scope = Scope::over(layout.columns.clone(), parent);
@@ -83,11 +83,11 @@ impl Planner<'_> {
         let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };
         let mut scope = Scope::over(layout.columns.clone(), parent);
         (scope.aggregates, scope.decimals) = (Some((collected.aggregates.clone(), LIFTED_SLOT)), layout.decimals);
-        let everything = Permits { windows: true, sets: true };
+        let everything = Permits { windows: true, sets: true, is_key: false };
         collected.permits = everything;
         let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected), &layout.tables)?;
         self.check_windows(s, &scope, params, &mut collected)?;
-        let keys = self.group_keys(s, &targets, &columns, &scope, params)?;
+        let mut keys = self.group_keys(s, &targets, &columns, &scope, params, &mut collected)?;
         collected.permits = Permits::default();
         let mut having = match &s.having {
             Some(e) => {
@@ -110,7 +110,8 @@ impl Planner<'_> {
             }
         };
         check_distinct(distinct.as_ref(), &targets, &sort, s, q)?;
-        let level = Level { targets: &mut targets, having: &mut having, sort: &mut sort, distinct: &mut distinct };
+        let mut level = Level { targets: &mut targets, having: &mut having, sort: &mut sort, distinct: &mut distinct };
+        self.move_set_keys(&mut keys, &mut level, &mut collected, &mut layout)?;
         let mut behind = self.settle_level(collected, keys, level, &layout)?;
         if let Some(grouping) = &mut behind.grouping {
             grouping.having = having;
@@ -229,6 +230,7 @@ impl Planner<'_> {
         columns: &[OutputColumn],
         scope: &Scope<'_>,
         params: &mut Params,
+        collected: &mut Collected,
     ) -> Result<Bound> {
         if let Some(at) = position(e, targets.len(), "GROUP BY")? {
             return Ok(targets[at].clone());
@@ -240,7 +242,7 @@ impl Planner<'_> {
         {
             return Ok(targets[at].clone());
         }
-        self.bind(scope, params, "GROUP BY", None, |b| b.bind(e))
+        self.bind(scope, params, "GROUP BY", Some(collected), |b| b.bind(e))
     }
 
     fn sort_key(

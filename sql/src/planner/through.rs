@@ -402,7 +402,7 @@ impl Planner<'_> {
         };
         let columns = self.columns_below(&through, &relation, from)?;
         let (scope, subplans) = (Scope::over(columns, None), self.subplans.len());
-        let permits = Permits { windows: true, sets: true };
+        let permits = Permits { windows: true, sets: true, is_key: false };
         let mut collected = Collected { permits, named: select.windows.clone(), ..Collected::default() };
         let mut params = Params::default();
         let conditions = match &select.filter {

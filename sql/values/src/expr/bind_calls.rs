@@ -291,7 +291,7 @@ impl Binder<'_> {
                 return Ok(Bound { kind: BoundKind::Column { index, level }, ty, pos });
             }
         }
-        let Some(collected) = self.collected.as_deref() else {
+        let Some(collected) = self.collected.as_deref().filter(|c| !c.permits.is_key) else {
             let message = format!("aggregate functions are not allowed in {}", self.place);
             return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
         };

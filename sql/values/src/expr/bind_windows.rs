@@ -246,7 +246,7 @@ impl Binder<'_> {
 
     /// GROUPING(...).
     pub(super) fn grouping(&mut self, list: &[Expr], pos: Pos) -> Result<Bound> {
-        if self.collected.is_none() || self.in_aggregate {
+        if self.in_aggregate || self.collected.as_deref().is_none_or(|c| c.permits.is_key) {
             let message = format!("grouping operations are not allowed in {}", self.place);
             return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
         }

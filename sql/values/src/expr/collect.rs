@@ -17,6 +17,8 @@ pub struct Permits {
     pub windows: bool,
     /// Functions that give rows.
     pub sets: bool,
+    /// It is a key of GROUP BY: aggregates may not.
+    pub is_key: bool,
 }
 
 /// What has been gathered so far.

@@ -34,7 +34,7 @@ fn with_binder<T>(f: impl FnOnce(&mut Binder<'_>) -> Option<T>) -> Option<T> {
     let format = Format::default();
     let scope = Scope::default();
     let mut params = Params::default();
-    let permits = Permits { windows: true, sets: true };
+    let permits = Permits { windows: true, sets: true, is_key: false };
     let mut collected = Collected { permits, ..Collected::default() };
     let mut binder = Binder {
         scope: &scope,
