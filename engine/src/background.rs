@@ -3,6 +3,8 @@
 //! # Invariants
 //! - BG-1: an error of background work is counted, kept as the last error, and logged unless it equals the one before it.
 //! - BG-2: a panic in a background task poisons the database. Otherwise the task's work would stop unnoticed.
+//! - BG-3: a pass of the upkeep, which may append to the log, and closing exclude each other, and no pass begins after closing. So nothing stands
+//!   in the log behind the end that the last checkpoint names; the next opening would take that for damage.
 
 use std::any::Any;
 use std::future::poll_fn;

@@ -21,6 +21,7 @@ use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::{Lsn, TreeId};
 use clearway_storage::recovery::RecoveryReport;
 use clearway_storage::store::StoreOptions;
+use clearway_storage::sync::{Turn, TurnGuard};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::read::{RowBatch, Scan};
 use clearway_txn::transaction::Transaction;
@@ -90,6 +91,8 @@ pub struct Db {
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
     background: BackgroundErrors,
+    /// Held by a pass of the upkeep, and by closing (BG-3).
+    upkeep: Turn,
     pub(crate) kept: Kept,
 }
 
@@ -119,6 +122,7 @@ impl Db {
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery,
             background: BackgroundErrors::default(),
+            upkeep: Turn::new("engine/upkeep"),
             kept,
         })
     }
@@ -324,6 +328,11 @@ impl Db {
         self.losers.lock().push(txn);
     }
 
+    /// Waits until neither a pass of the upkeep nor closing goes on (BG-3).
+    pub(crate) async fn upkeep_turn(&self) -> TurnGuard<'_> {
+        self.upkeep.take().await
+    }
+
     /// TMP-2: trees that wait for transactions to be undone are released when none is left.
     fn release_left(&self) {
         let all = &self.transactions;
@@ -339,6 +348,8 @@ impl Db {
     /// # Errors
     /// A failed file operation; the next opening recovers.
     pub async fn close(&self) -> Result<(), EngineError> {
+        // BG-3
+        let _turn = self.upkeep.take().await;
         // Whatever fails, the background ends and the directory is free; the next opening undoes what is left.
         let undone = self.undo_losers().await;
         self.background.note("saving what was observed", self.kept.save().await);

@@ -26,6 +26,8 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
     loop {
         rest.pause(Pauses::Upkeep, WaitEvent::Pause, UPKEEP_PAUSE).await;
         let Some(db) = db.upgrade() else { return };
+        // BG-3
+        let _turn = db.upkeep_turn().await;
         if db.transactions().store().ended() {
             return;
         }

@@ -9,6 +9,7 @@ mod it {
     pub mod bulk_build;
     pub mod bulk_change;
     pub mod bulk_load;
+    pub mod closing_beside;
     pub mod commit_section;
     pub mod damage;
     pub mod damage_sweep;

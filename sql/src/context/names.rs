@@ -155,7 +155,12 @@ pub fn acl_name(name: &str) -> String {
 
 /// Checks are no objects: the number of one is made of its table's.
 pub fn check_oid(r: &Relation, place: usize) -> Oid {
-    r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
+    check_oid_of(r.oid, place)
+}
+
+/// The same for what may also be a domain.
+pub fn check_oid_of(owner: Oid, place: usize) -> Oid {
+    owner.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
 }
 
 /// An identifier as SQL writes it.

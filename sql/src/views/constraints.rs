@@ -1,12 +1,13 @@
 //! The rows of pg_constraint, pg_attrdef and pg_tablespace.
 
 use super::{SoughtOf, ViewOf, expressions, opt, text};
-use crate::context::names::{check_oid, quote};
+use crate::context::names::{check_oid, check_oid_of, quote};
 use crate::context::routines::qualified_of;
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, oid};
+use clearway_engine::catalog::types::{Domain, TypeBody, TypeObject};
 use clearway_engine::catalog::{ForeignKey, Index, Object, ReferentialAction, Relation};
 
 use oid::INT2;
@@ -50,8 +51,8 @@ fn sought_relations<'r>(run: &'r Run<'_>, sought: &SoughtRows) -> Option<Vec<&'r
 }
 
 fn sought_constraints(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
-    // What refers to no table has 0 there.
-    if sought.column == "confrelid" && sought.keys.have(&Datum::Oid(0)) {
+    // What refers to no table, or belongs to none, has 0 there.
+    if sought.keys.have(&Datum::Oid(0)) {
         return None;
     }
     Some(constraint_rows(run, sought_relations(run, sought)?.into_iter()))
@@ -157,6 +158,14 @@ fn operators(key: Option<&ForeignKey>, child: &Relation, parent: Option<&Relatio
     Datum::Array(Array::one_dimensional(oid::OID, list).into())
 }
 
+/// What has a constraint: a table or a domain; the number of the other is 0.
+#[derive(Clone, Copy)]
+struct Owner {
+    schema: u32,
+    relation: u32,
+    domain: u32,
+}
+
 struct Line<'a> {
     oid: u32,
     name: &'a str,
@@ -174,45 +183,78 @@ impl<'a> Line<'a> {
     fn new(oid: u32, name: &'a str, kind: &'static str, columns: Datum) -> Line<'a> {
         Line { oid, name, kind, index: 0, columns, key: None, condition: None, validated: true, timing: (false, false) }
     }
+
+    /// As a row of pg_constraint.
+    fn row(self, owner: Owner, [parent_child, parent_parent, child_child]: [Datum; 3]) -> Row {
+        let key = self.key;
+        vec![
+            Datum::Oid(self.oid),
+            text(self.name),
+            Datum::Oid(owner.schema),
+            text(self.kind),
+            Datum::Bool(self.timing.0),
+            Datum::Bool(self.timing.1),
+            Datum::Bool(self.validated),
+            Datum::Oid(owner.relation),
+            Datum::Oid(owner.domain),
+            Datum::Oid(self.index),
+            Datum::Oid(0),
+            Datum::Oid(key.map_or(0, |k| k.references)),
+            text(key.map_or(" ", |k| action(k.on_update))),
+            text(key.map_or(" ", |k| action(k.on_delete))),
+            text(key.map_or(" ", |k| if k.full { "f" } else { "s" })),
+            Datum::Bool(true),
+            Datum::Int4(0),
+            Datum::Bool(self.kind != "c"),
+            self.columns,
+            key.map_or(Datum::Null, |k| numbers(k.referenced.iter().copied())),
+            parent_child,
+            parent_parent,
+            child_child,
+            Datum::Null,
+            Datum::Null,
+            opt(self.condition),
+        ]
+    }
 }
 
 fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
-    constraint_rows(run, relations(run))
+    let mut out = constraint_rows(run, relations(run));
+    for (ty, domain) in domains(run) {
+        for (at, check) in domain.checks.iter().enumerate() {
+            let condition = expressions::domain_check(run, (ty, domain), check, false);
+            let line = Line {
+                condition: Some(&condition),
+                validated: check.validated,
+                ..Line::new(check_oid_of(ty.oid, at), &check.name, "c", Datum::Null)
+            };
+            out.push(line.row(Owner { schema: ty.schema, relation: 0, domain: ty.oid }, [(); 3].map(|()| Datum::Null)));
+        }
+    }
+    out
+}
+
+/// The domains of the session's database.
+fn domains<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r TypeObject, &'r Domain)> {
+    let database = run.names.database;
+    run.names.catalog.objects().filter_map(move |o| match &**o {
+        Object::Type(ty) if ty.database == database => match &ty.body {
+            TypeBody::Domain(domain) => Some((ty, domain)),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 fn constraint_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>) -> Vec<Row> {
     let mut out = Vec::new();
     for r in tables {
+        let owner = Owner { schema: r.schema, relation: r.oid, domain: 0 };
         let mut push = |l: Line<'_>| {
-            let key = l.key;
-            out.push(vec![
-                Datum::Oid(l.oid),
-                text(l.name),
-                Datum::Oid(r.schema),
-                text(l.kind),
-                Datum::Bool(l.timing.0),
-                Datum::Bool(l.timing.1),
-                Datum::Bool(l.validated),
-                Datum::Oid(r.oid),
-                Datum::Oid(0),
-                Datum::Oid(l.index),
-                Datum::Oid(0),
-                Datum::Oid(key.map_or(0, |k| k.references)),
-                text(key.map_or(" ", |k| action(k.on_update))),
-                text(key.map_or(" ", |k| action(k.on_delete))),
-                text(key.map_or(" ", |k| if k.full { "f" } else { "s" })),
-                Datum::Bool(true),
-                Datum::Int4(0),
-                Datum::Bool(l.kind != "c"),
-                l.columns,
-                key.map_or(Datum::Null, |k| numbers(k.referenced.iter().copied())),
-                operators(key, r, parent_of(run, key), Pair::ParentChild),
-                operators(key, r, parent_of(run, key), Pair::ParentParent),
-                operators(key, r, parent_of(run, key), Pair::ChildChild),
-                Datum::Null,
-                Datum::Null,
-                opt(l.condition),
-            ]);
+            let parent = parent_of(run, l.key);
+            let pairs = [Pair::ParentChild, Pair::ParentParent, Pair::ChildChild];
+            let operators = pairs.map(|pair| operators(l.key, r, parent, pair));
+            out.push(l.row(owner, operators));
         };
         for i in run.names.catalog.indexes(r.oid).filter(|i| i.constraint) {
             let columns = numbers(i.columns.iter().map(|c| c.column));
@@ -298,5 +340,8 @@ pub fn definition(run: &Run<'_>, oid: u32, pretty: bool) -> Option<String> {
             }
         }
     }
-    None
+    let mut checks = domains(run).flat_map(|of| of.1.checks.iter().enumerate().map(move |(at, check)| (of, at, check)));
+    let (of, _, check) = checks.find(|((ty, _), at, _)| check_oid_of(ty.oid, *at) == oid)?;
+    let condition = expressions::domain_check(run, of, check, pretty);
+    Some(format!("CHECK ({condition}){}", not_valid(check.validated)))
 }

@@ -5,6 +5,7 @@ use crate::exec::Run;
 use crate::planner::explain::definition::shown;
 use crate::types::text::Names as _;
 use crate::types::{Oid, SqlType, oid, user};
+use clearway_engine::catalog::types::{Domain, TypeObject};
 use clearway_engine::catalog::{Check, Column, Relation};
 
 /// The default of a column, or what it is computed from: `nextval('16384'::regclass)` has the sequence's name.
@@ -22,6 +23,26 @@ pub fn default(run: &Run<'_>, table: &Relation, (column, text): (&Column, &str),
 pub fn check(run: &Run<'_>, table: &Relation, check: &Check, pretty: bool) -> String {
     let found = shown(&run.names.catalog, table, check.path.as_deref(), (&check.condition, Place::Check), pretty);
     found.unwrap_or_else(|| check.condition.clone())
+}
+
+/// The condition of a domain's check, in which `VALUE` is the value.
+pub fn domain_check(run: &Run<'_>, (ty, domain): (&TypeObject, &Domain), check: &Check, pretty: bool) -> String {
+    let (type_oid, type_mod) = (domain.base, domain.base_mod);
+    let value = Column { name: "value".to_owned(), type_oid, type_mod, ..Column::default() };
+    let values = Relation::table(ty.oid, ty.database, ty.schema, &ty.name, vec![value], 0);
+    let found = shown(&run.names.catalog, &values, check.path.as_deref(), (&check.condition, Place::Check), pretty);
+    let text = found.unwrap_or_else(|| check.condition.clone());
+    let Ok(tokens) = crate::syntax::lexer::tokens(&text) else { return text };
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for token in tokens.iter().filter(|t| matches!(&t.kind, crate::syntax::lexer::Tok::Word(w) if w == "value")) {
+        let (from, to) = (token.start as usize, token.end as usize);
+        out.push_str(&text[copied..from]);
+        out.push_str("VALUE");
+        copied = to;
+    }
+    out.push_str(&text[copied..]);
+    out
 }
 
 /// With few parentheses: what pg_attrdef or pg_constraint has as `text` of a table.
