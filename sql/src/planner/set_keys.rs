@@ -5,7 +5,7 @@ use super::from::{Item, Layout, Leaf};
 use super::grouping::{Keys, Level};
 use super::plan::JoinType;
 use super::{Planner, walk};
-use crate::error::{Result, SqlError};
+use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bound::Unplaced;
 use crate::expr::collect::Collected;
 use crate::expr::sets::{SetCall, holds_set};
@@ -41,6 +41,12 @@ impl Planner<'_> {
         }
         let mut calls: Vec<SetCall> = Vec::new();
         for call in moved.iter().map(|at| &collected.sets[*at]) {
+            for e in &call.args {
+                if let Some(pos) = aggregate_in(e) {
+                    let message = "aggregate functions are not allowed in GROUP BY";
+                    return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
+                }
+            }
             if call.shape().is_some() || call.args.iter().any(holds_set) {
                 return Err(SqlError::unsupported(WHAT).at(keys.keys[0].pos));
             }
@@ -79,6 +85,17 @@ impl Planner<'_> {
         collected.window_calls.iter_mut().flat_map(|c| c.exprs_mut()).try_for_each(&mut put)?;
         collected.sets.iter_mut().flat_map(|s| &mut s.args).try_for_each(&mut put)
     }
+}
+
+/// Where an aggregate stands in an expression.
+fn aggregate_in(e: &Bound) -> Option<Pos> {
+    let mut found = None;
+    walk::each(e, &mut |e| {
+        if let BoundKind::Aggregate(_) = e.kind {
+            found.get_or_insert(e.pos);
+        }
+    });
+    found
 }
 
 /// Where the value of a set-returning function is now.

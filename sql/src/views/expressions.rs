@@ -25,6 +25,15 @@ pub fn check(run: &Run<'_>, table: &Relation, check: &Check, pretty: bool) -> St
     found.unwrap_or_else(|| check.condition.clone())
 }
 
+/// The default of a domain.
+pub fn domain_default(run: &Run<'_>, (ty, domain): (&TypeObject, &Domain)) -> Option<String> {
+    let text = domain.default.as_deref()?;
+    let nothing = Relation::table(ty.oid, ty.database, ty.schema, &ty.name, Vec::new(), 0);
+    let of = (text, Place::Value(domain.base));
+    let found = shown(&run.names.catalog, &nothing, domain.default_path.as_deref(), of, false);
+    Some(found.unwrap_or_else(|| as_written(text, domain.base)))
+}
+
 /// The condition of a domain's check, in which `VALUE` is the value.
 pub fn domain_check(run: &Run<'_>, (ty, domain): (&TypeObject, &Domain), check: &Check, pretty: bool) -> String {
     let (type_oid, type_mod) = (domain.base, domain.base_mod);

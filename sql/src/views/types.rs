@@ -1,7 +1,7 @@
 //! The rows of pg_enum, and those of pg_type for types that users define.
 
 use super::catalog::{acl, int_oid, local};
-use super::{ViewOf, opt, text};
+use super::{ViewOf, expressions, opt, text};
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::types::{STEP, row_array, row_type, table_of_row_type};
@@ -82,7 +82,7 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
                 own[column::NOT_NULL] = Datum::Bool(d.not_null);
                 own[column::BASE] = int_oid(d.base);
                 own[column::MODIFIER] = Datum::Int4(d.base_mod);
-                own[column::DEFAULT] = opt(d.default.as_deref());
+                own[column::DEFAULT] = opt(expressions::domain_default(run, (ty, d)).as_deref());
             }
         }
         out.push(own);

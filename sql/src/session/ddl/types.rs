@@ -119,7 +119,7 @@ impl Ddl<'_> {
             }
         }
         for (given, text) in checks {
-            add_check(&mut domain, name.name(), given.as_ref(), text)?;
+            add_check(&mut domain, name.name(), given.as_ref(), (text, true))?;
         }
         self.put_type(schema, name, TypeBody::Domain(domain)).await?;
         Ok("CREATE DOMAIN")
@@ -233,7 +233,7 @@ impl Ddl<'_> {
                 self.unused(&catalog, &ty, *valid, "ADD CONSTRAINT")?;
                 let own = ty.name.clone();
                 if let TypeBody::Domain(d) = &mut ty.body {
-                    add_check(d, &own, name.as_ref(), text)?;
+                    add_check(d, &own, name.as_ref(), (text, *valid))?;
                 }
             }
             TypeChange::DropCheck { name, if_exists } => {
@@ -390,7 +390,12 @@ fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) ->
     Ok(())
 }
 
-fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, text: &str) -> Result<()> {
+fn add_check(
+    domain: &mut Domain,
+    owner: &str,
+    given: Option<&String>,
+    (text, validated): (&str, bool),
+) -> Result<()> {
     bind_condition(text, SqlType { oid: domain.base, modifier: domain.base_mod })?;
     let taken = |name: &str| domain.checks.iter().any(|c| c.name == name);
     let name = match given {
@@ -405,6 +410,6 @@ fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, text: &st
             std::iter::once(first.clone()).chain(later).find(|n| !taken(n)).unwrap_or(first)
         }
     };
-    domain.checks.push(Check { name, condition: text.to_owned(), validated: true, path: None });
+    domain.checks.push(Check { name, condition: text.to_owned(), validated, path: None });
     Ok(())
 }
