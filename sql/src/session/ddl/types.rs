@@ -390,12 +390,7 @@ fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) ->
     Ok(())
 }
 
-fn add_check(
-    domain: &mut Domain,
-    owner: &str,
-    given: Option<&String>,
-    (text, validated): (&str, bool),
-) -> Result<()> {
+fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, (text, validated): (&str, bool)) -> Result<()> {
     bind_condition(text, SqlType { oid: domain.base, modifier: domain.base_mod })?;
     let taken = |name: &str| domain.checks.iter().any(|c| c.name == name);
     let name = match given {
