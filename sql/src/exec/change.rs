@@ -10,7 +10,8 @@ use super::shown::detailed;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
-use crate::expr::Bound;
+use crate::expr::bound::SubqueryUse;
+use crate::expr::{Bound, BoundKind};
 use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
 use crate::syntax::ast::LockWait;
 use crate::types::Datum;
@@ -343,7 +344,7 @@ impl Cx<'_> {
         let table = &update.target.table;
         let mut new = row[table.base..table.base + table.types.len()].to_vec();
         for (column, e) in &update.set {
-            new[*column] = self.value(e, row).await?;
+            assign(&mut new, *column, e, self.value(e, row).await?);
         }
         match update.guard.is_empty() && !update.target.checks_wait {
             true => self.complete_row(&update.target, &mut new)?,
@@ -551,6 +552,17 @@ impl Cx<'_> {
     pub(super) fn about(self, error: SqlError, table: u32) -> SqlError {
         crate::context::errors::about(error, &self.run.names.catalog, table)
     }
+}
+
+/// Puts a new value into its column, or the fields of a row into theirs.
+pub(super) fn assign(new: &mut [Datum], column: usize, e: &Bound, value: Datum) {
+    if let BoundKind::Subquery { usage: SubqueryUse::Fields { columns }, .. } = &e.kind
+        && let Datum::Row(row) = value
+    {
+        columns.iter().zip(&row.values).for_each(|(column, value)| new[*column].clone_from(value));
+        return;
+    }
+    new[column] = value;
 }
 
 /// A view of the newest versions that are committed, and all of the transaction's own changes.

@@ -70,7 +70,7 @@ impl Cx<'_> {
             return Ok(true);
         }
         for (column, e) in set {
-            new[*column] = self.value(e, &both).await?;
+            super::change::assign(&mut new, *column, e, self.value(e, &both).await?);
         }
         let mut new_row = new[..old.len()].to_vec();
         self.complete_guarded(target, guard.map_or(&[], |guard| &guard.updated), &mut new_row).await?;

@@ -13,7 +13,7 @@ use crate::expr::host::HostFuture;
 use crate::expr::operators::{Op, binary};
 use crate::expr::{Host, HostFunction, Session};
 use crate::types::datetime::Format;
-use crate::types::datum::Array;
+use crate::types::datum::{Array, Record, RowShape};
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::memory::{Held, Kind};
@@ -114,7 +114,7 @@ impl Host for CxHost<'_> {
                     let mut source = QueryRows::new(sub.query.clone());
                     let enough = match usage {
                         SubqueryUse::Exists => 1,
-                        SubqueryUse::Scalar | SubqueryUse::Row { .. } => 2,
+                        SubqueryUse::Scalar | SubqueryUse::Row { .. } | SubqueryUse::Fields { .. } => 2,
                         SubqueryUse::Array | SubqueryUse::Quantified { .. } => usize::MAX,
                     };
                     let mut rows = Vec::new();
@@ -136,13 +136,19 @@ impl Host for CxHost<'_> {
             let rows = &kept.rows;
             match usage {
                 SubqueryUse::Exists => Ok(Datum::Bool(!rows.is_empty())),
-                SubqueryUse::Scalar | SubqueryUse::Row { .. } if rows.len() > 1 => {
+                SubqueryUse::Scalar | SubqueryUse::Row { .. } | SubqueryUse::Fields { .. } if rows.len() > 1 => {
                     Err(SqlError::new("21000", "more than one row returned by a subquery used as an expression"))
                 }
                 SubqueryUse::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
                 SubqueryUse::Row { op } => {
                     let holds = rows.first().map(|row| row_holds(&args, *op, row, self)).transpose()?.flatten();
                     Ok(holds.map_or(Datum::Null, Datum::Bool))
+                }
+                SubqueryUse::Fields { .. } => {
+                    let types = sub.query.columns.iter().map(|c| c.ty).collect();
+                    let shape = Arc::new(RowShape { oid: oid::RECORD, names: None, types });
+                    let row = rows.first().map(|row| Record::new(shape.clone(), row.clone())).transpose()?;
+                    Ok(Datum::Row(row.unwrap_or_else(|| Record::of_nulls(shape)).into()))
                 }
                 SubqueryUse::Array => {
                     let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);

@@ -100,7 +100,7 @@ impl Cx<'_> {
                 self.may_change_match(merge, guard.map_or(&[], |g| &g.updated_from), &old).await?;
                 let mut new = old.clone();
                 for (column, e) in set {
-                    new[*column] = self.value(e, row).await?;
+                    super::change::assign(&mut new, *column, e, self.value(e, row).await?);
                 }
                 self.complete_merged(merge, guard.map_or(&[], |g| &g.updated_to), &mut new).await?;
                 let changed = self.write_update(target, &key_of(row, table)?, &old, &new, basis).await?;

@@ -400,60 +400,6 @@ impl Planner<'_> {
         Ok(Conflict { arbiters, update, visible })
     }
 
-    pub(super) fn assignments(
-        &mut self,
-        set: &[stmt::Assignment],
-        relation: &Relation,
-        scope: &Scope<'_>,
-        params: &mut Params,
-    ) -> Result<Vec<(usize, Bound)>> {
-        let mut out: Vec<(usize, Bound)> = Vec::new();
-        for a in set {
-            let values: Vec<&Expr> = match (&*a.value.kind, a.multiple) {
-                (_, false) => vec![&a.value],
-                (ExprKind::Row(list), true) => list.iter().collect(),
-                (ExprKind::Subquery(_), true) => {
-                    return Err(SqlError::unsupported("UPDATE of several columns from a subquery").at(a.value.pos));
-                }
-                (_, true) => vec![&a.value],
-            };
-            if values.len() != a.columns.len() {
-                let message = "number of columns does not match number of values";
-                return Err(SqlError::new(code::SYNTAX_ERROR, message).at(a.value.pos));
-            }
-            for ((name, pos), e) in a.columns.iter().zip(values) {
-                let column =
-                    relation.columns.iter().position(|c| c.name == *name && !c.is_dropped()).ok_or_else(|| {
-                        let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
-                        SqlError::new(code::UNDEFINED_COLUMN, message).at(*pos)
-                    })?;
-                if !a.part.is_empty() {
-                    let before = out.iter().position(|o| o.0 == column);
-                    let old = before.map(|at| out[at].1.clone());
-                    let set = self.part_assigned(relation, (column, *pos), old, a, scope, params)?;
-                    match before {
-                        Some(at) => out[at].1 = set,
-                        None => out.push((column, set)),
-                    }
-                    continue;
-                }
-                if out.iter().any(|o| o.0 == column) {
-                    let message = format!("multiple assignments to same column \"{name}\"");
-                    return Err(SqlError::new(code::SYNTAX_ERROR, message));
-                }
-                let c = &relation.columns[column];
-                super::generated::check_set(c, e)?;
-                if c.identity == Some('a') && !matches!(&*e.kind, ExprKind::Default) {
-                    return Err(SqlError::new("428C9", format!("column \"{name}\" can only be updated to DEFAULT"))
-                        .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")));
-                }
-                let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
-                out.push((column, self.assigned(relation, column, ty, e, scope, params, "UPDATE")?));
-            }
-        }
-        Ok(out)
-    }
-
     fn returning(
         &mut self,
         list: &[AstTarget],

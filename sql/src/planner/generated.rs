@@ -150,8 +150,8 @@ pub(super) fn check_source(relation: &Relation, given: &[usize], s: &Insert) -> 
 }
 
 /// UPDATE sets a generated column to nothing but DEFAULT.
-pub(super) fn check_set(c: &Column, e: &Expr) -> Result<()> {
-    if !c.generated || matches!(&*e.kind, ExprKind::Default) {
+pub(super) fn check_set(c: &Column, to_default: bool) -> Result<()> {
+    if !c.generated || to_default {
         return Ok(());
     }
     let message = format!("column \"{}\" can only be updated to DEFAULT", c.name);

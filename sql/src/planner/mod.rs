@@ -27,6 +27,7 @@
 pub mod access;
 pub mod apart;
 mod arrange;
+mod assign;
 pub(crate) mod calls;
 mod carried;
 mod checks;

@@ -60,8 +60,7 @@ pub(super) fn is_scalar(plan: &Plan, id: usize) -> bool {
     let mut look = |e: &Bound| {
         walk::each(e, &mut |e| {
             if let BoundKind::Subquery { id: other, usage, .. } = &e.kind {
-                scalar |= *other == id
-                    && matches!(usage, SubqueryUse::Scalar | SubqueryUse::Row { .. } | SubqueryUse::Exists);
+                scalar |= *other == id && !matches!(usage, SubqueryUse::Array | SubqueryUse::Quantified { .. });
             }
         });
     };

@@ -130,8 +130,8 @@ impl Words<'_> {
     fn subquery(&self, id: usize, usage: &SubqueryUse, args: &[Bound], correlated: bool, depth: usize) -> String {
         let number = id + 1;
         match usage {
-            SubqueryUse::Scalar | SubqueryUse::Exists if !correlated => format!("${id}"),
-            SubqueryUse::Scalar | SubqueryUse::Exists => format!("(SubPlan {number})"),
+            SubqueryUse::Scalar | SubqueryUse::Exists | SubqueryUse::Fields { .. } if !correlated => format!("${id}"),
+            SubqueryUse::Scalar | SubqueryUse::Exists | SubqueryUse::Fields { .. } => format!("(SubPlan {number})"),
             SubqueryUse::Row { op } => {
                 let left: Vec<String> = args.iter().map(|e| self.at(e, depth + 1)).collect();
                 let right = if correlated { format!("(SubPlan {number})") } else { format!("${id}") };

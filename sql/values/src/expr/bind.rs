@@ -475,7 +475,9 @@ impl Binder<'_> {
                 .or_else(|| crate::types::element_of(column.oid).map(|_| column.oid))
                 .ok_or_else(|| SqlError::unsupported("an array of this type").at(pos))?
                 .into(),
-            SubqueryUse::Row { .. } => return Err(SqlError::internal("a row that is compared without fields")),
+            SubqueryUse::Row { .. } | SubqueryUse::Fields { .. } => {
+                return Err(SqlError::internal("a row that is bound as one value"));
+            }
             SubqueryUse::Exists => oid::BOOL.into(),
             SubqueryUse::Quantified { op, all: _ } => {
                 // The comparison is bound against a stand-in for the column; both sides must come out as they are.

@@ -42,6 +42,11 @@ pub enum SubqueryUse {
         /// The comparison.
         op: Op,
     },
+    /// Its one row, whose fields UPDATE assigns to several columns; a row of nulls if it has none.
+    Fields {
+        /// The columns by their numbers.
+        columns: Arc<[usize]>,
+    },
 }
 
 /// What the planner replaces before a plan is complete, when it knows where the value will stand in a row.
