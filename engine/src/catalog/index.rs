@@ -78,6 +78,9 @@ pub struct Index {
     pub include: Vec<usize>,
     /// No two rows have the same values, nulls aside.
     pub unique: bool,
+    /// NULLS NOT DISTINCT: nulls are not put aside, two of them are the same value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nulls_not_distinct: bool,
     /// It is the table's primary key.
     pub primary: bool,
     /// It belongs to a constraint of the same name.

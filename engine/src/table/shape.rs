@@ -51,6 +51,8 @@ pub struct IndexShape {
     pub key: Vec<KeyColumn>,
     /// No two rows have the same values, nulls aside.
     pub unique: bool,
+    /// Nulls are not put aside: two of them are the same value.
+    pub nulls_not_distinct: bool,
     /// Whether it may be read, and from which snapshot on.
     pub state: IndexState,
     /// Older snapshots do not use it.
@@ -63,7 +65,7 @@ pub struct IndexShape {
 pub struct Entry {
     /// The part of the entry's key before the row's own key.
     pub prefix: Vec<u8>,
-    /// No other live entry may begin with it: the index is unique, and no value is null.
+    /// No other live entry may begin with it: the index is unique, and no value is null, or nulls are not distinct.
     pub constrained: bool,
 }
 
@@ -371,13 +373,13 @@ impl IndexShape {
             return Ok(Some(Entry { prefix: self.prefix_of(row), constrained: self.constrains(row) }));
         };
         let Some(values) = terms.values(row)? else { return Ok(None) };
-        let constrained = self.unique && !values.iter().any(Value::is_null);
+        let constrained = self.unique && (self.nulls_not_distinct || !values.iter().any(Value::is_null));
         Ok(Some(Entry { prefix: self.prefix(&values), constrained }))
     }
 
     /// Whether the entry that the columns of a row make has to be unique.
     pub(crate) fn constrains(&self, row: &[Value]) -> bool {
-        self.unique && self.columns.iter().all(|c| !row[*c].is_null())
+        self.unique && (self.nulls_not_distinct || self.columns.iter().all(|c| !row[*c].is_null()))
     }
 
     /// Whether a change from one row to another may change the entry.
@@ -492,6 +494,7 @@ fn index_shape(
         key,
         // A constraint that may be checked late is checked by the layer above.
         unique: index.unique && !index.deferrable,
+        nulls_not_distinct: index.nulls_not_distinct,
         state: index.state,
         valid_from_lsn: index.valid_from_lsn,
         handle: Handle::default(),

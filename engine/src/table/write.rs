@@ -3,7 +3,7 @@
 //! # Invariants
 //! - TAB-1: for every version of a row there is exactly one entry in each index that existed when the version was written and whose condition
 //!   the version meets (TRM-2), with the same transaction's tag. So an index and its table, read at one snapshot, agree.
-//! - TAB-2: two live rows never have the same values in a unique index, nulls aside. Whether a row is live is judged by its newest version, not
+//! - TAB-2: two live rows never have the same values in a unique index, nulls aside unless the index says that they are not distinct. Whether a row is live is judged by its newest version, not
 //!   by a snapshot. A transaction that is about to insert a row with such values waits for every other transaction that is inserting such a row
 //!   or changing one.
 //! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries. So no two transactions change them at the

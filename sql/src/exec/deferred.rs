@@ -83,7 +83,7 @@ impl Cx<'_> {
     /// Checks that no other row has the values of a row in the columns of a unique constraint that may be put off. The lock on the key is
     /// held to the end: a transaction that checks the same key later sees this row.
     pub(super) async fn check_unique(self, target: &Target, unique: &LateUnique, row: &Row) -> Result<()> {
-        if unique.columns.iter().any(|c| row[*c].is_null()) {
+        if !unique.nulls_not_distinct && unique.columns.iter().any(|c| row[*c].is_null()) {
             return Ok(());
         }
         let wanted: Row = unique.columns.iter().map(|c| row[*c].clone()).collect();

@@ -23,6 +23,8 @@ pub struct LateUnique {
     pub tree: u64,
     /// Its columns.
     pub columns: Vec<usize>,
+    /// Two nulls are the same value.
+    pub nulls_not_distinct: bool,
     /// When it is checked.
     pub timing: Timing,
 }
@@ -52,6 +54,7 @@ impl Planner<'_> {
             index: index.oid,
             tree: index.tree,
             columns: index.columns.iter().map(|c| c.column).collect(),
+            nulls_not_distinct: index.nulls_not_distinct,
             timing: Timing { deferrable: true, deferred: index.deferred },
         };
         late.map(unique).collect()

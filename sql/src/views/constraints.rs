@@ -301,7 +301,12 @@ pub fn definition(run: &Run<'_>, oid: u32, pretty: bool) -> Option<String> {
     for r in own.into_iter().chain(relations(run).filter(|_| own.is_none())) {
         if let Some(i) = run.names.catalog.indexes(r.oid).find(|i| i.oid == oid) {
             let columns: Vec<usize> = i.columns.iter().map(|c| c.column).collect();
-            let mut out = format!("{} ({})", if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, list(r, &columns));
+            let kind = match (i.primary, i.nulls_not_distinct) {
+                (true, _) => "PRIMARY KEY",
+                (false, true) => "UNIQUE NULLS NOT DISTINCT",
+                (false, false) => "UNIQUE",
+            };
+            let mut out = format!("{kind} ({})", list(r, &columns));
             if !i.include.is_empty() {
                 out.push_str(&format!(" INCLUDE ({})", list(r, &i.include)));
             }

@@ -90,7 +90,7 @@ fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Ve
             Datum::Int2(columns().count() as i16),
             Datum::Int2(i.columns.len() as i16),
             Datum::Bool(i.unique),
-            no(),
+            Datum::Bool(i.nulls_not_distinct),
             Datum::Bool(i.primary),
             no(),
             Datum::Bool(true),
@@ -155,11 +155,12 @@ pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
         format!(" WHERE {}", definition(&run.names.catalog, (table, i), text, Place::Condition, pretty).text)
     });
     format!(
-        "CREATE {}INDEX {} ON {} USING btree ({}){}{condition}",
+        "CREATE {}INDEX {} ON {} USING btree ({}){}{}{condition}",
         if i.unique { "UNIQUE " } else { "" },
         quote(&i.name),
         name,
         columns.join(", "),
-        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) }
+        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) },
+        if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" },
     )
 }

@@ -94,7 +94,8 @@ pub enum ColumnConstraintKind {
     /// With the text of the expression, for the catalog.
     Default(Expr, String),
     PrimaryKey(Vec<GenericOption>),
-    Unique(Vec<GenericOption>),
+    /// With NULLS NOT DISTINCT.
+    Unique(Vec<GenericOption>, bool),
     Check(Expr, String),
     References(References),
     Identity {
@@ -150,7 +151,7 @@ pub struct TableConstraint {
 #[allow(missing_docs)]
 pub enum TableConstraintKind {
     PrimaryKey { columns: Vec<String>, include: Vec<String>, storage: Vec<GenericOption> },
-    Unique { columns: Vec<String>, include: Vec<String>, storage: Vec<GenericOption> },
+    Unique { columns: Vec<String>, include: Vec<String>, storage: Vec<GenericOption>, nulls_not_distinct: bool },
     PrimaryKeyUsing(String),
     UniqueUsing(String),
     Check(Expr, String),

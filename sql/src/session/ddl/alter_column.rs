@@ -113,7 +113,7 @@ impl Ddl<'_> {
                     timing: k.timing,
                 }),
                 ColumnConstraintKind::PrimaryKey(_)
-                | ColumnConstraintKind::Unique(_)
+                | ColumnConstraintKind::Unique(..)
                 | ColumnConstraintKind::Check(..) => conditions.push(self.constraint_of_column(r, c, k)),
                 ColumnConstraintKind::Identity { always, options } => {
                     column.identity = Some(if *always { 'a' } else { 'd' });
@@ -190,7 +190,10 @@ impl Ddl<'_> {
                 let name = || free_check_name(r, &format!("{}_{}", r.name, c.name));
                 (Some(k.name.clone().unwrap_or_else(name)), TableConstraintKind::Check(e.clone(), text.clone()))
             }
-            _ => (k.name.clone(), TableConstraintKind::Unique { columns, include, storage }),
+            other => {
+                let nulls_not_distinct = matches!(other, ColumnConstraintKind::Unique(_, true));
+                (k.name.clone(), TableConstraintKind::Unique { columns, include, storage, nulls_not_distinct })
+            }
         };
         TableConstraint { name, kind, timing: k.timing, pos: k.pos }
     }

@@ -37,9 +37,9 @@ impl Ddl<'_> {
                 let (columns, include) = (list(columns)?, list(include)?);
                 self.add_primary_key(r, columns, include, c.name.as_deref()).await
             }
-            TableConstraintKind::Unique { columns, include, .. } => {
+            TableConstraintKind::Unique { columns, include, nulls_not_distinct, .. } => {
                 let (columns, include) = (list(columns)?, list(include)?);
-                self.add_unique(r, c, (columns, include)).await
+                self.add_unique(r, c, (columns, include), *nulls_not_distinct).await
             }
             TableConstraintKind::Check(_, text) => {
                 super::table::check_timing(c.timing, "CHECK")?;
@@ -77,11 +77,13 @@ impl Ddl<'_> {
         r: Relation,
         c: &TableConstraint,
         (columns, include): (Vec<usize>, Vec<usize>),
+        nulls_not_distinct: bool,
     ) -> Result<()> {
         let mut parts = vec![r.name.as_str()];
         parts.extend(columns.iter().chain(&include).map(|c| r.columns[*c].name.as_str()));
         let name = c.name.clone().unwrap_or_else(|| free_name(&self.catalog(), r.schema, &[], &parts, "key"));
         let mut index = self.index_of(&r, name, &columns, include, false)?;
+        index.nulls_not_distinct = nulls_not_distinct;
         let oid = index.oid;
         self.make_index(&r, index.clone()).await?;
         if !c.timing.deferrable && !c.timing.initially_deferred {

@@ -38,7 +38,6 @@ impl Ddl<'_> {
     /// CREATE INDEX. CONCURRENTLY builds beside writers (engine/src/session/online.rs).
     pub(super) async fn create_index(&self, s: &CreateIndex) -> Result<&'static str> {
         let unsupported = [
-            (s.nulls_not_distinct, "NULLS NOT DISTINCT"),
             (s.method.as_deref().is_some_and(|m| m != "btree"), "an index method other than btree"),
             (s.tablespace.as_deref().is_some_and(|t| t != "pg_default"), "TABLESPACE"),
         ];
@@ -86,6 +85,7 @@ impl Ddl<'_> {
             columns,
             include,
             unique: s.unique,
+            nulls_not_distinct: s.nulls_not_distinct,
             primary: false,
             constraint: false,
             state: IndexState::Public,

@@ -61,7 +61,8 @@ impl Ddl<'_> {
             }
             let timing = Timing { deferrable: index.deferrable, initially_deferred: index.deferred, not_valid: false };
             let columns = index.columns.iter().map(|c| c.column).collect();
-            d.uniques.push(Unique { name: None, columns, include: index.include, primary: index.primary, timing });
+            let Index { include, primary, nulls_not_distinct, .. } = index;
+            d.uniques.push(Unique { name: None, columns, include, primary, nulls_not_distinct, timing });
         }
         Ok(())
     }
@@ -117,6 +118,7 @@ impl Ddl<'_> {
             let mut parts = vec![relation.name.as_str()];
             let names = crate::planner::indexes::column_names(&relation, &index.columns);
             parts.extend(names.iter().map(String::as_str));
+            parts.extend(index.include.iter().map(|c| relation.columns[*c].name.as_str()));
             let name = super::free_name(&self.catalog(), relation.schema, &[], &parts, "idx");
             let (oid, schema) = (self.new_oid(), relation.schema);
             let index = Index { oid, schema, name, table, tree: 0, clustered: false, ..index };

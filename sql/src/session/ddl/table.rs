@@ -22,6 +22,7 @@ pub(super) struct Unique {
     pub columns: Vec<usize>,
     pub include: Vec<usize>,
     pub primary: bool,
+    pub nulls_not_distinct: bool,
     pub timing: Timing,
 }
 
@@ -178,11 +179,14 @@ impl Ddl<'_> {
                 TableConstraintKind::PrimaryKey { columns, include, .. } => {
                     let (columns, include) = (list(columns, &d)?, list(include, &d)?);
                     check_timing(c.timing, "PRIMARY KEY")?;
-                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: true, timing: c.timing });
+                    let (name, timing) = (c.name.clone(), c.timing);
+                    let nulls_not_distinct = false;
+                    d.uniques.push(Unique { name, columns, include, primary: true, nulls_not_distinct, timing });
                 }
-                TableConstraintKind::Unique { columns, include, .. } => {
+                TableConstraintKind::Unique { columns, include, nulls_not_distinct, .. } => {
                     let (columns, include) = (list(columns, &d)?, list(include, &d)?);
-                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: false, timing: c.timing });
+                    let (name, timing, nulls_not_distinct) = (c.name.clone(), c.timing, *nulls_not_distinct);
+                    d.uniques.push(Unique { name, columns, include, primary: false, nulls_not_distinct, timing });
                 }
                 TableConstraintKind::Check(_, text) => {
                     check_timing(c.timing, "CHECK")?;
@@ -222,22 +226,17 @@ impl Ddl<'_> {
                 }
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(_, text) => d.columns[at].default = Some(text.clone()),
-                ColumnConstraintKind::PrimaryKey(_) => {
-                    check_timing(k.timing, "PRIMARY KEY")?;
+                ColumnConstraintKind::PrimaryKey(_) | ColumnConstraintKind::Unique(..) => {
+                    let primary = matches!(k.kind, ColumnConstraintKind::PrimaryKey(_));
+                    if primary {
+                        check_timing(k.timing, "PRIMARY KEY")?;
+                    }
                     d.uniques.push(Unique {
                         name: k.name.clone(),
                         columns: vec![at],
                         include: Vec::new(),
-                        primary: true,
-                        timing: k.timing,
-                    });
-                }
-                ColumnConstraintKind::Unique(_) => {
-                    d.uniques.push(Unique {
-                        name: k.name.clone(),
-                        columns: vec![at],
-                        include: Vec::new(),
-                        primary: false,
+                        primary,
+                        nulls_not_distinct: matches!(k.kind, ColumnConstraintKind::Unique(_, true)),
                         timing: k.timing,
                     });
                 }
@@ -381,6 +380,7 @@ impl Ddl<'_> {
             columns: columns.collect(),
             include: u.include,
             unique: true,
+            nulls_not_distinct: u.nulls_not_distinct,
             deferrable: u.timing.deferrable || u.timing.initially_deferred,
             deferred: u.timing.initially_deferred,
             primary: u.primary,

@@ -59,8 +59,8 @@ impl Parser<'_> {
         } else if self.eat_seq(&["primary", "key"]) {
             K::PrimaryKey(self.index_parameters()?)
         } else if self.eat("unique") {
-            self.nulls_not_distinct()?;
-            K::Unique(self.index_parameters()?)
+            let nulls = self.nulls_not_distinct();
+            K::Unique(self.index_parameters()?, nulls)
         } else if self.eat("check") {
             let (expr, text) = self.check_expr()?;
             K::Check(expr, text)
@@ -100,12 +100,13 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    pub(super) fn nulls_not_distinct(&mut self) -> Result<()> {
-        if self.is_seq(&["nulls", "not", "distinct"]) {
-            return Err(self.unsupported("NULLS NOT DISTINCT"));
+    /// NULLS [NOT] DISTINCT.
+    pub(super) fn nulls_not_distinct(&mut self) -> bool {
+        let same = self.eat_seq(&["nulls", "not", "distinct"]);
+        if !same {
+            self.eat_seq(&["nulls", "distinct"]);
         }
-        self.eat_seq(&["nulls", "distinct"]);
-        Ok(())
+        same
     }
 
     /// A condition in parentheses with its text.
@@ -211,7 +212,7 @@ impl Parser<'_> {
         let kind = if self.is("primary") || self.is("unique") {
             let primary = self.eat("primary");
             self.advance();
-            self.nulls_not_distinct()?;
+            let nulls_not_distinct = !primary && self.nulls_not_distinct();
             if self.eat_seq(&["using", "index"]) {
                 let index = self.col_id()?;
                 if primary { K::PrimaryKeyUsing(index) } else { K::UniqueUsing(index) }
@@ -222,7 +223,7 @@ impl Parser<'_> {
                 if primary {
                     K::PrimaryKey { columns, include, storage }
                 } else {
-                    K::Unique { columns, include, storage }
+                    K::Unique { columns, include, storage, nulls_not_distinct }
                 }
             }
         } else if self.eat("check") {

@@ -336,10 +336,7 @@ impl Parser<'_> {
         let method = if self.eat("using") { Some(self.col_id()?) } else { None };
         let keys = self.paren_list(Self::index_key)?;
         let include = if self.eat("include") { self.name_list()? } else { Vec::new() };
-        let nulls_not_distinct = self.eat_seq(&["nulls", "not", "distinct"]);
-        if !nulls_not_distinct {
-            self.eat_seq(&["nulls", "distinct"]);
-        }
+        let nulls_not_distinct = self.nulls_not_distinct();
         let storage = self.opt_storage()?;
         let tablespace = if self.eat("tablespace") { Some(self.col_id()?) } else { None };
         let filter = if self.eat("where") {
