@@ -81,6 +81,9 @@ impl Cx<'_> {
         self.check_views(target, &insert.view_checks, &new, &new_row).await?;
         out.count += 1;
         if let Some(returning) = &insert.returning {
+            // xmax: this transaction has locked the row. In PostgreSQL it is never 0, by which statements tell an update from an insertion.
+            let own = self.run.core.engine.take().txn().id().map_or(1, |id| (id.0 as u32).max(1));
+            new.push(Datum::Oid(own));
             out.returns(self.values(returning, &new, &[]).await?)?;
         }
         Ok(true)

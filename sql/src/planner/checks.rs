@@ -3,10 +3,10 @@
 use super::from::Layout;
 use super::grouping::LevelStages;
 use super::plan::{Distinct, Grouping, SortKey};
-use super::walk;
+use super::{system_columns, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bound::Unplaced;
-use crate::expr::{Bound, BoundKind};
+use crate::expr::{Bound, BoundKind, ScopeColumn};
 use crate::syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target};
 use crate::syntax::stmt;
 use crate::types::{SqlType, format_type};
@@ -73,22 +73,24 @@ pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> 
     if keys.iter().any(|k| walk::same(k, e)) || matches!(e.kind, BoundKind::Unplaced(Unplaced::Grouping(_))) {
         return Ok(());
     }
-    if let BoundKind::Column { index, level: 0 } = e.kind {
+    let of_system = system_columns::of_call(e);
+    if let BoundKind::Column { index, level: 0 } = of_system.map_or(e, |(_, key)| key).kind {
         // What a primary key determines is one value in a group only where each grouping set holds the key.
         let in_all = |at: usize| grouping.sets.as_ref().is_none_or(|sets| sets.iter().all(|set| set.contains(&at)));
         let has = |slot: usize| {
             let is = |k: &Bound| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot);
             keys.iter().enumerate().any(|(at, k)| is(k) && in_all(at))
         };
-        let table = layout.tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
+        let table = layout.tables.iter().find(|t| (t.base..=t.key_slot()).contains(&index));
         if table.is_some_and(|t| !t.shape.key.is_empty() && t.shape.key.iter().all(|c| has(t.base + c))) {
             return Ok(());
         }
         let column = layout.columns.iter().find(|c| c.index == index && c.relation.is_some());
-        let shown = column.map_or_else(String::new, |c| match &c.relation {
-            Some(r) => format!("{r}.{}", c.name),
-            None => c.name.clone(),
-        });
+        let shown = match (of_system, table, column) {
+            (Some((name, _)), Some(table), _) => format!("{}.{name}", table.name),
+            (_, _, Some(ScopeColumn { relation: Some(relation), name, .. })) => format!("{relation}.{name}"),
+            _ => String::new(),
+        };
         let message =
             format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
         return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));

@@ -9,16 +9,17 @@ use super::plan::{
     Update, conjunction, split,
 };
 use super::through::{ChangeTarget, Verb};
-use super::{Planned, Planner, wanted};
+use super::{Planned, Planner, system_columns, wanted};
 use crate::context::deferred::Timing;
 use crate::context::errors::from_engine;
 use crate::context::names;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn, WholeRow};
 use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarget};
 use crate::syntax::stmt;
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
+use clearway_engine::catalog::types::row_type;
 use clearway_engine::catalog::{IndexState, Object, Relation, RelationKind, TypeBody, TypeObject};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
@@ -197,7 +198,7 @@ impl Planner<'_> {
             }
         }
         let mut target = self.target(face.table())?;
-        let columns = match &face.through {
+        let mut columns = match &face.through {
             Some(through) => through.names(s.table.alias.as_ref())?,
             None => {
                 let alias = s.table.alias.as_ref().map_or(relation.name.as_str(), |a| &a.name);
@@ -212,6 +213,11 @@ impl Planner<'_> {
         };
         let set = conflict.iter().filter_map(|c| c.update.as_ref()).flat_map(|(set, _)| set.iter().map(|s| s.0));
         self.writes(&mut target, written.iter().copied().chain(set), true)?;
+        if face.through.is_none() {
+            // The executor puts a slot behind that of the key, for RETURNING alone.
+            let system = system_columns::of_table(&target.table, Some(target.table.key_slot() + 1));
+            WholeRow::note(row_type(relation.oid), Some(system), &mut columns);
+        }
         let scope = Scope::over(columns, None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
         let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());

@@ -7,7 +7,7 @@ use super::joined::join_node;
 use super::leaf::{derived_leaf, named};
 use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
 use super::sample::{Sampling, sample_node};
-use super::{Planner, pushdown, walk};
+use super::{Planner, pushdown, system_columns, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
@@ -286,8 +286,7 @@ impl Planner<'_> {
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
         let mut out = Layout::empty();
-        let (item, mut columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
-        WholeRow::note(row_type(relation.oid), &mut columns);
+        let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
         out.item = item;
         out.columns = columns;
         Ok(out)
@@ -410,7 +409,9 @@ impl Planner<'_> {
                         RelationKind::Table => self.guarded_leaf(out, r, t, context.inside(t)),
                         RelationKind::MaterializedView => self.table_leaf(out, r, t.alias.as_ref(), t.name.name()),
                     }?;
-                    WholeRow::note(row_type(r.oid), &mut columns);
+                    if !matches!(item, Item::Leaf { kind: Leaf::Table(_), .. }) {
+                        WholeRow::note(row_type(r.oid), None, &mut columns);
+                    }
                     let aliased = t.alias.as_ref().map_or(0, |a| a.columns.len());
                     self.meaning.columns(r, item.base(), aliased, &mut columns);
                     note_reads(&mut columns, item.base(), &used.reads);
@@ -441,7 +442,8 @@ impl Planner<'_> {
         let table = TableSlot { shape, types, base, name: name.clone() };
         let live = r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
         let columns = live.map(|(i, c)| (c.name.as_str(), table.types[i], base + i)).collect();
-        let columns = named(columns, &name, alias)?;
+        let mut columns = named(columns, &name, alias)?;
+        WholeRow::note(row_type(r.oid), Some(system_columns::of_table(&table, None)), &mut columns);
         out.width = table.key_slot() + 1;
         out.tables.push(table.clone());
         Ok((Item::Leaf { kind: Leaf::Table(table), base, end: out.width, filters: Vec::new() }, columns))

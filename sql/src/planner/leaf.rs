@@ -89,6 +89,6 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
         shape: None,
     };
     let mut columns: Vec<ScopeColumn> = live.map(column).collect();
-    WholeRow::note(row_type(relation.oid), &mut columns);
+    WholeRow::note(row_type(relation.oid), None, &mut columns);
     columns
 }

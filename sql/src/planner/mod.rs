@@ -70,6 +70,7 @@ mod set_keys;
 pub mod sought;
 mod stages;
 mod system;
+mod system_columns;
 mod through;
 mod ties;
 mod view;

@@ -6,6 +6,7 @@ use crate::expr::bound::SubqueryUse;
 use crate::expr::nearest;
 use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::planner::plan::Query;
+use crate::planner::system_columns;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, SqlType, element_of, format_type, oid};
 
@@ -112,6 +113,11 @@ impl Words<'_> {
             K::Cast { arg, .. } => self.cast(arg, show(arg), e.ty),
             // The value itself tells a reader more.
             K::Call { .. } if let Some((_, value)) = nearest::of(e) => self.at(value, depth + 1),
+            // The slot of a row's key is called ctid.
+            K::Call { .. } if let Some((name, key)) = system_columns::of_call(e) => {
+                let key = self.at(key, depth + 1);
+                key.strip_suffix("ctid").map(|table| format!("{table}{name}")).unwrap_or(key)
+            }
             K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
             K::Host { function, args } => host(*function, args.iter().map(show).collect()),
             K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),

@@ -1,6 +1,6 @@
 //! ALTER TABLE: its actions (most are in `alter_column`, `alter_constraint`, `alter_type` and `identity`), and RENAME.
 
-use super::table::storage_options;
+use super::table::{not_of_system, storage_options};
 use super::{Ddl, missing};
 use crate::context::names::{quote, schema_of};
 use crate::context::privileges;
@@ -244,6 +244,7 @@ impl Ddl<'_> {
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {
                 let at = column_of(r, from, s.name.pos)?;
+                not_of_system(&s.to)?;
                 if r.columns.iter().any(|c| c.name == s.to && !c.is_dropped()) {
                     let message = format!("column \"{}\" of relation \"{}\" already exists", s.to, r.name);
                     return Err(SqlError::new("42701", message));

@@ -83,7 +83,7 @@ pub(super) fn check_timing(t: Timing, what: &str) -> Result<()> {
 
 /// Refuses the name of a column that each table has.
 pub(super) fn not_of_system(name: &str) -> Result<()> {
-    if matches!(name, "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid") {
+    if crate::expr::is_system_column(name) {
         let message = format!("column name \"{name}\" conflicts with a system column name");
         return Err(SqlError::new("42701", message));
     }

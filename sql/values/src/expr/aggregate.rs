@@ -240,6 +240,7 @@ const ORDERED: &[&[Oid]] = &[
     &[oid::PG_LSN],
     &[oid::MONEY],
     &[oid::XID8],
+    &[oid::TID],
 ];
 
 /// Whether a name is that of an aggregate.

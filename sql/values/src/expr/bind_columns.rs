@@ -2,16 +2,12 @@
 
 use super::bind::{Binder, Scope, ScopeColumn};
 use super::bound::{Bound, BoundKind};
+use super::system_columns::{self, SystemColumns, is_system_column};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::datum::RowShape;
 use crate::types::{Oid, SqlType, oid, user};
 use std::sync::Arc;
-
-/// The columns that every table has beside its own.
-pub fn is_system_column(name: &str) -> bool {
-    matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
-}
 
 /// The whole rows of a table or view.
 #[derive(Debug)]
@@ -20,15 +16,24 @@ pub struct WholeRow {
     ty: Oid,
     /// The slots and types of their columns, also of those that a stored text does not know.
     columns: Vec<(usize, SqlType)>,
+    /// The columns beside them; none: there are none in this place, or the relation is no table.
+    pub(super) system: Option<SystemColumns>,
 }
 
 impl WholeRow {
-    /// Notes in the columns of a relation that its whole rows have this type.
-    pub fn note(ty: Option<Oid>, columns: &mut [ScopeColumn]) {
+    /// Notes in the columns of a relation that its whole rows have this type, and which columns they have beside their own.
+    pub fn note(ty: Option<Oid>, system: Option<SystemColumns>, columns: &mut [ScopeColumn]) {
         let Some(ty) = ty else { return };
         let own = columns.iter().filter(|c| !is_system_column(&c.name)).map(|c| (c.index, c.ty));
-        let row = Arc::new(WholeRow { ty, columns: own.collect() });
+        let row = Arc::new(WholeRow { ty, columns: own.collect(), system });
         columns.iter_mut().for_each(|c| c.row = Some(row.clone()));
+    }
+
+    /// Notes that all of its columns are read; `column` is one of them.
+    pub(super) fn note_all(&self, column: &ScopeColumn) {
+        let Some((reads, place)) = &column.reads else { return };
+        // Its own slot less its own place is where the row begins.
+        self.columns.iter().for_each(|(index, _)| reads.note(index + place - column.index));
     }
 }
 
@@ -54,6 +59,13 @@ impl Binder<'_> {
                     return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
                 }
                 return Ok(hit.read(level, name.pos));
+            }
+            if let Some(system) = system_columns::find(s, relation, column, level, name.pos)? {
+                if self.place == "MERGE WHEN conditions" && column != "tableoid" {
+                    let message = format!("cannot use system column \"{column}\" in MERGE WHEN condition");
+                    return Err(SqlError::new("42P10", message).at(name.pos));
+                }
+                return Ok(system);
             }
             if let (None, Some(row)) = (relation, whole_row(s, column, level, name.pos)) {
                 return Ok(row);
@@ -116,12 +128,11 @@ fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<
             })
         };
         let shape = if all_known { named() } else { shape.clone() };
-        let column = |(index, ty): &(usize, SqlType)| {
-            // Its own slot less its own place is where the row begins.
-            if let Some((reads, place)) = &first.reads {
-                reads.note(index + place - first.index);
-            }
-            Bound { kind: BoundKind::Column { index: *index, level }, ty: user::base(*ty), pos }
+        row.note_all(first);
+        let column = |(index, ty): &(usize, SqlType)| Bound {
+            kind: BoundKind::Column { index: *index, level },
+            ty: user::base(*ty),
+            pos,
         };
         let items = row.columns.iter().map(column).collect();
         return Some(Bound { kind: BoundKind::Record { items, shape }, ty: row.ty.into(), pos });

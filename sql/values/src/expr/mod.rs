@@ -70,6 +70,7 @@ pub(crate) mod resolve;
 pub mod set_table;
 pub mod sets;
 mod statistics;
+pub mod system_columns;
 mod text_functions;
 mod time_functions;
 mod to_char;
@@ -79,11 +80,11 @@ mod word_functions;
 
 pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bind_columns::WholeRow;
-pub use bind_columns::is_system_column;
 pub use bound::{Bound, BoundKind};
 pub use eval::{Env, eval, eval_async};
 pub use host::{Host, HostFunction, Session};
 pub use json_populate::wants_definitions;
+pub use system_columns::is_system_column;
 
 /// Frees the patterns that the thread keeps for its next row: a thread that is about to end, and works for a session's account, in which they
 /// were not entered.

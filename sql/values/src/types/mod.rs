@@ -71,6 +71,7 @@ pub mod oid {
     pub const REGPROC: Oid = 24;
     pub const TEXT: Oid = 25;
     pub const OID: Oid = 26;
+    pub const TID: Oid = 27;
     pub const XID: Oid = 28;
     pub const CID: Oid = 29;
     pub const OIDVECTOR: Oid = 30;
@@ -258,7 +259,6 @@ const NOT_HERE: &[&str] = &[
     "xml",
     "txid_snapshot",
     "pg_snapshot",
-    "tid",
     "regconfig",
     "regdictionary",
 ];

@@ -1,4 +1,5 @@
-//! money, macaddr, macaddr8 and xid8: types whose values are 64 bits that sort as unsigned numbers (cents with their sign bit turned over).
+//! money, macaddr, macaddr8, xid8 and tid: types whose values are 64 bits that sort as unsigned numbers (cents with their sign bit turned over, a
+//! tid's block above the 16 bits of its offset).
 
 use super::datum::Datum;
 use super::numeric::Numeric;
@@ -8,7 +9,7 @@ use crate::error::{Result, SqlError, code};
 
 /// Whether a type is one of them.
 pub fn is_word(ty: Oid) -> bool {
-    matches!(ty, oid::MONEY | oid::MACADDR | oid::MACADDR8 | oid::XID8)
+    matches!(ty, oid::MONEY | oid::MACADDR | oid::MACADDR8 | oid::XID8 | oid::TID)
 }
 
 /// An amount of cents.
@@ -30,6 +31,7 @@ pub fn parse(ty: Oid, text: &str) -> Result<Datum> {
         oid::MONEY => parse_money(text).map(money),
         oid::MACADDR => parse_mac(text).map(|word| Datum::Word(word, ty)),
         oid::MACADDR8 => parse_mac8(text).map(|word| Datum::Word(word, ty)).ok_or_else(|| invalid("macaddr8", text)),
+        oid::TID => parse_tid(text).map(|word| Datum::Word(word, ty)).ok_or_else(|| invalid("tid", text)),
         _ => Ok(Datum::Word(parse_xid8(text), ty)),
     }
 }
@@ -40,6 +42,7 @@ pub fn format(word: u64, ty: Oid) -> String {
         oid::MONEY => format_money(cents(word)),
         oid::MACADDR => octets(&word.to_be_bytes()[2..]),
         oid::MACADDR8 => octets(&word.to_be_bytes()),
+        oid::TID => format!("({},{})", word >> 16, word & 0xffff),
         _ => word.to_string(),
     }
 }
@@ -188,6 +191,32 @@ fn parse_mac8(text: &str) -> Option<u64> {
     }
 }
 
+/// `(block,offset)`: the parts as the C library's strtoul reads them with base 10, the block of 32 bits, the offset of 16. What stands before the parenthesis
+/// and behind it does not count.
+fn parse_tid(text: &str) -> Option<u64> {
+    let (_, behind) = text.split_once('(')?;
+    let (block, offset) = behind.split_once(',')?;
+    let (offset, _) = offset.split_once(')')?;
+    let number = |part: &str| {
+        if part.is_empty() {
+            return Some(0);
+        }
+        let part = part.trim_start();
+        let (negative, digits) = match part.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, part.strip_prefix('+').unwrap_or(part)),
+        };
+        // parse() takes a sign of its own.
+        let value: i128 = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'))?.into();
+        Some(if negative { -value } else { value })
+    };
+    let block = number(block)?;
+    // PostgreSQL takes a negative block of 32 bits as the unsigned number of the same bits.
+    let block = u32::try_from(block).ok().or_else(|| i32::try_from(block).ok().map(|b| b as u32))?;
+    let offset = u16::try_from(number(offset)?).ok()?;
+    Some(u64::from(block) << 16 | u64::from(offset))
+}
+
 /// As the C library's strtoull reads it with base 0: what is no number is 0.
 fn parse_xid8(text: &str) -> u64 {
     let text = text.trim_start();
@@ -212,7 +241,7 @@ fn parse_xid8(text: &str) -> u64 {
 
 /// Reads the binary form.
 pub fn input(ty: Oid, bytes: &[u8]) -> Option<Datum> {
-    if ty == oid::MACADDR {
+    if matches!(ty, oid::MACADDR | oid::TID) {
         let six: [u8; 6] = bytes.try_into().ok()?;
         return Some(Datum::Word(six.iter().fold(0, |word, b| word << 8 | u64::from(*b)), ty));
     }
@@ -223,7 +252,7 @@ pub fn input(ty: Oid, bytes: &[u8]) -> Option<Datum> {
 /// Writes the binary form.
 pub fn output(word: u64, ty: Oid, out: &mut Vec<u8>) {
     match ty {
-        oid::MACADDR => out.extend(&word.to_be_bytes()[2..]),
+        oid::MACADDR | oid::TID => out.extend(&word.to_be_bytes()[2..]),
         oid::MONEY => out.extend(cents(word).to_be_bytes()),
         _ => out.extend(word.to_be_bytes()),
     }

@@ -1,0 +1,79 @@
+//! How `tableoid`, `ctid` and `xmax` of a table's rows are computed.
+//!
+//! PostgreSQL's ctid is the place of a row's version. Here a row has no place that stays, but a key that is its own: the ctid is the number that the key is, a row
+//! id or a primary key of one integer. So `ctid` tells rows of a table apart and finds a row again, which is what statements use it for; an UPDATE
+//! leaves it as it is, unless it changes the primary key. Other keys have no ctid: six bytes can't tell all of them apart.
+
+use super::plan::TableSlot;
+use crate::context::errors::concurrent;
+use crate::error::{Result, SqlError, code};
+use crate::expr::functions::{Body, Function};
+use crate::expr::system_columns::SystemColumns;
+use crate::expr::{Bound, BoundKind};
+use crate::types::{Datum, Oid, oid, user};
+use clearway_engine::codec::key::{KeyColumn, decode_value};
+use clearway_engine::value::{Storage, Value};
+
+static TABLEOID: Function = function("tableoid", &[oid::BYTEA, oid::OID], oid::OID, |a, _| Ok(a[1].clone()));
+static CTID_OF_ROW_ID: Function = function("ctid", &[oid::BYTEA], oid::TID, |a, _| {
+    ctid(&a[0], |key| key.try_into().ok().map(|id| i128::from(u64::from_be_bytes(id))))
+});
+static CTID_OF_INT2: Function = function("ctid", &[oid::BYTEA], oid::TID, |a, _| ctid(&a[0], integer::<2>));
+static CTID_OF_INT4: Function = function("ctid", &[oid::BYTEA], oid::TID, |a, _| ctid(&a[0], integer::<4>));
+static CTID_OF_INT8: Function = function("ctid", &[oid::BYTEA], oid::TID, |a, _| ctid(&a[0], integer::<8>));
+
+const fn function(name: &'static str, args: &'static [Oid], result: Oid, body: Body) -> Function {
+    Function { name, args, result, strict: true, variadic: false, volatile: false, body }
+}
+
+/// The integer that a key of one column is.
+fn integer<const WIDTH: u8>(key: &[u8]) -> Option<i128> {
+    match decode_value(KeyColumn::ascending(Storage::Int(WIDTH)), key)? {
+        (Some(Value::Int(n)), []) => Some(n.into()),
+        _ => None,
+    }
+}
+
+/// The ctid of a row of this key: the number in 48 bits, a negative one as the unsigned number of the same bits.
+fn ctid(key: &Datum, number: fn(&[u8]) -> Option<i128>) -> Result<Datum> {
+    let key = match key {
+        Datum::Bytea(key) => key,
+        // EXE-22
+        Datum::Bool(deleted) => return Err(concurrent(*deleted)),
+        _ => return Err(SqlError::internal("a slot of a row's key that has none")),
+    };
+    let number = number(key).ok_or_else(|| SqlError::internal("a row's key that is no number"))?;
+    if !(-(1 << 47)..1 << 47).contains(&number) {
+        let message = format!("ctid out of range: the row's key {number} does not fit into 48 bits");
+        return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(Datum::Word(number as u64 & 0xffff_ffff_ffff, oid::TID))
+}
+
+/// The function for the only column of a primary key.
+fn of_integer(table: &TableSlot, column: usize) -> Option<&'static Function> {
+    let ty = user::base(table.types[column]).oid;
+    match (table.shape.columns[column].storage, ty) {
+        (Storage::Int(2), oid::INT2) => Some(&CTID_OF_INT2),
+        (Storage::Int(4), oid::INT4) => Some(&CTID_OF_INT4),
+        (Storage::Int(8), oid::INT8) => Some(&CTID_OF_INT8),
+        _ => None,
+    }
+}
+
+/// Those of a table in a layout. `xmax`: the slot that has it.
+pub(super) fn of_table(table: &TableSlot, xmax: Option<usize>) -> SystemColumns {
+    let ctid = match table.shape.key.as_slice() {
+        [] => Some(&CTID_OF_ROW_ID),
+        [column] => of_integer(table, *column),
+        _ => None,
+    };
+    SystemColumns { table: table.shape.oid, key: table.key_slot(), tableoid: &TABLEOID, ctid, xmax }
+}
+
+/// The name of a system column that an expression computes, and the slot of the row's key that it is computed from.
+pub(crate) fn of_call(e: &Bound) -> Option<(&'static str, &Bound)> {
+    let BoundKind::Call { function, args } = &e.kind else { return None };
+    let all = [&TABLEOID, &CTID_OF_ROW_ID, &CTID_OF_INT2, &CTID_OF_INT4, &CTID_OF_INT8];
+    all.into_iter().any(|f| std::ptr::eq(f, *function)).then(|| (function.name, &args[0]))
+}
