@@ -264,9 +264,11 @@ fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -
         ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
         index,
         hidden: false,
+        nullable: false,
         reads: None,
         row: None,
         shape: None,
+        merged: None,
     };
     let live = table.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
     let scope = Scope::over(live.map(column).collect(), None);

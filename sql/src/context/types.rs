@@ -180,9 +180,11 @@ pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
         ty: base,
         index: 0,
         hidden: false,
+        nullable: false,
         reads: None,
         row: None,
         shape: None,
+        merged: None,
     };
     let scope = Scope::over(vec![value], None);
     let mut params = Params::default();

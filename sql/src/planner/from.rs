@@ -10,7 +10,7 @@ use super::sample::{Sampling, sample_node};
 use super::{Planner, pushdown, system_columns, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
-use crate::error::{Pos, Result, SqlError, code};
+use crate::error::{Result, SqlError, code};
 use crate::expr::sets::SetCall;
 use crate::expr::{Bound, Params, Reads, Scope, ScopeColumn, WholeRow};
 use crate::syntax::ast::{Alias, Expr, FromItem, JoinKind, JoinOn, Locking, TableRef};
@@ -369,8 +369,8 @@ impl Planner<'_> {
                 let scope = Scope::over(left.to_vec(), context.parent);
                 self.functions(out, calls, *ordinality, alias.as_ref(), &scope, params)
             }
-            FromItem::Join { kind, left: l, right: r, on, alias, pos } => {
-                let (item, columns) = self.join(out, (*kind, l, r, on, *pos), left, context, params)?;
+            FromItem::Join { kind, left: l, right: r, on, alias, .. } => {
+                let (item, columns) = self.join(out, (*kind, l, r, on), left, context, params)?;
                 Ok((item, if let Some(alias) = alias { of_join(columns, alias)? } else { columns }))
             }
         }
@@ -452,15 +452,18 @@ impl Planner<'_> {
     fn join(
         &mut self,
         out: &mut Layout,
-        (kind, l, r, on, pos): (JoinKind, &FromItem, &FromItem, &JoinOn, Pos),
+        (kind, l, r, on): (JoinKind, &FromItem, &FromItem, &JoinOn),
         left: &[ScopeColumn],
         context: &FromContext<'_>,
         params: &mut Params,
     ) -> Result<Placed> {
         let (first, second) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
-        let (first, first_columns) = self.item(out, first, left, context, params)?;
+        let (first, mut first_columns) = self.item(out, first, left, context, params)?;
         let seen: Vec<ScopeColumn> = left.iter().chain(&first_columns).cloned().collect();
-        let (second, second_columns) = self.item(out, second, &seen, context, params)?;
+        let (second, mut second_columns) = self.item(out, second, &seen, context, params)?;
+        let nullable_first = first_columns.iter_mut().filter(|_| kind == JoinKind::Full);
+        let nullable_second = second_columns.iter_mut().filter(|_| !matches!(kind, JoinKind::Inner | JoinKind::Cross));
+        nullable_first.chain(nullable_second).for_each(|c| c.nullable = true);
         let (l_columns, r_columns) =
             if kind == JoinKind::Right { (second_columns, first_columns) } else { (first_columns, second_columns) };
         let join_type = match kind {
@@ -477,10 +480,17 @@ impl Planner<'_> {
                 (split(bound), scope.columns)
             }
             JoinOn::Using(list, alias) => {
-                let (on, mut columns) = self.using(kind, list, l_columns, r_columns, params, pos)?;
+                let (on, mut columns) = self.using(kind, list, l_columns, r_columns, params)?;
                 let shared: Vec<ScopeColumn> = columns[..list.len()].to_vec();
                 for (column, alias) in shared.into_iter().flat_map(|c| alias.clone().map(|alias| (c, alias))) {
-                    columns.push(ScopeColumn { relation: Some(alias), hidden: true, row: None, shape: None, ..column });
+                    columns.push(ScopeColumn {
+                        relation: Some(alias),
+                        hidden: true,
+                        nullable: false,
+                        row: None,
+                        shape: None,
+                        ..column
+                    });
                 }
                 (on, columns)
             }
@@ -488,7 +498,7 @@ impl Planner<'_> {
                 let shared =
                     l_columns.iter().filter(|c| !c.hidden && r_columns.iter().any(|r| !r.hidden && r.name == c.name));
                 let list: Vec<String> = shared.map(|c| c.name.clone()).collect();
-                self.using(kind, &list, l_columns, r_columns, params, pos)?
+                self.using(kind, &list, l_columns, r_columns, params)?
             }
         };
         Ok((
@@ -508,44 +518,6 @@ impl Planner<'_> {
         let bound = self.bind(scope, params, "JOIN conditions", None, |b| b.bind_condition(e, "JOIN/ON"))?;
         self.note(&bound);
         Ok(bound)
-    }
-
-    fn using(
-        &mut self,
-        kind: JoinKind,
-        list: &[String],
-        mut l: Vec<ScopeColumn>,
-        mut r: Vec<ScopeColumn>,
-        params: &mut Params,
-        pos: Pos,
-    ) -> Result<(Vec<Bound>, Vec<ScopeColumn>)> {
-        if kind == JoinKind::Full && !list.is_empty() {
-            return Err(SqlError::unsupported("FULL JOIN with USING").at(pos));
-        }
-        let mut conditions = Vec::new();
-        let mut merged = Vec::new();
-        for name in list {
-            let find = |side: &[ScopeColumn], which: &str| {
-                side.iter().position(|c| !c.hidden && c.name == *name).ok_or_else(|| {
-                    let message =
-                        format!("column \"{name}\" specified in USING clause does not exist in {which} table");
-                    SqlError::new(code::UNDEFINED_COLUMN, message)
-                })
-            };
-            let (i, j) = (find(&l, "left")?, find(&r, "right")?);
-            let (a, b) = (l[i].read(0, pos), r[j].read(0, pos));
-            let scope = Scope::default();
-            conditions.push(self.bind(&scope, params, "JOIN/USING", None, |binder| binder.binary("=", a, b, pos))?);
-            let (keep, drop) = if kind == JoinKind::Right { (&mut r[j], &mut l[i]) } else { (&mut l[i], &mut r[j]) };
-            drop.hidden = true;
-            merged.push(keep.clone());
-            keep.hidden = true;
-            // The merged column answers to the name alone; its own table's name leads to the hidden one.
-            if let Some(last) = merged.last_mut() {
-                last.relation = None;
-            }
-        }
-        Ok((conditions, merged.into_iter().chain(l).chain(r).collect()))
     }
 }
 

@@ -31,9 +31,11 @@ pub(super) fn named(
         ty,
         index,
         hidden: false,
+        nullable: false,
         reads: None,
         row: None,
         shape: None,
+        merged: None,
     };
     Ok(columns.into_iter().enumerate().map(column).collect())
 }
@@ -84,9 +86,11 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
         ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
         index: base + i,
         hidden: false,
+        nullable: false,
         reads: None,
         row: None,
         shape: None,
+        merged: None,
     };
     let mut columns: Vec<ScopeColumn> = live.map(column).collect();
     WholeRow::note(row_type(relation.oid), None, &mut columns);

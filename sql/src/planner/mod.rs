@@ -73,6 +73,7 @@ mod system;
 mod system_columns;
 mod through;
 mod ties;
+mod using;
 mod view;
 pub(crate) mod walk;
 mod wanted;

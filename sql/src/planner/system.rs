@@ -154,9 +154,11 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
             ty: SqlType::new(*ty),
             index: out.width + i,
             hidden: true,
+            nullable: false,
             reads: None,
             row: None,
             shape: None,
+            merged: None,
         }));
         out.width += SYSTEM_COLUMNS.len();
     }

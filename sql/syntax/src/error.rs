@@ -124,6 +124,12 @@ impl SqlError {
         let (source, message) = (Source(Location::caller()), message.into());
         Self(Box::new(Fields { code, message, detail: None, hint: None, at: None, source, names: Vec::new() }))
     }
+    /// The same with no place in the text.
+    #[must_use]
+    pub fn nowhere(mut self) -> Self {
+        self.0.at = None;
+        self
+    }
     /// 0A000: `what is not supported`.
     #[track_caller]
     pub fn unsupported(what: impl fmt::Display) -> Self {

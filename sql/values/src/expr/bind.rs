@@ -52,12 +52,16 @@ pub struct ScopeColumn {
     pub index: usize,
     /// Hidden from unqualified names: the right side of JOIN USING, system columns.
     pub hidden: bool,
+    /// An outer join may have no row of its relation.
+    pub nullable: bool,
     /// Where it is noted that the column is read, and its place there.
     pub reads: Option<(Arc<Reads>, usize)>,
     /// The whole rows of its table or view, which have a type; none: they are of type record.
     pub row: Option<Arc<super::bind_columns::WholeRow>>,
     /// The fields of a column of type record, where its query tells them.
     pub shape: Option<Arc<crate::types::datum::RowShape>>,
+    /// The value of a column that JOIN USING made of two, where it is not the slot alone; its columns are of this level.
+    pub merged: Option<Arc<Bound>>,
 }
 
 impl ScopeColumn {
@@ -65,6 +69,11 @@ impl ScopeColumn {
     pub fn read(&self, level: u16, pos: Pos) -> Bound {
         if let Some((reads, column)) = &self.reads {
             reads.note(*column);
+        }
+        if let Some(value) = &self.merged {
+            let mut value = Bound { pos, ..Bound::clone(value) };
+            value.sink(level);
+            return value;
         }
         // What is stored in a column of a domain is a value of the type below it.
         let ty = user::base(self.ty);

@@ -134,11 +134,37 @@ fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<
             ty: user::base(*ty),
             pos,
         };
-        let items = row.columns.iter().map(column).collect();
-        return Some(Bound { kind: BoundKind::Record { items, shape }, ty: row.ty.into(), pos });
+        let items: Vec<Bound> = row.columns.iter().map(column).collect();
+        let absent = absent(first, &items, level);
+        return Some(Bound { kind: BoundKind::Record { items, shape, absent }, ty: row.ty.into(), pos });
     }
     let items: Vec<Bound> = columns.iter().map(|c| c.read(level, pos)).collect();
+    let absent = absent(first, &items, level);
     let names = Some(columns.iter().map(|c| c.name.clone()).collect());
     let shape = RowShape { oid: oid::RECORD, names, types: items.iter().map(|i| i.ty).collect() };
-    Some(Bound { kind: BoundKind::Record { items, shape: shape.into() }, ty: oid::RECORD.into(), pos })
+    Some(Bound { kind: BoundKind::Record { items, shape: shape.into(), absent }, ty: oid::RECORD.into(), pos })
+}
+
+/// What holds where an outer join has no row of the relation that `first` is a column of: a table's row has a key. Another relation's row is taken for absent if all of its
+/// columns are NULL.
+fn absent(first: &ScopeColumn, items: &[Bound], level: u16) -> Option<Box<Bound>> {
+    if !first.nullable {
+        return None;
+    }
+    let null = |arg: Bound| {
+        let pos = arg.pos;
+        Bound { kind: BoundKind::IsNull { arg: Box::new(arg), negated: false }, ty: oid::BOOL.into(), pos }
+    };
+    let table = first.row.as_ref().and_then(|row| row.system.as_ref());
+    Some(Box::new(match table {
+        Some(table) => {
+            let pos = items.first().map_or(0, |e| e.pos);
+            null(Bound { kind: BoundKind::Column { index: table.key, level }, ty: oid::BYTEA.into(), pos })
+        }
+        None => Bound {
+            kind: BoundKind::And(items.iter().cloned().map(null).collect()),
+            ty: oid::BOOL.into(),
+            pos: items.first().map_or(0, |e| e.pos),
+        },
+    }))
 }

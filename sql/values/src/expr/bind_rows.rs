@@ -207,7 +207,7 @@ impl Binder<'_> {
                 refused(format!("Cannot cast type {from} to {to} in column {}.", i + 1))
             })?);
         }
-        Ok(Some(Bound { kind: BoundKind::Record { items: out, shape }, ty: to, pos }))
+        Ok(Some(Bound { kind: BoundKind::Record { items: out, shape, absent: None }, ty: to, pos }))
     }
 
     /// A comparison of two rows as a whole, whose fields the text does not show; none: it is another operator.

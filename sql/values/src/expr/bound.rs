@@ -139,10 +139,11 @@ pub enum BoundKind {
         /// Lower and upper bound of each dimension; a constant NULL of type unknown stands for one that is left out.
         bounds: Vec<Bound>,
     },
-    /// A whole row of known shape.
+    /// A whole row of known shape; NULL where `absent` holds: an outer join has no row of the relation.
     Record {
         items: Vec<Bound>,
         shape: Arc<RowShape>,
+        absent: Option<Box<Bound>>,
     },
     Host {
         function: HostFunction,
@@ -191,7 +192,8 @@ impl Bound {
                 whens.iter().flat_map(|(a, b)| [a, b]).chain(std::iter::once(&**otherwise)).collect()
             }
             K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => args.iter().collect(),
-            K::Spread { args, .. } | K::Record { items: args, .. } => args.iter().collect(),
+            K::Spread { args, .. } => args.iter().collect(),
+            K::Record { items, absent, .. } => items.iter().chain(absent.as_deref()).collect(),
             K::Slice { arg, bounds } => std::iter::once(&**arg).chain(bounds).collect(),
             K::Subscript { arg, index } => std::iter::once(&**arg).chain(index).collect(),
         }
@@ -215,7 +217,8 @@ impl Bound {
                 whens.iter_mut().flat_map(|(a, b)| [a, b]).chain(std::iter::once(&mut **otherwise)).collect()
             }
             K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => args.iter_mut().collect(),
-            K::Spread { args, .. } | K::Record { items: args, .. } => args.iter_mut().collect(),
+            K::Spread { args, .. } => args.iter_mut().collect(),
+            K::Record { items, absent, .. } => items.iter_mut().chain(absent.as_deref_mut()).collect(),
             K::Slice { arg, bounds } => std::iter::once(&mut **arg).chain(bounds).collect(),
             K::Subscript { arg, index } => std::iter::once(&mut **arg).chain(index).collect(),
         }
@@ -248,7 +251,8 @@ impl Bound {
                 arg.any(f) || list.iter().any(|e| e.any(f))
             }
             K::Quantified { left, array, .. } => left.any(f) || array.any(f),
-            K::Spread { args: list, .. } | K::Record { items: list, .. } => list.iter().any(|e| e.any(f)),
+            K::Spread { args: list, .. } => list.iter().any(|e| e.any(f)),
+            K::Record { items, absent, .. } => items.iter().chain(absent.as_deref()).any(|e| e.any(f)),
             K::Slice { arg, bounds } => arg.any(f) || bounds.iter().any(|e| e.any(f)),
             K::Unplaced(_) | K::Case { .. } | K::Host { .. } | K::Subquery { .. } => {
                 self.children().into_iter().any(|c| c.any(f))
@@ -312,6 +316,14 @@ impl Bound {
             *level -= levels;
         }
         stack::deeper(|| self.children_mut().into_iter().for_each(|c| c.lift(levels)));
+    }
+
+    /// Moves it so many levels inward.
+    pub fn sink(&mut self, levels: u16) {
+        if let BoundKind::Column { level, .. } = &mut self.kind {
+            *level += levels;
+        }
+        stack::deeper(|| self.children_mut().into_iter().for_each(|c| c.sink(levels)));
     }
 
     /// Whether it may have another value for each row though it names no column: it calls a volatile function, or the session.

@@ -142,7 +142,8 @@ fn composite(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let shape = RowShape { oid: oid::RECORD, names: None, types }.into();
             Ok(Datum::Row(Record::new(shape, values)?.into()))
         }
-        K::Record { items, shape } => {
+        K::Record { absent: Some(absent), .. } if eval(absent, env)?.as_bool() == Some(true) => Ok(Datum::Null),
+        K::Record { items, shape, .. } => {
             let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
             Ok(Datum::Row(Record::new(shape.clone(), values)?.into()))
         }
