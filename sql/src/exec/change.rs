@@ -286,7 +286,7 @@ impl Cx<'_> {
             if let Some(returning) = &insert.returning {
                 let mut shown = row;
                 shown.push(Datum::Bytea(key.into()));
-                // xmax: nobody has changed or locked a row that is new.
+                // xmax: no transaction has changed or locked a row that is new.
                 shown.push(Datum::Oid(0));
                 out.returns(self.values(returning, &shown, &[]).await?)?;
             }

@@ -64,8 +64,7 @@ impl Cx<'_> {
                 return Err(SqlError::new("55000", message));
             }
         }
-        let mut both = existing.clone();
-        both.extend(row.iter().cloned());
+        let both: Row = existing.iter().chain(row).cloned().collect();
         if !self.holds(filter.as_ref(), &both).await? {
             return Ok(true);
         }
@@ -81,12 +80,17 @@ impl Cx<'_> {
         self.check_views(target, &insert.view_checks, &new, &new_row).await?;
         out.count += 1;
         if let Some(returning) = &insert.returning {
-            // xmax: this transaction has locked the row. In PostgreSQL it is never 0, by which statements tell an update from an insertion.
-            let own = self.run.core.engine.take().txn().id().map_or(1, |id| (id.0 as u32).max(1));
-            new.push(Datum::Oid(own));
+            new.push(self.own_id());
             out.returns(self.values(returning, &new, &[]).await?)?;
         }
         Ok(true)
+    }
+
+    /// The xmax of a row that ON CONFLICT has changed: this transaction has locked it. As in PostgreSQL it is never 0, by which statements tell an update from an
+    /// insertion.
+    fn own_id(self) -> Datum {
+        let id = self.run.core.engine.take().txn().id();
+        Datum::Oid(id.map_or(1, |id| (id.0 as u32).max(1)))
     }
 
     /// DO NOTHING beside a version that a repeatable-read snapshot does not show is a serialization failure; false: the row has gone.

@@ -113,11 +113,7 @@ impl Words<'_> {
             K::Cast { arg, .. } => self.cast(arg, show(arg), e.ty),
             // The value itself tells a reader more.
             K::Call { .. } if let Some((_, value)) = nearest::of(e) => self.at(value, depth + 1),
-            // The slot of a row's key is called ctid.
-            K::Call { .. } if let Some((name, key)) = system_columns::of_call(e) => {
-                let key = self.at(key, depth + 1);
-                key.strip_suffix("ctid").map(|table| format!("{table}{name}")).unwrap_or(key)
-            }
+            K::Call { .. } if let Some(column) = self.of_system(e, depth) => column,
             K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
             K::Host { function, args } => host(*function, args.iter().map(show).collect()),
             K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),
@@ -131,6 +127,13 @@ impl Words<'_> {
             K::Unplaced(_) => "a value of the level".to_owned(),
             K::Subquery { id, usage, args, correlated } => self.subquery(*id, usage, args, *correlated, depth),
         }
+    }
+
+    /// A system column, which is computed from the slot of a row's key; that slot is called ctid.
+    fn of_system(&self, e: &Bound, depth: usize) -> Option<String> {
+        let (name, key) = system_columns::of_call(e)?;
+        let key = self.at(key, depth + 1);
+        Some(key.strip_suffix("ctid").map_or(key.clone(), |table| format!("{table}{name}")))
     }
 
     fn subquery(&self, id: usize, usage: &SubqueryUse, args: &[Bound], correlated: bool, depth: usize) -> String {

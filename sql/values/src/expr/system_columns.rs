@@ -1,6 +1,6 @@
 //! The columns that every table has beside its own: `tableoid`, `ctid` and `xmax`, computed from the slot that has a row's key.
 //!
-//! No row stores them, and they stand in no list of columns: a name that no column of a query has is looked for here, as PostgreSQL looks for its
+//! No row stores them, and no list of columns has them: a name that no column of a query has is looked for here, as PostgreSQL looks for its
 //! system attributes. Which expressions read them is known to the planner, which knows the form of a key; this module knows the names.
 
 use super::bind::{Scope, ScopeColumn};
