@@ -47,7 +47,7 @@ pub enum ShownEnd {
 
 impl ShownEnd {
     fn of(record: &UndoRecord) -> ShownEnd {
-        if record.deletes && record.moved_to.is_none() { ShownEnd::Deleted } else { ShownEnd::Updated }
+        if record.deletes && record.moved_to().is_none() { ShownEnd::Deleted } else { ShownEnd::Updated }
     }
 }
 

@@ -116,13 +116,23 @@ impl EntryBatch {
             // BAT-3: a stable sort.
             noted.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
             let tree = index.entries(txn.all());
+            // The keys of a run, one behind the other: in the order of the keys each stands elsewhere among the bytes of the batch, and copies wait for memory
+            // side by side, where the changes of a leaf would wait one after the other.
+            let mut keys: Vec<u8> = Vec::new();
             for part in noted.chunks(RUN_ENTRIES) {
                 let change = |n: &EntryPlace| match n.inserts {
                     true => Change::Insert { value: &[] },
                     false => Change::Delete { moved_to: None },
                 };
-                let changes: Vec<RunChange<'_>> =
-                    part.iter().map(|n| RunChange { key: key(n), change: change(n) }).collect();
+                keys.clear();
+                part.iter().for_each(|n| keys.extend_from_slice(key(n)));
+                let mut rest = &keys[..];
+                let mut changes: Vec<RunChange<'_>> = Vec::with_capacity(part.len());
+                for n in part {
+                    let (key, behind) = rest.split_at(n.len as usize);
+                    changes.push(RunChange { key, change: change(n) });
+                    rest = behind;
+                }
                 let mut done = 0;
                 while done < changes.len() {
                     done += txn.change_run(tree, &changes[done..], Basis::Locked, true).await?;

@@ -32,6 +32,8 @@ enum State {
     Start,
     Table(TableRows),
     List(std::vec::IntoIter<Row>),
+    /// The rows of a working table, and how many have been read.
+    Work(Arc<Vec<Row>>, usize),
     /// Functions side by side, and how many of their rows have been given.
     Functions(Vec<SetRows>, i64),
     Derived(Box<QueryRows>),
@@ -176,6 +178,11 @@ impl Rows {
                 }
                 rows.len() > 0
             }
+            (State::Work(rows, at), Node::Work(scan)) => {
+                let more = work_rows(rows, at, want, &self.prefix, cx, out).await?;
+                keep(scan.filter.as_ref(), mark, out, cx).await?;
+                more
+            }
             (State::Functions(sets, given), Node::Function(_)) => {
                 let mut more = true;
                 while more && out.len() < mark + want {
@@ -230,18 +237,7 @@ impl Rows {
                 }
                 State::List(out.into_iter())
             }
-            Node::Work(scan) => {
-                let mut out = Vec::new();
-                for columns in cx.run.state.work(scan.id).iter() {
-                    cx.breathe().await?;
-                    let mut row = self.prefix.clone();
-                    row.extend_from_slice(columns);
-                    if cx.holds(scan.filter.as_ref(), &row).await? {
-                        out.push(row);
-                    }
-                }
-                State::List(out.into_iter())
-            }
+            Node::Work(scan) => State::Work(cx.run.state.work(scan.id), 0),
             Node::Function(f) => {
                 let mut sets = Vec::with_capacity(f.calls.len());
                 for call in &f.calls {
@@ -260,6 +256,24 @@ impl Rows {
             },
         })
     }
+}
+
+/// The next rows of a working table, behind the slots to their left; whether there are more.
+async fn work_rows(
+    rows: &[Row],
+    at: &mut usize,
+    want: usize,
+    prefix: &Row,
+    cx: Cx<'_>,
+    out: &mut Batch,
+) -> Result<bool> {
+    let end = rows.len().min(*at + want);
+    for columns in &rows[*at..end] {
+        cx.breathe().await?;
+        out.push(prefix, columns);
+    }
+    *at = end;
+    Ok(end < rows.len())
 }
 
 /// The next rows of functions, side by side, behind the slots to their left.

@@ -217,6 +217,59 @@ fn the_left_half_keeps_its_rows_and_learns_its_fence() {
     assert_eq!(node.prefix_len(), 7);
 }
 
+/// BTR-3: a leaf that keeps all of its rows at a split has them where they lay, and redo makes the same of it.
+#[test]
+fn a_leaf_that_gets_another_fence_keeps_its_rows_where_they_lie() {
+    let (mut fenced, mut full) = (0, 0);
+    for_each_seed!(60, |seed| {
+        let mut rng = Rng::new(seed);
+        let (words, left_words) = (words(), words());
+        let (page, left) = (PageMut::new(&words), PageMut::new(&left_words));
+        page.format(PageId(9), TreeId(4), 0, kind::NODE);
+        let style = rng.below(3);
+        let high_before = rng.chance(1, 2).then_some(&b"\xff\xff\xff"[..]);
+        empty_leaf(&page, b"", high_before);
+        let mut model = Model::new();
+        for _ in 0..1500 {
+            let key = random_key(&mut rng, style);
+            if rng.chance(1, 8) {
+                assert_eq!(remove(&page, &key), model.remove(&key).is_some());
+            } else {
+                let value = vec![5; rng.index(60)];
+                let (tag, ghost) = (rng.below(4), rng.chance(1, 5));
+                let row = NodeRow { key: &key, value: &value, tag: Tag(tag), ghost, overflow: false };
+                if put(&page, &row) == Ok(()) {
+                    model.insert(key, (value, tag, ghost));
+                }
+            }
+            let Some(last) = model.keys().next_back().filter(|_| rng.chance(1, 4)) else { continue };
+            let high = [&last[..], &vec![b'x'; rng.index(24)], b"\x01"].concat();
+            let Some(image) = Image::fenced(node_of(&page), PageId(33), PageId(77), &high) else {
+                full += 1;
+                continue;
+            };
+            fenced += 1;
+            left.format(PageId(33), TreeId(4), 0, kind::NODE);
+            image.store(&left);
+            agree(&left, &model);
+            let node = node_of(&left);
+            assert_eq!((node.0.id(), node.right(), node.high()), (PageId(33), PageId(77), Some(high.clone())));
+            assert_eq!((node.low(), node.garbage()), (Vec::new(), node_of(&page).garbage()));
+            assert_eq!(
+                Image::from_parts(&image.parts().concat()).map(|image| image.used_bytes()),
+                Some(image.used_bytes())
+            );
+            // As redo does, in a page of the same rows.
+            let mut bytes = [0; PAGE_BYTES];
+            page.copy_out(&mut bytes);
+            left.copy_in(&bytes);
+            truncate(&left, model.len(), PageId(77), &high).expect("the same rows fit with that fence");
+            agree(&left, &model);
+        }
+    });
+    assert!(fenced > 1000 && full > 100, "{fenced} leaves had room for their fence, {full} had none");
+}
+
 #[test]
 fn separators_are_short_and_separate() {
     for (left, right, expected) in [

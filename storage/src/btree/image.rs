@@ -7,8 +7,9 @@
 use super::KEY_BYTES_MAX;
 use super::node::{
     AT_COUNT, AT_HEAP_TOP, AT_HIGH_LEN, AT_LOW_LEN, AT_PREFIX_LEN, AT_RIGHT, AT_SHARED_TAG, AT_TAIL, GHOST, NO_HIGH,
-    Node, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix, head_of, length_bytes, put_length,
+    Node, OFFSET, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix, head_of, length_bytes, put_length,
 };
+use super::write::PREFIX_SLACK;
 use crate::buffer::page::{PAGE_BYTES, Page, PageBytes, PageMut, kind};
 use crate::ids::{PageId, Tag, TreeId};
 
@@ -272,6 +273,41 @@ impl Image {
         assert!(top >= SLOTS + SLOT_BYTES * count, "BTR-3: the cells of a node reach its slots");
         self.put_header(frame, count, top, prefix_len, tail);
         true
+    }
+
+    /// The node in a page under another number, with another right neighbour and upper fence; its rows lie as they did. None: there is no room
+    /// for the fence between slots and cells, or perhaps none in the node that redo builds of the same rows (BTR-3).
+    pub(super) fn fenced(node: Node<'_>, id: PageId, right: PageId, high: &[u8]) -> Option<Image> {
+        let (tail, top, count) = (node.tail(), node.heap_top(), node.count());
+        let high_before = node.high().map_or(0, |fence| fence.len());
+        let bytes_after = node.used_bytes() + high.len() + PREFIX_SLACK;
+        let tail_after = (tail + high_before).checked_sub(high.len())?;
+        let top_after = (top + high_before).checked_sub(high.len())?;
+        let is_sound = top <= tail && tail + high_before <= PAGE_BYTES && high.len() < usize::from(NO_HIGH);
+        if !is_sound || top_after < SLOTS + SLOT_BYTES * count || bytes_after > PAGE_BYTES + high_before {
+            return None;
+        }
+        let mut image = Image::new();
+        let bytes = &mut *image.bytes;
+        node.0.copy_out(bytes);
+        bytes.copy_within(top..PAGE_BYTES - high_before, top_after);
+        bytes[PAGE_BYTES - high.len()..].copy_from_slice(high);
+        for slot in bytes[SLOTS..SLOTS + SLOT_BYTES * count].as_chunks_mut::<SLOT_BYTES>().0 {
+            let before = u32::from_le_bytes(*slot);
+            let offset = (before & OFFSET) as usize + high_before - high.len();
+            assert!(offset < PAGE_BYTES, "BTR-1: a cell at {offset}");
+            *slot = (before & !OFFSET | offset as u32).to_le_bytes();
+        }
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        // As in an image of rows: checksum and LSN are the page's own.
+        put(0, &[0; 4]);
+        put(8, &[0; 8]);
+        put(4, &id.0.to_le_bytes());
+        put(AT_RIGHT, &right.0.to_le_bytes());
+        put(AT_HEAP_TOP, &(top_after as u16).to_le_bytes());
+        put(AT_HIGH_LEN, &(high.len() as u16).to_le_bytes());
+        put(AT_TAIL, &(tail_after as u16).to_le_bytes());
+        Some(image)
     }
 
     fn put_header(&mut self, frame: &Frame, count: usize, top: usize, prefix_len: usize, tail: usize) {

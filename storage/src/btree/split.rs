@@ -145,8 +145,27 @@ struct Plan {
     right: Image,
 }
 
+/// A split of a leaf before a key behind all of its rows: the rows stay as they lie, and the key goes into an empty leaf. None: it is no such
+/// split, or the leaf has no room for its new fence. (As each leaf of rows that come in order is split so once, the general way, which copies
+/// all rows and builds both nodes of them, took a tenth of the time of a COPY.)
+fn plan_behind(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option<Plan> {
+    let count = node.count();
+    if !node.is_leaf() || count < 2 || node.search(key) != Err(count) {
+        return None;
+    }
+    let separator = separator(&node.key(count - 1), key);
+    let left = Image::fenced(node, left_id, right_id, &separator)?;
+    let right_frame = Frame { id: right_id, low: separator.clone(), ..Frame::of(node) };
+    let mut right = Image::new();
+    let fits = right.build(&right_frame, &Rows::default(), 0, 0);
+    fits.then_some(Plan { cut: Cut { keep: count, separator }, left, right })
+}
+
 /// Works a split out. `ids` are the numbers that the halves will have.
 fn plan(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option<Plan> {
+    if let Some(plan) = plan_behind(node, key, left_id, right_id) {
+        return Some(plan);
+    }
     let rows = Rows::of(node, 0, node.count());
     if rows.len() < 2 {
         return None;

@@ -145,7 +145,7 @@ impl Wal {
         state.buf.resize(state.head);
         let end = {
             let buf = &mut state.buf;
-            self.ring.take(from, FLUSH_BYTES_MAX, |word| buf.extend_from_slice(word))
+            self.ring.take(from, FLUSH_BYTES_MAX, |bytes| buf.extend_from_slice(bytes))
         };
         if end == from {
             return false;

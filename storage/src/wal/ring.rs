@@ -22,6 +22,9 @@ use crate::record::LsnRange;
 use crate::zeroed;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The reader takes so many words at a time: most records whole.
+const WORDS_AT_A_TIME: usize = 64;
+
 /// The buffer. Its capacity is a power of two.
 pub struct Ring {
     words: Box<[AtomicU64]>,
@@ -52,9 +55,13 @@ impl Ring {
         LsnRange { start: Lsn(start), end: Lsn(start + len as u64) }
     }
 
-    fn word(&self, position: u64) -> &AtomicU64 {
+    fn index(&self, position: u64) -> usize {
         // The length is a power of two; masking keeps the index inside (WAL-5: no panic).
-        &self.words[(position / 8) as usize & (self.words.len() - 1)]
+        (position / 8) as usize & (self.words.len() - 1)
+    }
+
+    fn word(&self, position: u64) -> &AtomicU64 {
+        &self.words[self.index(position)]
     }
 
     /// Copies a record to its reserved position. Neither allocates nor fails (WAL-5).
@@ -63,24 +70,25 @@ impl Ring {
     /// If the record's length differs from the reserved length: it would overwrite its neighbours.
     pub fn copy(&self, at: LsnRange, bytes: &[u8]) {
         assert_eq!(bytes.len() as u64, at.end.0 - at.start.0, "a record of another length than was reserved");
-        let mut chunks = bytes.chunks_exact(8).map(|chunk| {
-            let mut word = [0; 8];
-            word.copy_from_slice(chunk);
-            u64::from_le_bytes(word)
-        });
-        let first = chunks.next().unwrap_or(0);
-        let mut position = at.start.0;
-        for word in chunks {
-            position += 8;
-            self.word(position).store(word, Ordering::Relaxed);
+        let chunks = bytes.as_chunks::<8>().0;
+        let Some(first) = chunks.first() else { return };
+        // In two pieces where the ring ends: a mask for each word took half of the time of the copy.
+        let index = self.index(at.start.0);
+        let (ahead, behind) = chunks.split_at(chunks.len().min(self.words.len() - index));
+        for (place, chunk) in self.words[index..].iter().zip(ahead).skip(1) {
+            place.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
-        self.word(at.start.0).store(first, Ordering::Release);
+        for (place, chunk) in self.words.iter().zip(behind) {
+            place.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+        }
+        self.word(at.start.0).store(u64::from_le_bytes(*first), Ordering::Release);
     }
 
-    /// Gives `out` the words of the complete records from `from` on, at most about `max` bytes (at least one record, if
+    /// Gives `out` the bytes of the complete records from `from` on, some words at a time, at most about `max` bytes (at least one record, if
     /// it is complete), zeroes the words, and returns the position behind the last record. There is only one reader.
-    pub fn take(&self, from: Lsn, max: usize, mut out: impl FnMut(&[u8; 8])) -> Lsn {
+    pub fn take(&self, from: Lsn, max: usize, mut out: impl FnMut(&[u8])) -> Lsn {
         let mut position = from.0;
+        let mut taken = [0; 8 * WORDS_AT_A_TIME];
         while (position - from.0) < max as u64 {
             let first = self.word(position).load(Ordering::Acquire);
             // The length is the low half of the first word; a zero word is no record yet.
@@ -89,13 +97,46 @@ impl Ring {
                 break;
             }
             assert!(len % 8 == 0 && len <= self.words.len() as u64 * 8, "WAL-3: {len} is no length of a record");
-            for _ in 0..len / 8 {
-                let word = self.word(position);
-                out(&word.load(Ordering::Relaxed).to_le_bytes());
-                word.store(0, Ordering::Relaxed); // WAL-3
-                position += 8;
+            let mut left = (len / 8) as usize;
+            while left > 0 {
+                let index = self.index(position);
+                let count = left.min(WORDS_AT_A_TIME).min(self.words.len() - index);
+                for (word, copy) in self.words[index..index + count].iter().zip(taken.as_chunks_mut::<8>().0) {
+                    *copy = word.load(Ordering::Relaxed).to_le_bytes();
+                    word.store(0, Ordering::Relaxed); // WAL-3
+                }
+                out(&taken[..8 * count]);
+                position += 8 * count as u64;
+                left -= count;
             }
         }
         Lsn(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_out_as_they_were_copied_wherever_the_ring_ends() {
+        // WAL-3, WAL-4: records longer than what the reader takes at a time, too, and many rounds.
+        let ring = Ring::new(4096, Lsn(0));
+        let (mut from, mut turns) = (Lsn(0), 0);
+        for n in 1..400_u32 {
+            let words = 1 + n as usize * 7 % 200;
+            let mut record: Vec<u8> = (0..8 * words).map(|at| (at as u32 * n) as u8).collect();
+            record[..4].copy_from_slice(&(8 * words as u32).to_le_bytes());
+            let at = ring.reserve(record.len());
+            assert_eq!(ring.take(from, usize::MAX, |_| panic!("a record that is not copied yet")), from);
+            ring.copy(at, &record);
+            let mut out = Vec::new();
+            let end = ring.take(from, usize::MAX, |bytes| out.extend_from_slice(bytes));
+            assert_eq!((end, &out), (at.end, &record), "record {n}");
+            assert!(ring.words.iter().all(|word| word.load(Ordering::Relaxed) == 0), "WAL-3: after record {n}");
+            turns += usize::from(at.start.0 / 4096 != at.end.0 / 4096);
+            from = end;
+        }
+        assert!(turns > 50, "{turns} records crossed the end of the ring");
     }
 }

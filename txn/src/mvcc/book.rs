@@ -338,7 +338,7 @@ impl VersionBook {
     /// Whether the record that led to a missing one was itself replaced or freed since, so that the row's chain must be walked again (PRU-3).
     pub(super) fn was_moved(&self, last: Option<(&Tag, &Arc<UndoRecord>)>) -> bool {
         last.is_some_and(|(tag, record)| {
-            record.spot.is_none()
+            record.spot().is_none()
                 && !matches!(self.undo.state(*tag), TagState::InMemory(now) if Arc::ptr_eq(&now, record))
         })
     }

@@ -207,7 +207,7 @@ impl VersionBook {
         let (mut records, mut spots, mut freed) = (Vec::new(), Vec::new(), 0);
         for span in &run.spans {
             for (tag, record) in span.all(false).await? {
-                let Some(spot) = record.spot else { continue };
+                let Some(spot) = record.spot() else { continue };
                 match self.still_needed(&record, horizon) {
                     Some(record) => {
                         records.push((tag, record));
@@ -256,7 +256,9 @@ impl VersionBook {
         }
         Some(match (record.is_needed(commit, horizon), &record.writer) {
             // PRU-2
-            (false, _) if !record.dropped => Arc::new(record.link(commit, record.prev, record.passed.clone())),
+            (false, _) if !record.dropped => {
+                Arc::new(record.link(commit, record.prev, record.passed().cloned().map(Box::new)))
+            }
             (true, Writer::Live(_)) => Arc::new(record.ended(commit)),
             _ => record.clone(),
         })

@@ -67,9 +67,9 @@ impl Passed {
         }
         if record.deletes {
             let at = Moment { commit, position: record.position };
-            self.add_end(End { at, moved_to: record.moved_to.clone() });
+            self.add_end(End { at, moved_to: record.moved_to().map(Into::into) });
         }
-        if let Some(older) = &record.passed {
+        if let Some(older) = record.passed() {
             self.key_changed = self.key_changed.max(older.key_changed);
             older.newest.iter().chain(&older.oldest).cloned().for_each(|end| self.add_end(end));
             self.more |= older.more;
@@ -193,14 +193,14 @@ impl VersionBook {
                             break;
                         }
                         if record.deletes {
-                            fate.end = Some(End { at, moved_to: record.moved_to.clone() });
+                            fate.end = Some(End { at, moved_to: record.moved_to().map(Into::into) });
                         }
                         fate.key_changed |= record.strength == LockMode::RowUpdate;
                     }
                     Status::Active if record.live().id() == own.0 && record.position < own.1 => break,
                     _ => {}
                 }
-                if let Some(passed) = &record.passed {
+                if let Some(passed) = record.passed() {
                     fate.key_changed |= passed.key_changed > since.commit;
                     match passed.end_after(since) {
                         Ok(Some(end)) => fate.end = Some(end.clone()),

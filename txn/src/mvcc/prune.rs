@@ -244,7 +244,7 @@ impl VersionBook {
         if record.dropped && passed.is_empty() {
             return;
         }
-        let told = Passed::of(record.passed.as_deref(), passed.iter().map(|(_, lsn, older)| (*lsn, &**older)));
+        let told = Passed::of(record.passed(), passed.iter().map(|(_, lsn, older)| (*lsn, &**older)));
         if self.undo.replace(tag, record, record.link(commit, prev, told)) {
             for (tag, _, older) in passed {
                 self.undo.free(tag, &older);

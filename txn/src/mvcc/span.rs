@@ -34,7 +34,7 @@ use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::BeforeImage;
 
 use super::fate::Passed;
-use super::record::{Spot, UndoRecord, Writer};
+use super::record::{Aside, Spot, UndoRecord, Writer};
 use super::spill::SpillFile;
 use super::state::{Status, TxnState};
 use crate::lockmgr::modes::{ALL_MODES, LockMode};
@@ -284,8 +284,10 @@ impl View<'_> {
             _ => BeforeImage::Absent,
         };
         let moved_to = (flags & MOVED != 0).then_some(moved_to);
+        let spot = Spot { span: self.span.id, index };
+        let aside = Aside::of(moved_to.map(Into::into), parsed.passed.map(Box::new), Some(spot));
         Some(UndoRecord {
-            _memory: super::record::heap(key, &before, moved_to),
+            _memory: super::record::heap(key, &before, aside.as_deref()),
             writer,
             position: parsed.position,
             tree: parsed.tree,
@@ -298,13 +300,11 @@ impl View<'_> {
             deletes: flags & DELETES != 0,
             rowless: flags & ROWLESS != 0,
             over_shown: parsed.over_shown,
-            moved_to: moved_to.map(Into::into),
-            passed: parsed.passed.map(Box::new),
+            aside,
             // It is not in the file.
             intact_since: Lsn(u64::MAX),
             lsn: AtomicU64::new(parsed.lsn),
             undo_next: AtomicU64::new(parsed.undo_next),
-            spot: Some(Spot { span: self.span.id, index }),
         })
     }
 
@@ -439,7 +439,7 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
     flag(record.dropped, DROPPED);
     flag(record.deletes, DELETES);
     flag(record.rowless, ROWLESS);
-    flag(record.moved_to.is_some(), MOVED);
+    flag(record.moved_to().is_some(), MOVED);
     let writer = match &record.writer {
         Writer::Ended(lsn) => {
             encoded.ended = encoded.ended.max(*lsn);
@@ -465,8 +465,8 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
         out.extend_from_slice(&number.to_le_bytes());
     }
     let mut passed = Vec::new();
-    record.passed.iter().for_each(|p| p.encode(&mut passed));
-    for bytes in [&record.key[..], value, record.moved_to.as_deref().unwrap_or_default(), &passed] {
+    record.passed().iter().for_each(|p| p.encode(&mut passed));
+    for bytes in [&record.key[..], value, record.moved_to().unwrap_or_default(), &passed] {
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(bytes);
     }
@@ -495,12 +495,10 @@ mod tests {
             deletes: false,
             rowless: false,
             over_shown: true,
-            moved_to: None,
-            passed: None,
+            aside: None,
             intact_since: Lsn(u64::MAX),
             lsn: AtomicU64::new(65),
             undo_next: AtomicU64::new(0),
-            spot: None,
             _memory: clearway_base::memory::Outside::new(0),
         })
     }
@@ -523,7 +521,7 @@ mod tests {
             let found = span.find(&bytes, *tag).expect("it is there");
             assert_eq!((&found.key, &found.before, found.lsn()), (&record.key, &record.before, record.lsn()));
             assert_eq!((found.strength, found.over_shown), (record.strength, record.over_shown));
-            assert_eq!(found.spot, Some(Spot { span: 9, index: at as u32 }));
+            assert_eq!(found.spot(), Some(Spot { span: 9, index: at as u32 }));
             assert!(span.find(&bytes, Tag(tag.0 + 1)).is_none(), "between two tags");
             span.free(at as u32, record);
             assert!(span.find(&bytes, *tag).is_none(), "UND-6: freed since");

@@ -263,7 +263,7 @@ impl UndoStore {
     pub fn free(&self, tag: Tag, record: &Arc<UndoRecord>) -> bool {
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
-        if let Some(spot) = record.spot {
+        if let Some(spot) = record.spot() {
             return match shard.spans.range(..=number).next_back() {
                 Some((_, span)) if number <= span.last && span.id == spot.span => span.free(spot.index, record),
                 _ => false,

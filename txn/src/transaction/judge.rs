@@ -427,7 +427,7 @@ impl<'m> Judge<'m, '_> {
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
                 if let TagState::InMemory(record) = book.undo().state_with(row.tag, self.fetched) {
-                    locked.moved_to = record.moved_to.clone();
+                    locked.moved_to = record.moved_to().map(Into::into);
                 }
             }
             Newest::Mine(position) => locked.mine = Some(position),
