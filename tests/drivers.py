@@ -53,7 +53,6 @@ REASONS = {
     "encoding": "Client encodings other than UTF8 are refused.",
     "password": "Verifiers other than SCRAM-SHA-256, and authentication by md5 or a plain password.",
     "snapshots": "The types txid_snapshot and pg_snapshot.",
-    "tid": "The type tid.",
     "casts": "CREATE CAST, CREATE OPERATOR and CREATE AGGREGATE are refused.",
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
