@@ -222,3 +222,77 @@ fn a_merge_join_sorts_where_an_index_is_younger_than_the_snapshot() {
         old.value("COMMIT").await;
     });
 }
+
+/// Pairs of queries: the first one reads rows by an index over many of them.
+const BY_INDEX: [(&str, &str); 5] = [
+    (
+        "SELECT concat_ws(',', id, k, n) FROM t WHERE k BETWEEN 100 AND 1100",
+        "SELECT concat_ws(',', id, k, n) FROM t WHERE k + 0 BETWEEN 100 AND 1100",
+    ),
+    (
+        "SELECT concat_ws(',', id, pad) FROM t WHERE k BETWEEN 100 AND 1100 AND n < 3",
+        "SELECT concat_ws(',', id, pad) FROM t WHERE k + 0 BETWEEN 100 AND 1100 AND n < 3",
+    ),
+    (
+        "SELECT concat_ws(',', id, t) FROM t WHERE k > 8000 AND n > (SELECT avg(n) FROM t)",
+        "SELECT concat_ws(',', id, t) FROM t WHERE k + 0 > 8000 AND n + 0.0 > (SELECT avg(n) FROM t)",
+    ),
+    (
+        "SELECT concat_ws(',', id, pad) FROM t WHERE k > 8000 AND n IS DISTINCT FROM (SELECT n FROM t WHERE id = -1)",
+        "SELECT concat_ws(',', id, pad) FROM t WHERE k + 0 > 8000 AND n IS NOT NULL",
+    ),
+    (
+        "SELECT concat_ws(',', id, n) FROM t WHERE k < 1000 FOR UPDATE",
+        "SELECT concat_ws(',', id, n) FROM t WHERE k + 0 < 1000",
+    ),
+];
+
+#[test]
+fn rows_that_an_index_gives_leaf_by_leaf_are_the_same_rows() {
+    simulate(11, || async {
+        let db = open(&SimDisk::new(11)).await;
+        let backends = Arc::new(Backends::default());
+        let (mut one, mut other) = (connect(&db, &backends).await, connect(&db, &backends).await);
+        one.value("CREATE TABLE t (id int PRIMARY KEY, k int, n int NOT NULL, pad text)").await;
+        one.value(
+            "INSERT INTO t SELECT g, g * 1999 % 9001, g % 7, CASE WHEN g % 500 = 3 THEN repeat('long', 2000) ELSE repeat('p', g % 40) END \
+             FROM generate_series(0, 8999) g",
+        )
+        .await;
+        one.value("CREATE INDEX ON t (k)").await;
+        one.value("ANALYZE t").await;
+        one.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+        let mut before = Vec::new();
+        for round in ["settled", "changed by itself", "changed by others"] {
+            for (at, (with, without)) in BY_INDEX.iter().enumerate() {
+                let (found, plain) = both(&mut one, "Index Scan", with, without).await;
+                assert_eq!(found, plain, "{round}: {with}");
+                assert!(found.len() > 100, "{round}: {with}");
+                match round {
+                    "settled" => before.push(found),
+                    "changed by itself" => before[at] = found,
+                    // A snapshot stays what it is.
+                    _ => assert_eq!(found, before[at], "{round}: {with}"),
+                }
+            }
+            match round {
+                "settled" => {
+                    one.value("UPDATE t SET k = k + 1, pad = 'own' WHERE id % 40 = 1").await;
+                    one.value("DELETE FROM t WHERE id % 50 = 2").await;
+                }
+                "changed by itself" => {
+                    other
+                        .value(
+                            "UPDATE t SET n = n + 1 WHERE id % 31 = 3 AND id % 40 <> 1 AND id % 50 <> 2 AND k >= 1500",
+                        )
+                        .await;
+                    other.value("INSERT INTO t SELECT g, g, 1, 'new' FROM generate_series(10000, 10500) g").await;
+                }
+                _ => {}
+            }
+        }
+        one.value("COMMIT").await;
+        let failed = one.run("SELECT id FROM t WHERE k > 8000 AND n > (SELECT n FROM t WHERE id < 5)").await;
+        assert!(failed.is_err(), "a subquery of several rows");
+    });
+}

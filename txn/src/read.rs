@@ -265,6 +265,55 @@ impl RowBatch {
     }
 }
 
+/// Looks many rows up in the order of their keys, those of one leaf at a time.
+#[derive(Default)]
+pub struct Picks {
+    copy: LeafCopy,
+    fetched: Fetched,
+}
+
+/// What a look-up of many rows came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Picked {
+    /// The batch has the rows of so many keys, one for each.
+    Rows(usize),
+    /// So many keys are to be looked up one by one: a page or an undo record is not in memory, a value stands in an overflow chain, a row is not there,
+    /// or there are two (RDV-2).
+    Apart(usize),
+}
+
+impl Picks {
+    /// Puts the rows with the first of the keys into `out`, those that stand in one leaf, without waiting. `key` gives the keys by their number, in
+    /// ascending order. Raises `dep_lsn` to the commit LSNs on which the answer depends.
+    pub fn pick_now<'k>(
+        &mut self,
+        (book, tree): (&VersionBook, &Tree),
+        key: impl Fn(usize) -> Option<&'k [u8]>,
+        view: &View,
+        dep_lsn: &mut Lsn,
+        out: &mut RowBatch,
+    ) -> Picked {
+        loop {
+            out.clear();
+            let Some(keys) = tree.try_pick(&key, &mut self.copy) else { return Picked::Apart(1) };
+            mutation::copied_row();
+            let mut dep = *dep_lsn;
+            let from = (book, &self.fetched);
+            let found = take_leaf(from, (view, Direction::Forward), &self.copy, &mut dep, out);
+            let is_plain = found.spilled.is_empty() && found.chains.is_empty() && out.shown.is_empty();
+            if !is_plain || out.len() != keys {
+                out.clear();
+                return Picked::Apart(keys);
+            }
+            // RDV-1
+            if tree.still(&self.copy.seen()) || mutation::active(Mutation::NoPageRevalidation) {
+                *dep_lsn = dep;
+                return Picked::Rows(keys);
+            }
+        }
+    }
+}
+
 /// A walk over the rows of a range as a view sees them.
 pub struct Scan {
     tree: Tree,

@@ -158,6 +158,16 @@ impl Session {
         Ok(more)
     }
 
+    /// Looks the rows of a walk's next entries up that stand in one leaf (`IndexScan::buffered_row`); false: `advance` goes on.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn fill_by_index(&mut self, scan: &mut IndexScan) -> Result<bool, EngineError> {
+        let Some(rows) = scan.fill_rows(self.db.transactions(), &mut self.dep_lsn).await? else { return Ok(false) };
+        self.used.fetched_by_index(scan.table(), scan.index().oid, scan.begins(), rows as u64);
+        Ok(true)
+    }
+
     /// Puts a row in and returns its key.
     ///
     /// # Errors

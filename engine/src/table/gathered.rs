@@ -2,13 +2,14 @@
 //! place of the table. PostgreSQL's bitmap scans do the same with the places of rows.
 //!
 //! # Structure
-//! Each window of entries is four times as long as the one before, up to [`BYTES_MAX`]: a statement may want no more than a few rows.
+//! Each window of entries is sixteen times as long as the one before, up to [`BYTES_MAX`]: a statement may want no more than a few rows. A leaf of the
+//! table is read once for each window that leads to it, so that few long windows are better than many.
 
 use std::cmp::Ordering;
 
 /// Bytes of entries from which on the first window, and the longest one, is not extended.
 const BYTES_MIN: usize = 1 << 14;
-const BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 1 << 22;
 
 struct Place {
     /// The first bytes of the row's key.
@@ -38,6 +39,22 @@ impl Gathered {
         Some((&self.bytes[place.from as usize..place.end as usize], place.key_at as usize, place.only_shown))
     }
 
+    /// The key of the row to which an entry leads, `n` entries behind the next one.
+    pub(super) fn key(&self, n: usize) -> Option<&[u8]> {
+        let place = self.places.get(self.next + n)?;
+        Some(&self.bytes[(place.from + place.key_at) as usize..place.end as usize])
+    }
+
+    /// Steps over entries.
+    pub(super) fn skip(&mut self, entries: usize) {
+        self.next += entries;
+    }
+
+    /// Whether no entry of the window is left.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.next >= self.places.len()
+    }
+
     /// Begins a new window.
     pub(super) fn begin(&mut self) {
         self.bytes.clear();
@@ -47,7 +64,7 @@ impl Gathered {
 
     /// Whether the window takes no more entries.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= BYTES_MIN.saturating_mul(4usize.saturating_pow(self.windows)).min(BYTES_MAX)
+        self.bytes.len() >= BYTES_MIN.saturating_mul(16usize.saturating_pow(self.windows)).min(BYTES_MAX)
     }
 
     /// Adds an entry.
@@ -103,7 +120,7 @@ mod tests {
     #[test]
     fn windows_grow() {
         let (mut gathered, mut lengths) = (Gathered::default(), Vec::new());
-        for _ in 0..6 {
+        for _ in 0..4 {
             gathered.begin();
             while !gathered.is_full() {
                 gathered.push(&[7; 128], 0, false);
@@ -111,6 +128,6 @@ mod tests {
             gathered.end();
             lengths.push(gathered.bytes.len());
         }
-        assert_eq!(lengths, [1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 20, 1 << 20]);
+        assert_eq!(lengths, [1 << 14, 1 << 18, 1 << 22, 1 << 22]);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::Lsn;
 use clearway_txn::mvcc::book::View;
-use clearway_txn::read::{Reading, RowBatch, Scan, ShownEnd};
+use clearway_txn::read::{Picked, Picks, Reading, RowBatch, Scan, ShownEnd};
 use clearway_txn::transactions::Transactions;
 
 use super::gathered::Gathered;
@@ -147,11 +147,23 @@ pub struct IndexScan {
     reading: Reading,
     reorders: bool,
     /// Entries in the order of their rows; none: the entries are taken in the order of the index.
-    gathered: Option<Gathered>,
+    gathered: Option<Box<Ordered>>,
     entry: Vec<u8>,
     key: Vec<u8>,
     /// The present row is one that only the snapshot shows (TAB-4).
     at_shown: bool,
+}
+
+/// Entries in the order of their rows, which are looked up leaf by leaf.
+#[derive(Default)]
+struct Ordered {
+    entries: Gathered,
+    picks: Picks,
+    /// Rows of the entries before the next one, and how many of them have been given.
+    rows: RowBatch,
+    given: usize,
+    /// So many of the next entries are looked up one by one.
+    apart: usize,
 }
 
 impl IndexScan {
@@ -279,10 +291,10 @@ impl IndexScan {
 
     /// Goes to the next entry: its bytes, and the key of its row. Whether it leads to a row that only the snapshot shows; none: there is no entry.
     async fn next_entry(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<bool>, EngineError> {
-        if self.reorders && self.next > 0 && self.next == self.batch.len() {
-            self.gathered.get_or_insert_default();
+        if let Some(ordered) = &self.gathered {
+            assert!(ordered.given == ordered.rows.len(), "rows that were looked up leaf by leaf are given first");
         }
-        let Some(mut gathered) = self.gathered.take() else {
+        if !self.is_ordered() {
             if !self.fill(all, dep_lsn).await? {
                 return Ok(None);
             }
@@ -293,9 +305,29 @@ impl IndexScan {
             replace(&mut self.entry, entry);
             replace(&mut self.key, key);
             return Ok(Some(only_shown));
-        };
-        let mut found = gathered.take();
-        if found.is_none() {
+        }
+        self.gather(all, dep_lsn).await?;
+        let found = self.gathered.as_mut().and_then(|ordered| {
+            ordered.apart = ordered.apart.saturating_sub(1);
+            ordered.entries.take()
+        });
+        Ok(found.map(|(entry, key_at, only_shown)| {
+            replace(&mut self.entry, entry);
+            replace(&mut self.key, &entry[key_at..]);
+            only_shown
+        }))
+    }
+
+    /// Whether the entries behind those that have been taken come in the order of their rows.
+    fn is_ordered(&self) -> bool {
+        self.gathered.is_some() || self.reorders && self.next > 0 && self.next == self.batch.len()
+    }
+
+    /// Sees to it that a window has the next entry, if there is one.
+    async fn gather(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<(), EngineError> {
+        let mut ordered = self.gathered.take().unwrap_or_default();
+        if ordered.entries.is_used_up() {
+            let gathered = &mut ordered.entries;
             gathered.begin();
             while !gathered.is_full() && self.fill(all, dep_lsn).await? {
                 let index = &self.shape.indexes[self.index];
@@ -306,15 +338,52 @@ impl IndexScan {
                 }
             }
             gathered.end();
-            found = gathered.take();
         }
-        let only_shown = found.map(|(entry, key_at, only_shown)| {
-            replace(&mut self.entry, entry);
-            replace(&mut self.key, &entry[key_at..]);
-            only_shown
-        });
-        self.gathered = Some(gathered);
-        Ok(only_shown)
+        self.gathered = Some(ordered);
+        Ok(())
+    }
+
+    /// Looks the rows of the next entries up that stand in one leaf, so that `buffered_row` gives them; how many. None: [`Self::advance`] goes on.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub(crate) async fn fill_rows(
+        &mut self,
+        all: &Transactions,
+        dep_lsn: &mut Lsn,
+    ) -> Result<Option<usize>, EngineError> {
+        if !self.is_ordered() {
+            return Ok(None);
+        }
+        self.gather(all, dep_lsn).await?;
+        let Some(ordered) = &mut self.gathered else { return Ok(None) };
+        if ordered.apart > 0 || ordered.entries.is_used_up() {
+            return Ok(None);
+        }
+        let Ordered { entries, picks, rows, given, apart } = &mut **ordered;
+        let from = (&**all.book(), self.shape.rows(all));
+        *given = 0;
+        match picks.pick_now(from, |n| entries.key(n), &self.view, dep_lsn, rows) {
+            Picked::Apart(keys) => {
+                *apart = keys;
+                Ok(None)
+            }
+            Picked::Rows(keys) => {
+                entries.skip(keys);
+                Ok(Some(keys))
+            }
+        }
+    }
+
+    /// Key and value part of the next row, if it has already been read from its leaf.
+    #[inline]
+    pub fn buffered_row(&mut self) -> Option<(&[u8], &[u8])> {
+        let ordered = self.gathered.as_mut()?;
+        if ordered.given == ordered.rows.len() {
+            return None;
+        }
+        ordered.given += 1;
+        Some(ordered.rows.get(ordered.given - 1))
     }
 
     /// TAB-4: whether the transaction's own row, of two at a key, has this entry.

@@ -55,6 +55,33 @@ async fn by_a(session: &mut Session, shape: &Arc<TableShape>) -> Vec<Seen> {
     by_index(session, shape, false).await
 }
 
+/// The same, in the order of the rows, those of one leaf at a time; and how many rows were not read alone.
+async fn by_leaves(session: &mut Session, shape: &Arc<TableShape>) -> (Vec<Seen>, usize) {
+    let statement = session.open_statement(&"walk".into(), StatementMode::Write);
+    let mut scan = session.index_scan(shape, 0, KeyRange::all(), Direction::Forward, &statement.view);
+    scan.may_reorder();
+    let (mut found, mut together) = (Vec::new(), 0);
+    loop {
+        let read = session.fill_by_index(&mut scan).await.expect("rows");
+        let before = found.len();
+        while let Some((key, value)) = scan.buffered_row() {
+            found.push(seen(&shape.row(key, value).expect("sound"), None));
+        }
+        assert_eq!(read, found.len() > before);
+        together += found.len() - before;
+        if read {
+            continue;
+        }
+        if !session.advance(&mut scan).await.expect("rows") {
+            break;
+        }
+        let (key, value) = scan.current();
+        found.push(seen(&shape.row(key, value).expect("sound"), scan.shown()));
+    }
+    session.close_statement(statement);
+    (found, together)
+}
+
 async fn by_index(session: &mut Session, shape: &Arc<TableShape>, reorders: bool) -> Vec<Seen> {
     let statement = session.open_statement(&"walk".into(), StatementMode::Write);
     let mut scan = session.index_scan(shape, 0, KeyRange::all(), Direction::Forward, &statement.view);
@@ -343,6 +370,12 @@ fn rows_by_an_index_in_another_order_are_the_same_rows() {
             reader.insert(&shape, &row(id, other, "own")).await.expect("the key is free");
         }
         let (ordered, mut other) = (by_a(&mut reader, &shape).await, by_index(&mut reader, &shape, true).await);
+        let (leaves, together) = by_leaves(&mut reader, &shape).await;
+        assert_eq!(leaves, other, "leaf by leaf");
+        assert!(
+            together > 0 && together < 2_000,
+            "{together} rows: none of a leaf with a row that only the snapshot shows"
+        );
         assert_eq!(ordered.len(), 4_001 + 4_001_usize.div_ceil(14));
         assert_ne!(ordered, other, "nothing was put into another order");
         let shown = |found: &[Seen]| found.iter().filter(|row| row.3.is_some()).count();
@@ -351,5 +384,53 @@ fn rows_by_an_index_in_another_order_are_the_same_rows() {
         all.sort_by(|x, y| (x.0, x.1, &x.2).cmp(&(y.0, y.1, &y.2)));
         other.sort_by(|x, y| (x.0, x.1, &x.2).cmp(&(y.0, y.1, &y.2)));
         assert_eq!(all, other);
+    });
+}
+
+#[test]
+fn rows_looked_up_leaf_by_leaf_are_those_of_the_snapshot() {
+    // BTR-22, RDV-1: rows of older versions, ghosts, values in overflow chains.
+    let db = open(&memory());
+    let (mut writer, mut reader) = (db.session(1, DATABASE), db.session(2, DATABASE));
+    run(async {
+        const ROWS: i64 = 6_001;
+        let a = |id: i64| id * 2_999 % ROWS;
+        let long = "y".repeat(5_000);
+        let b = |id: i64| if id % 1_500 == 3 { long.as_str() } else { "x" };
+        let shape = create(&mut writer, true, true).await;
+        writer.begin(TxnOptions::default());
+        for id in 0..ROWS {
+            writer.insert(&shape, &row(id, a(id), b(id))).await.expect("inserted");
+        }
+        commit(&mut writer).await;
+        begin(&mut reader).await;
+        let before = by_index(&mut reader, &shape, true).await;
+        assert_eq!(before.len(), ROWS as usize);
+        writer.begin(TxnOptions::default());
+        for id in (4_000..ROWS).step_by(13) {
+            delete(&mut writer, &shape, &row(id, a(id), b(id))).await;
+        }
+        for id in (0..2_000).step_by(11) {
+            update(&mut writer, &shape, &row(id, a(id), b(id)), &row(id, a(id) + ROWS, "new")).await;
+        }
+        for id in (0..300).map(|n| n + ROWS) {
+            writer.insert(&shape, &row(id, 3 * id, "late")).await.expect("inserted");
+        }
+        for (what, seen_before) in [("not committed", true), ("committed", true), ("a new snapshot", false)] {
+            let (found, together) = by_leaves(&mut reader, &shape).await;
+            assert!(together > 3_000, "{what}: {together} rows were read leaf by leaf");
+            assert_eq!(found == before, seen_before, "{what}");
+            assert_eq!(found, by_index(&mut reader, &shape, true).await, "{what}");
+            match what {
+                "not committed" => commit(&mut writer).await,
+                _ => {
+                    commit(&mut reader).await;
+                    begin(&mut reader).await;
+                }
+            }
+            if what == "committed" {
+                assert!(by_leaves(&mut reader, &shape).await.0.iter().any(|row| row.2 == "late"));
+            }
+        }
     });
 }

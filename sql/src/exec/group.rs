@@ -10,7 +10,7 @@
 //! A group's row has the slots of the group's first row and behind them the values of its aggregates, its keys (null for keys that are
 //! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
 
-use super::keys::{KeyTable, hash_of};
+use super::keys::{AHEAD, KeyTable, columns_of, hash_of, look_ahead};
 use super::nodes::Rows;
 use super::query::in_order;
 use super::row_batch::{Batch, ROWS};
@@ -46,6 +46,8 @@ pub(super) struct Groups<'a> {
     tables: Vec<KeyTable>,
     /// No expression over the rows can wait.
     prompt: bool,
+    /// The columns that the keys are, if the keys are columns.
+    columns: Option<Box<[usize]>>,
     wants_order: bool,
     /// The rows of a group come one after the other.
     streams: bool,
@@ -99,6 +101,9 @@ pub async fn groups(
         for at in 0..batch.len() {
             if at % BURST == 0 {
                 cx.breathe_for(BURST.min(batch.len() - at)).await?;
+            }
+            if at % AHEAD == 0 {
+                all.look_ahead((at..batch.len()).map(|at| batch.row(at)));
             }
             let row = batch.row(at);
             if !all.prompt {
@@ -190,6 +195,7 @@ impl<'a> Groups<'a> {
             groups: Vec::new(),
             tables: (0..tables).map(|_| KeyTable::default()).collect(),
             prompt,
+            columns: columns_of(&grouping.keys).filter(|_| grouping.sets.is_none()),
             wants_order,
             streams: false,
             key: Row::new(),
@@ -222,6 +228,17 @@ impl<'a> Groups<'a> {
             self.parts[part].append(row, &[Datum::Int4(set as i32)]).await?;
         }
         Ok(())
+    }
+
+    /// Reads what will be read of the groups of these rows.
+    fn look_ahead<'r>(&self, rows: impl Iterator<Item = &'r [Datum]>) {
+        let Some(columns) = self.columns.as_ref().filter(|_| !self.streams) else { return };
+        let group = |n: usize| self.groups[n].key.len();
+        let values = |n: usize| {
+            let Group { key, running, .. } = &self.groups[n];
+            usize::from(key[0].is_null()) + running.first().map_or(0, |running| usize::from(running.has_value()))
+        };
+        look_ahead(&self.tables[0], columns, rows, &[&group, &values]);
     }
 
     /// Takes a row, for one grouping set or for all; nothing about it can wait.

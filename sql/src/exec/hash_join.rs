@@ -6,6 +6,7 @@
 //! A row of the join has values in the slots that the join carries (PLN-9); so has a row of the table, and a row in a file.
 
 use super::hashed::{self, Hashed, Pair};
+use super::keys::{AHEAD, columns_of};
 use super::nodes::Rows;
 use super::row_batch::Batch;
 use super::spill::SpillReader;
@@ -65,6 +66,8 @@ pub(super) struct HashRows {
     /// The condition must be awaited; the keys of the side that is looked up likewise.
     on_waits: bool,
     keys_wait: bool,
+    /// The columns of the side that is looked up, if its keys are columns.
+    columns: Option<Box<[usize]>>,
     key: Row,
 }
 
@@ -97,6 +100,7 @@ impl HashRows {
             unmet: None,
             on_waits: join.on.as_ref().is_some_and(Bound::may_wait),
             keys_wait: keys(join).1.iter().any(Bound::may_wait),
+            columns: columns_of(keys(join).1),
             key: Row::new(),
         })
     }
@@ -124,6 +128,9 @@ impl HashRows {
                         return Ok(false);
                     }
                     continue;
+                }
+                if self.at.is_multiple_of(AHEAD) {
+                    self.look_ahead();
                 }
                 self.matched = false;
                 self.chain = Some(self.look_up(join, cx).await?);
@@ -174,6 +181,13 @@ impl HashRows {
         }
         cx.values_into(keys, self.keys_wait, row, &mut self.key).await?;
         Ok(table.find(&self.key))
+    }
+
+    /// Reads what the look-ups of the row at hand, and of those behind it, will read.
+    fn look_ahead(&self) {
+        if let (Some(table), Some(columns), None) = (&self.table, &self.columns, &self.file) {
+            table.look_ahead(columns, (self.at..self.batch.len()).map(|at| self.batch.row(at)));
+        }
     }
 
     /// Goes to the next part of a join whose sides were divided; false: there is none.

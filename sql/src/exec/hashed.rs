@@ -8,7 +8,7 @@
 //! A row in a file is its key and the values that the join carries. The sides are not divided if the plan relies on the order of the left side.
 
 use super::hash_join::{Slots, keys};
-use super::keys::{KeyTable, hash_of};
+use super::keys::{KeyTable, hash_of, look_ahead};
 use super::nodes::Rows;
 use super::row_batch::{Batch, ROWS};
 use super::spill::{SpillReader, Spilled};
@@ -82,6 +82,15 @@ impl Hashed {
         let width = key.len();
         let found = self.table.find(hash_of(key), |n| self.keys[n * width..(n + 1) * width] == *key)?;
         Some(self.ends[found].0)
+    }
+
+    /// Reads what looking for rows with these keys will read.
+    pub fn look_ahead<'r>(&self, columns: &[usize], rows: impl Iterator<Item = &'r [Datum]>) {
+        let width = columns.len();
+        let key = |n: usize| self.ends[n].0 as usize + usize::from(self.keys[n * width].is_null());
+        let row =
+            |n: usize| self.rows.get(self.ends[n].0 as usize * self.width).map_or(0, |v| usize::from(v.is_null()));
+        look_ahead(&self.table, columns, rows, &[&key, &row]);
     }
 
     /// The next row with the key of this one.

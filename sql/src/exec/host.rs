@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
 use crate::expr::operators::{Op, binary};
-use crate::expr::{Host, HostFunction, Session};
+use crate::expr::{Bound, BoundKind, Host, HostFunction, Session};
 use crate::types::datetime::Format;
 use crate::types::datum::{Array, Record, RowShape};
 use crate::types::text::Names;
@@ -172,6 +172,37 @@ impl Host for CxHost<'_> {
             }
         })
     }
+}
+
+impl Cx<'_> {
+    /// A condition with the values of its subqueries in their place, where all of them depend on nothing and have been evaluated; none: it must
+    /// still be awaited.
+    pub(super) fn known(self, condition: &Bound) -> Option<Bound> {
+        let state = self.run.state;
+        let is_known = |e: &Bound| match &e.kind {
+            BoundKind::Host { .. } => false,
+            BoundKind::Subquery { id, usage: SubqueryUse::Scalar, args, correlated: false } => {
+                args.is_empty() && state.get(*id).is_some_and(|kept| kept.rows.len() <= 1)
+            }
+            BoundKind::Subquery { .. } => false,
+            _ => true,
+        };
+        if condition.any(&|e| !is_known(e)) {
+            return None;
+        }
+        let mut known = condition.clone();
+        put_known(&mut known, self);
+        Some(known)
+    }
+}
+
+fn put_known(e: &mut Bound, cx: Cx<'_>) {
+    if let BoundKind::Subquery { id, .. } = &e.kind {
+        let first = cx.run.state.get(*id).and_then(|kept| kept.rows.first().and_then(|row| row.first().cloned()));
+        e.kind = BoundKind::Const(first.unwrap_or(Datum::Null));
+        return;
+    }
+    clearway_base::stack::deeper(|| e.children_mut().into_iter().for_each(|e| put_known(e, cx)));
 }
 
 /// Whether `(a, b) op row`, in three-valued logic: the first pair of fields that differ, or that has a NULL, decides an order.

@@ -1,5 +1,6 @@
 //! Hash tables over lists of values: a fast hash with one random seed per process, and an index from keys to the places of their rows.
 
+use crate::expr::{Bound, BoundKind};
 use crate::types::Datum;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -77,6 +78,52 @@ pub fn hash_of(values: &[Datum]) -> u64 {
     hasher.finish()
 }
 
+/// The slots that expressions name, if all of them are columns of the row at hand.
+pub fn columns_of(list: &[Bound]) -> Option<Box<[usize]>> {
+    let column = |e: &Bound| match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    };
+    list.iter().map(column).collect::<Option<Box<[usize]>>>().filter(|columns| !columns.is_empty())
+}
+
+/// The hash of the values in these slots of a row; none: the row lacks one.
+#[inline]
+fn hash_in(row: &[Datum], columns: &[usize]) -> Option<u64> {
+    let mut hasher = FoldState.build_hasher();
+    for column in columns {
+        row.get(*column)?.hash(&mut hasher);
+    }
+    Some(hasher.finish())
+}
+
+/// Keys from which on a table is larger than the processor's caches near it.
+const FAR_KEYS: usize = 1 << 10;
+/// So many rows are looked ahead for at a time.
+pub const AHEAD: usize = 32;
+
+/// Looks for the keys of several rows at once, so that the processor waits for the memory of all of them together and not for one
+/// after the other. `touch` reads memory that belongs to a number and says anything about it.
+pub fn look_ahead<'r>(
+    table: &KeyTable,
+    columns: &[usize],
+    rows: impl Iterator<Item = &'r [Datum]>,
+    touch: &[&dyn Fn(usize) -> usize],
+) {
+    if table.count < FAR_KEYS {
+        return;
+    }
+    let mut found = [None; AHEAD];
+    for (place, row) in found.iter_mut().zip(rows) {
+        *place = hash_in(row, columns).and_then(|hash| table.first(hash));
+    }
+    let mut read = 0;
+    for touch in touch {
+        read += found.iter().flatten().map(|n| touch(*n)).sum::<usize>();
+    }
+    std::hint::black_box(read);
+}
+
 /// From keys to numbers. The keys themselves stand elsewhere: a search is told whether the key of a number is the one.
 #[derive(Default)]
 pub struct KeyTable {
@@ -105,6 +152,13 @@ impl KeyTable {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// The number that a search for a key with this hash comes to first, if its slot is the first one it looks at.
+    #[inline]
+    pub fn first(&self, hash: u64) -> Option<usize> {
+        let (found, number) = *self.slots.get(hash as usize & self.slots.len().wrapping_sub(1))?;
+        (found == (hash >> 32) as u32 && number != 0).then(|| number as usize - 1)
     }
 
     /// Adds a key that is not there; `hash_again` gives the hashes of earlier ones, when the table grows.
@@ -147,6 +201,8 @@ mod tests {
         for (i, key) in keys.iter().enumerate() {
             assert_eq!(table.find(hash_of(key), |n| keys[n] == *key), Some(i));
         }
+        let at_once = keys.iter().enumerate().filter(|(i, key)| table.first(hash_of(key)) == Some(*i)).count();
+        assert!(at_once > keys.len() / 3, "{at_once} keys are where a search begins");
         let other = vec![Datum::Int4(-1), Datum::text("k0")];
         assert_eq!(table.find(hash_of(&other), |n| keys[n] == other), None);
     }

@@ -232,9 +232,15 @@ impl Cx<'_> {
             return Ok(false);
         }
         let (filter, enough) = (scan.filter.as_ref(), out.len() + want);
-        let waits = filter.is_some_and(Bound::may_wait);
+        let mut waits = filter.is_some_and(Bound::may_wait);
+        let mut known = None;
         while out.len() < enough {
-            if !waits && let Some(more) = self.read_ahead(rows, scan, prefix, enough, out).await? {
+            if waits && let Some(found) = filter.and_then(|filter| self.known(filter)) {
+                known = Some(found);
+                waits = false;
+            }
+            let filter = known.as_ref().or(filter);
+            if !waits && let Some(more) = self.read_ahead(rows, (scan, filter), prefix, enough, out).await? {
                 if !more {
                     return Ok(false);
                 }
@@ -267,11 +273,11 @@ impl Cx<'_> {
         Ok(true)
     }
 
-    /// Appends rows of a walk over a table that have been read ahead and meet the filter, which can't wait; how many were looked at.
+    /// Appends rows of a walk that have been read ahead and meet the filter, which can't wait; how many were looked at.
     pub(super) fn walked_now(
         self,
-        walk: &mut TableScan,
-        scan: &Scan,
+        walk: &mut impl Walk,
+        (scan, filter): (&Scan, Option<&Bound>),
         prefix: &[Datum],
         enough: usize,
         out: &mut Batch,
@@ -294,7 +300,7 @@ impl Cx<'_> {
             if scan.wanted.is_none() && others.is_none() {
                 slots[key_at] = key_slot(row.0, shown);
             }
-            if !self.holds_now(scan.filter.as_ref(), slots)? {
+            if !self.holds_now(filter, slots)? {
                 continue;
             }
             if others.is_some() {
@@ -313,13 +319,14 @@ impl Cx<'_> {
     async fn read_ahead(
         self,
         rows: &mut TableRows,
-        scan: &Scan,
+        (scan, filter): (&Scan, Option<&Bound>),
         prefix: &[Datum],
         enough: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>> {
         let seen = match rows {
-            TableRows::Table(walk) => self.walked_now(walk, scan, prefix, enough, out)?,
+            TableRows::Table(walk) => self.walked_now(&mut **walk, (scan, filter), prefix, enough, out)?,
+            TableRows::Index(walk) => self.walked_now(&mut **walk, (scan, filter), prefix, enough, out)?,
             TableRows::Entries(walk) => {
                 let picker = &scan.entries.as_ref().expect(ENTRIES).picker;
                 let mut seen = 0;
@@ -328,7 +335,7 @@ impl Cx<'_> {
                     seen += 1;
                     let slots = slots_of(scan, prefix, out);
                     fill(scan, &mut slots[prefix.len()..], |put| picker.read(&scan.table.shape, entry, put))?;
-                    if self.holds_now(scan.filter.as_ref(), slots)? {
+                    if self.holds_now(filter, slots)? {
                         out.add();
                     }
                 }
@@ -343,6 +350,11 @@ impl Cx<'_> {
         let mut session = self.run.core.engine.take();
         let more = match rows {
             TableRows::Table(walk) => session.fill(walk).await,
+            // Rows that are not read leaf by leaf are read one at a time.
+            TableRows::Index(walk) => {
+                let read = session.fill_by_index(walk).await.map_err(from_engine)?;
+                return Ok(read.then_some(true));
+            }
             TableRows::Entries(walk) => session.fill_entries(walk).await,
             _ => Ok(false),
         };
@@ -418,6 +430,37 @@ impl Cx<'_> {
         }
         out.end();
         Ok(true)
+    }
+}
+
+/// A walk that reads rows ahead.
+pub(super) trait Walk {
+    /// Key and value part of the next row that has been read ahead.
+    fn buffered(&mut self) -> Option<(&[u8], &[u8])>;
+    /// If that row is one that only the snapshot shows: how it ended.
+    fn next_shown(&self) -> Option<ShownEnd>;
+}
+
+impl Walk for TableScan {
+    #[inline]
+    fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
+        TableScan::buffered(self)
+    }
+    #[inline]
+    fn next_shown(&self) -> Option<ShownEnd> {
+        TableScan::next_shown(self)
+    }
+}
+
+impl Walk for IndexScan {
+    #[inline]
+    fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
+        self.buffered_row()
+    }
+    /// Such rows are read one at a time (`clearway_txn::read::Picked`).
+    #[inline]
+    fn next_shown(&self) -> Option<ShownEnd> {
+        None
     }
 }
 

@@ -26,6 +26,8 @@ pub struct LeafCopy {
     keys: Vec<u8>,
     pub(super) seen: Option<Seen>,
     memory_locks: bool,
+    /// Memory for the places of rows that are picked.
+    pub(super) places: Vec<u16>,
 }
 
 #[derive(Clone, Copy)]
@@ -46,6 +48,7 @@ impl Default for LeafCopy {
             keys: Vec::new(),
             seen: None,
             memory_locks: false,
+            places: Vec::new(),
         }
     }
 }
@@ -88,25 +91,40 @@ impl LeafCopy {
 
     /// Copies rows `range` of a node, which may change meanwhile: [`LeafCopy::decode`] of the same rows after the validation.
     pub(super) fn take(&mut self, node: Node<'_>, range: Range<usize>) {
-        self.memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
-        let bytes = &mut *self.bytes;
         if range.len() > FEW_ROWS {
+            self.memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
+            let bytes = &mut *self.bytes;
             node.0.copy_range(0..SLOTS + SLOT_BYTES * node.count(), bytes);
             node.0.copy_range(node.heap_top()..PAGE_BYTES, bytes);
             return;
         }
-        node.0.copy_range(0..SLOTS, bytes);
-        node.0.copy_range(SLOTS + SLOT_BYTES * range.start..SLOTS + SLOT_BYTES * range.end, bytes);
-        let tail = node.tail();
-        node.0.copy_range(tail..tail + node.prefix_len(), bytes);
+        self.take_head(node);
         for index in range {
-            let cell = node.cell(node.slot(index));
-            node.0.copy_range(cell.offset..cell.offset + cell.len(), bytes);
+            self.take_row(node, index);
         }
     }
 
-    /// Decodes rows `range` of the node that was copied.
-    pub(super) fn decode(&mut self, range: Range<usize>) {
+    /// As [`LeafCopy::take`], rows at any places.
+    pub(super) fn take_some(&mut self, node: Node<'_>, places: &[u16]) {
+        self.take_head(node);
+        places.iter().for_each(|index| self.take_row(node, usize::from(*index)));
+    }
+
+    fn take_head(&mut self, node: Node<'_>) {
+        self.memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
+        node.0.copy_range(0..SLOTS, &mut self.bytes);
+        let tail = node.tail();
+        node.0.copy_range(tail..tail + node.prefix_len(), &mut self.bytes);
+    }
+
+    fn take_row(&mut self, node: Node<'_>, index: usize) {
+        let (slot_at, cell) = (SLOTS + SLOT_BYTES * index, node.cell(node.slot(index)));
+        node.0.copy_range(slot_at..slot_at + SLOT_BYTES, &mut self.bytes);
+        node.0.copy_range(cell.offset..cell.offset + cell.len(), &mut self.bytes);
+    }
+
+    /// Decodes rows of the node that were copied.
+    pub(super) fn decode(&mut self, places: impl Iterator<Item = usize>) {
         self.rows.clear();
         self.keys.clear();
         let bytes = &self.bytes[..];
@@ -114,7 +132,7 @@ impl LeafCopy {
         let prefix = bytes.get(tail..tail + prefix_len).unwrap_or(&[]);
         let at = super::node::AT_SHARED_TAG;
         let shared = Tag(u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")));
-        for index in range {
+        for index in places {
             let at = SLOTS + SLOT_BYTES * index;
             let Some(slot) = bytes.get(at..at + SLOT_BYTES) else { break };
             let slot = u32::from_le_bytes(slot.try_into().expect("four bytes"));

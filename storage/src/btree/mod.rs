@@ -12,6 +12,7 @@
 //!   dismantle  freeing a whole tree, piece by piece   repack  leaves packed by moving rows to the left
 //!   run      many edits of one leaf                  count    nodes, without a look at the leaves
 //!   purge    the settled ghosts of one leaf          cuts     keys that divide a range among readers
+//!   picks    rows of many keys, leaf by leaf
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -19,7 +20,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`. 22: `picks`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -44,6 +45,7 @@ mod leaf_copy;
 mod node;
 mod ops;
 mod overflow;
+mod picks;
 mod print;
 mod purge;
 mod repack;
@@ -74,6 +76,8 @@ pub const ROW_BYTES_MAX: usize = 1400;
 mod edit_tests;
 #[cfg(test)]
 mod overflow_tests;
+#[cfg(test)]
+mod picks_tests;
 #[cfg(test)]
 mod print_tests;
 #[cfg(test)]

@@ -108,13 +108,13 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let v = eval(arg, env)?;
             cast::convert(v, arg.ty, e.ty, *explicit, &env.session.conversion())
         }
-        K::Call { function, args } => {
-            let values: Vec<Datum> = args.iter().map(|a| eval(a, env)).collect::<Result<_>>()?;
-            if function.strict && values.iter().any(Datum::is_null) {
-                return Ok(Datum::Null);
-            }
-            call(function, &values, env)
-        }
+        // Few arguments need no list on the heap.
+        K::Call { function, args } => match args.as_slice() {
+            [a] => call_plain(function, &[eval(a, env)?], env),
+            [a, b] => call_plain(function, &[eval(a, env)?, eval(b, env)?], env),
+            [a, b, c] => call_plain(function, &[eval(a, env)?, eval(b, env)?, eval(c, env)?], env),
+            _ => call_plain(function, &args.iter().map(|a| eval(a, env)).collect::<Result<Vec<_>>>()?, env),
+        },
         K::Array(items) => build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e),
         K::Subscript { arg, index } => {
             let array = eval(arg, env)?;
@@ -173,6 +173,13 @@ fn composite(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         }
         _ => Err(SqlError::internal("an expression of another kind was taken for a composite one")),
     }
+}
+
+fn call_plain(function: &Function, values: &[Datum], env: &Env<'_>) -> Result<Datum> {
+    if function.strict && values.iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    call(function, values, env)
 }
 
 /// Most functions make a copy of an argument or two; those that make more claim it themselves.

@@ -168,6 +168,11 @@ pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Con
     fit(converted, to, explicit)
 }
 
+/// Whether a text of this type becomes one without a length as it is: blanks at the end of char(n) do not count.
+fn keeps_all(from: SqlType, text: &str) -> bool {
+    from.oid != oid::BPCHAR || !text.ends_with(' ')
+}
+
 fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Conversion<'_>) -> Result<Datum> {
     use Datum as D;
     let text_target = matches!(to.oid, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR);
@@ -189,10 +194,10 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Float8(v), t) if is_number => float_to(*v, false, t)?,
         (D::Numeric(n), oid::FLOAT4 | oid::FLOAT8) => float_to(n.to_f64(), false, to.oid)?,
         (D::Numeric(n), t) if is_number => int_to(n.to_i64(facts(t).map_or("integer", |f| f.sql_name))?, t)?,
-        (D::Text(s), oid::TEXT | oid::VARCHAR) => D::Text(s.clone()),
         (D::Text(s), oid::BPCHAR) => D::Bpchar(s.clone()),
-        (D::Bpchar(s), _) if text_target => {
-            text::input(SqlType::new(to.oid), if from.oid == oid::BPCHAR { s.trim_end_matches(' ') } else { s }, c)?
+        (D::Text(s) | D::Bpchar(s), oid::TEXT | oid::VARCHAR) if keeps_all(from, s) => D::Text(s.clone()),
+        (D::Bpchar(s), _) if text_target && from.oid == oid::BPCHAR => {
+            text::input(SqlType::new(to.oid), s.trim_end_matches(' '), c)?
         }
         (D::Bpchar(s), _) => text::input(SqlType::new(to.oid), s, c)?,
         (D::Json(s), oid::JSONB) => D::Jsonb(Arc::new(super::json::parse(s)?)),
