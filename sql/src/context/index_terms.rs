@@ -269,6 +269,7 @@ fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -
         row: None,
         shape: None,
         merged: None,
+        origin: (0, 0),
     };
     let live = table.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
     let scope = Scope::over(live.map(column).collect(), None);

@@ -185,6 +185,7 @@ pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
         row: None,
         shape: None,
         merged: None,
+        origin: (0, 0),
     };
     let scope = Scope::over(vec![value], None);
     let mut params = Params::default();

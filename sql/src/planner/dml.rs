@@ -219,7 +219,7 @@ impl Planner<'_> {
             WholeRow::note(row_type(relation.oid), Some(system), &mut columns);
         }
         let scope = Scope::over(columns, None);
-        let (mut returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
+        let (mut returning, out) = self.returning(&s.returning, &scope, params)?;
         let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());
         let update = update.flat_map(|(set, filter)| set.iter_mut().map(|(_, e)| e).chain(filter));
         face.settle(update.chain(returning.iter_mut().flatten()));
@@ -406,17 +406,11 @@ impl Planner<'_> {
         Ok(Conflict { arbiters, update, visible })
     }
 
-    fn returning(
-        &mut self,
-        list: &[AstTarget],
-        scope: &Scope<'_>,
-        params: &mut Params,
-        tables: &[TableSlot],
-    ) -> Result<Returning> {
+    fn returning(&mut self, list: &[AstTarget], scope: &Scope<'_>, params: &mut Params) -> Result<Returning> {
         if list.is_empty() {
             return Ok((None, None));
         }
-        let (targets, columns) = self.targets(list, scope, params, None, tables)?;
+        let (targets, columns) = self.targets(list, scope, params, None)?;
         targets.iter().for_each(|e| self.note(e));
         Ok((Some(targets), Some(columns)))
     }
@@ -430,7 +424,7 @@ impl Planner<'_> {
         face.may_change(s.set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
         let mut set = self.assignments(&s.set, &face.relation, &scope, params)?;
         set.iter().for_each(|(column, _)| face.used.updates.note(*column));
-        let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        let (mut returning, out) = self.returning(&s.returning, &scope, params)?;
         face.settle(set.iter_mut().map(|(_, e)| e).chain(returning.iter_mut().flatten()));
         self.refuse_made(subplans)?;
         let guard = self.change_guard(&face, 'w', &mut conditions)?;
@@ -454,7 +448,7 @@ impl Planner<'_> {
         let (layout, mut conditions, target) =
             self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
         let scope = Scope::over(layout.columns.clone(), None);
-        let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        let (mut returning, out) = self.returning(&s.returning, &scope, params)?;
         face.settle(returning.iter_mut().flatten());
         self.refuse_made(subplans)?;
         self.change_guard(&face, 'd', &mut conditions)?;

@@ -4,7 +4,7 @@ use super::access;
 use super::arrange::handed_down;
 use super::cost::Figures;
 use super::joined::join_node;
-use super::leaf::{derived_leaf, named};
+use super::leaf::{derived_leaf, named, note_origin};
 use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
 use super::sample::{Sampling, sample_node};
 use super::{Planner, pushdown, system_columns, walk};
@@ -286,7 +286,8 @@ impl Planner<'_> {
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
         let mut out = Layout::empty();
-        let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
+        let (item, mut columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
+        note_origin(&mut columns, relation.oid, relation.columns.len(), 0);
         out.item = item;
         out.columns = columns;
         Ok(out)
@@ -412,6 +413,7 @@ impl Planner<'_> {
                     if !matches!(item, Item::Leaf { kind: Leaf::Table(_), .. }) {
                         WholeRow::note(row_type(r.oid), None, &mut columns);
                     }
+                    note_origin(&mut columns, r.oid, r.columns.len(), item.base());
                     let aliased = t.alias.as_ref().map_or(0, |a| a.columns.len());
                     self.meaning.columns(r, item.base(), aliased, &mut columns);
                     note_reads(&mut columns, item.base(), &used.reads);

@@ -152,7 +152,10 @@ fn inlined_leaf(out: &mut Layout, plan: Arc<Query>, called: Called, alias: Optio
         return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
     }
     let alias = Alias { name: relation.clone(), columns, types: Vec::new() };
-    super::leaf::derived_leaf(out, plan, Some(&alias), &relation, None, false)
+    let (item, mut columns) = super::leaf::derived_leaf(out, plan, Some(&alias), &relation, None, false)?;
+    // The columns are the function's, whatever its query reads.
+    columns.iter_mut().for_each(|c| c.origin = (0, 0));
+    Ok((item, columns))
 }
 
 /// The row that a column definition list describes.

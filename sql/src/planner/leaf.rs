@@ -36,11 +36,21 @@ pub(super) fn named(
         row: None,
         shape: None,
         merged: None,
+        origin: (0, 0),
     };
     Ok(columns.into_iter().enumerate().map(column).collect())
 }
 
-/// The rows that the last turn of a recursive query gave.
+/// The columns of a table or view, whose first has slot `base`, say whose they are.
+pub(super) fn note_origin(columns: &mut [ScopeColumn], relation: u32, width: usize, base: usize) {
+    for c in columns {
+        if let Some(at) = c.index.checked_sub(base).filter(|at| *at < width) {
+            c.origin = (relation, at as i16 + 1);
+        }
+    }
+}
+
+/// The rows that the last turn of a recursive query gave, or a change in WITH.
 pub(super) fn work_leaf(
     out: &mut Layout,
     id: usize,
@@ -50,11 +60,12 @@ pub(super) fn work_leaf(
 ) -> Result<Placed> {
     let base = out.width;
     out.width += columns.len();
-    let columns = columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
+    let list = columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
     let name = alias.map_or(name, |a| &a.name);
-    let columns = named(columns, name, alias)?;
+    let mut named = named(list, name, alias)?;
+    named.iter_mut().zip(columns).for_each(|(column, c)| column.origin = c.origin);
     out.others.push(name.to_owned());
-    Ok((Item::Leaf { kind: Leaf::Work(id), base, end: out.width, filters: Vec::new() }, columns))
+    Ok((Item::Leaf { kind: Leaf::Work(id), base, end: out.width, filters: Vec::new() }, named))
 }
 
 pub(super) fn derived_leaf(
@@ -69,7 +80,9 @@ pub(super) fn derived_leaf(
     out.width += query.columns.len();
     let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
     let mut columns = named(columns, name, alias)?;
-    columns.iter_mut().zip(&query.columns).for_each(|(column, c)| column.shape.clone_from(&c.shape));
+    for (column, c) in columns.iter_mut().zip(&query.columns) {
+        (column.shape, column.origin) = (c.shape.clone(), c.origin);
+    }
     out.others.push(name.to_owned());
     Ok((
         Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end: out.width, filters: Vec::new() },
@@ -91,6 +104,7 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
         row: None,
         shape: None,
         merged: None,
+        origin: (relation.oid, i as i16 + 1),
     };
     let mut columns: Vec<ScopeColumn> = live.map(column).collect();
     WholeRow::note(row_type(relation.oid), None, &mut columns);

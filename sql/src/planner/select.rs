@@ -85,7 +85,7 @@ impl Planner<'_> {
         (scope.aggregates, scope.decimals) = (Some((collected.aggregates.clone(), LIFTED_SLOT)), layout.decimals);
         let everything = Permits { windows: true, sets: true, is_key: false };
         collected.permits = everything;
-        let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected), &layout.tables)?;
+        let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected))?;
         self.check_windows(s, &scope, params, &mut collected)?;
         let mut keys = self.group_keys(s, &targets, &columns, &scope, params, &mut collected)?;
         collected.permits = Permits::default();
@@ -148,11 +148,10 @@ impl Planner<'_> {
         scope: &Scope<'_>,
         params: &mut Params,
         mut collected: Option<&mut Collected>,
-        tables: &[TableSlot],
     ) -> Result<(Vec<Bound>, Vec<OutputColumn>)> {
         let mut out = (Vec::new(), Vec::new());
         let push = |out: &mut (Vec<Bound>, Vec<OutputColumn>), (bound, shape): (Bound, _), name: String| {
-            let origin = origin_of(&bound, tables);
+            let origin = origin_of(&bound, scope);
             out.1.push(OutputColumn { name, ty: bound.ty, origin, shape });
             out.0.push(bound);
         };
@@ -477,10 +476,11 @@ fn column_ref(c: &ScopeColumn, pos: Pos) -> Bound {
     c.read(0, pos)
 }
 
-fn origin_of(e: &Bound, tables: &[TableSlot]) -> (u32, i16) {
-    let BoundKind::Column { index, level: 0 } = e.kind else { return (0, 0) };
-    let table = tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
-    table.map_or((0, 0), |t| (t.shape.oid, (index - t.base) as i16 + 1))
+fn origin_of(e: &Bound, scope: &Scope<'_>) -> (u32, i16) {
+    let BoundKind::Column { index, level } = e.kind else { return (0, 0) };
+    let scope = (0..level).try_fold(scope, |scope, _| scope.parent);
+    let column = scope.and_then(|scope| scope.columns.iter().find(|c| c.index == index));
+    column.map_or((0, 0), |c| c.origin)
 }
 
 /// `ORDER BY total`: the place of the output column with this name. Several are no trouble if they are the same expression.

@@ -1,7 +1,7 @@
 //! System relations in FROM, and the set-returning functions over the catalog.
 
 use super::from::{Item, Layout, Leaf, Placed};
-use super::leaf::{derived_leaf, named};
+use super::leaf::{derived_leaf, named, note_origin};
 use super::plan::OutputColumn;
 use super::{Planner, VIEW_DEPTH_MAX, select, view};
 use crate::context::privileges::denied;
@@ -82,7 +82,9 @@ impl Planner<'_> {
         });
         let given = named.columns.len().min(names.len());
         named.columns.extend(names[given..].iter().cloned());
-        derived_leaf(out, plan, Some(&named), &named.name, None, false)
+        let (item, mut columns) = derived_leaf(out, plan, Some(&named), &named.name, None, false)?;
+        note_origin(&mut columns, view.oid, names.len(), item.base());
+        Ok((item, columns))
     }
 
     /// A function over the catalog that gives rows; none for any other.
@@ -146,6 +148,7 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
     let relation = alias.map_or(view.name, |a| &a.name).to_owned();
     let own = view.columns.iter().enumerate().map(|(i, (name, ty))| (*name, SqlType::new(*ty), base + i)).collect();
     let mut columns = named(own, &relation, alias)?;
+    note_origin(&mut columns, view.oid, view.columns.len(), base);
     out.width += view.columns.len();
     if view.is_table() {
         columns.extend(SYSTEM_COLUMNS.iter().enumerate().map(|(i, (name, ty))| ScopeColumn {
@@ -159,6 +162,7 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
             row: None,
             shape: None,
             merged: None,
+            origin: (0, 0),
         }));
         out.width += SYSTEM_COLUMNS.len();
     }

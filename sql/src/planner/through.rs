@@ -255,6 +255,7 @@ impl Level {
         let slots = slots.map(|(i, e)| (plain(e).unwrap_or(MADE_SLOT + i), e.ty));
         let list = self.view.columns.iter().zip(slots).map(|(c, (slot, ty))| (c.name.as_str(), ty, slot)).collect();
         let mut columns = named(list, alias.map_or(name, |a| &a.name), alias)?;
+        columns.iter_mut().enumerate().for_each(|(i, c)| c.origin = (self.view.oid, i as i16 + 1));
         for (i, c) in columns.iter_mut().enumerate().filter(|_| noted) {
             c.reads = Some((self.used.reads.clone(), i));
         }
@@ -409,7 +410,7 @@ impl Planner<'_> {
             Some(filter) => split(self.condition(filter, &scope, &mut params, "WHERE")?),
             None => Vec::new(),
         };
-        let (mut targets, _) = self.targets(&select.targets, &scope, &mut params, Some(&mut collected), &[])?;
+        let (mut targets, _) = self.targets(&select.targets, &scope, &mut params, Some(&mut collected))?;
         if let Some(what) = collected.made() {
             let why = format!("Views that return {what} are not automatically updatable.");
             return Err(verb.refuses(view, &why));

@@ -12,7 +12,7 @@
 //!   found. So RENAME COLUMN and ADD COLUMN change nothing for a view.
 
 use super::from::{Layout, Placed};
-use super::leaf::derived_leaf;
+use super::leaf::{derived_leaf, note_origin};
 use super::plan::{Body, Query};
 use super::{Planner, VIEW_DEPTH_MAX};
 use crate::context::names::Found;
@@ -299,7 +299,10 @@ impl Planner<'_> {
         let plan = self.query(query, None, &mut Params::default());
         self.ctes = ctes;
         let name = t.alias.as_ref().map_or(t.name.name(), |a| &a.name);
-        derived_leaf(out, plan?, t.alias.as_ref(), name, None, false)
+        let (item, mut columns) = derived_leaf(out, plan?, t.alias.as_ref(), name, None, false)?;
+        let width = columns.len();
+        note_origin(&mut columns, oid, width, item.base());
+        Ok((item, columns))
     }
 
     /// The rows of a view; with `locking`, those of its tables are locked.

@@ -239,6 +239,8 @@ impl Planner<'_> {
                     .at(right.pos));
             }
         }
+        // They are the union's, not the first query's.
+        columns.iter_mut().for_each(|c| c.origin = (0, 0));
         let body = Body::Recursive { all: *all, anchor, step, work };
         Ok(Arc::new(Query::of(body, columns)))
     }

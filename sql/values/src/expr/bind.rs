@@ -62,6 +62,8 @@ pub struct ScopeColumn {
     pub shape: Option<Arc<crate::types::datum::RowShape>>,
     /// The value of a column that JOIN USING made of two, where it is not the slot alone; its columns are of this level.
     pub merged: Option<Arc<Bound>>,
+    /// The table or view whose column it shows and the column's number from 1, through queries in FROM; zeros where there is none.
+    pub origin: (Oid, i16),
 }
 
 impl ScopeColumn {
