@@ -1,11 +1,11 @@
 //! obj_description and its variants, and pg_notify.
 
 use super::Cx;
-use crate::context::names::check_oid;
+use crate::context::names::{check_oid, check_oid_of};
 use crate::error::{Result, SqlError};
 use crate::expr::HostFunction;
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::Object;
+use clearway_engine::catalog::{Object, TypeBody, TypeObject};
 
 fn text(args: &[Datum], i: usize) -> &str {
     args.get(i).and_then(Datum::as_str).unwrap_or("")
@@ -63,6 +63,11 @@ impl Cx<'_> {
                 Object::Relation(r) => {
                     let mut checks = r.checks.iter().enumerate();
                     checks.find(|(at, _)| check_oid(r, *at) == oid).map(|(_, check)| (r.oid, check.name.clone()))
+                }
+                Object::Type(TypeObject { oid: domain, body: TypeBody::Domain(d), .. }) => {
+                    let mut checks = d.checks.iter().enumerate();
+                    let found = checks.find(|(at, _)| check_oid_of(*domain, *at) == oid);
+                    found.map(|(_, check)| (*domain, check.name.clone()))
                 }
                 _ => None,
             })

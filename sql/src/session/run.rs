@@ -357,8 +357,8 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         }
     };
     let plan = &cached.plan;
-    if read_only {
-        may_read_only(plan)?;
+    if read_only && writes_temporary(&cached.catalog, plan)? {
+        core.engine.take().lift_read_only(true);
     }
     let rows = match &plan.action {
         Action::Select(query) => Rows::Query(Box::new(QueryRows::new(query.clone()))),
@@ -376,27 +376,31 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
     })
 }
 
-/// Refuses a plan that changes or locks rows, in a read-only transaction.
-fn may_read_only(plan: &Plan) -> Result<()> {
-    let mut actions = std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action));
-    let only_reads = |a: &&Action| match a {
-        Action::Select(_) => true,
-        Action::Merge(m) => m.does_nothing(),
-        _ => false,
-    };
-    if let Some(change) = actions.find(|a| !only_reads(a)) {
-        let verb = match change {
-            Action::Insert(_) => "INSERT",
-            Action::Update(_) => "UPDATE",
-            Action::Merge(_) => "MERGE",
-            _ => "DELETE",
+/// Refuses a plan that changes or locks rows, in a read-only transaction; those of temporary tables may be changed, and whether they are is
+/// what it says.
+fn writes_temporary(catalog: &Catalog, plan: &Plan) -> Result<bool> {
+    let temporary = |oid: u32| catalog.get(oid).is_some_and(|object| catalog.is_temporary(object));
+    let mut changes = false;
+    for action in std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action)) {
+        let (verb, target) = match action {
+            Action::Select(_) => continue,
+            Action::Merge(m) if m.does_nothing() => continue,
+            Action::Insert(i) => ("INSERT", &i.target),
+            Action::Update(u) => ("UPDATE", &u.target),
+            Action::Delete(d) => ("DELETE", &d.target),
+            Action::Merge(m) => ("MERGE", &m.target),
         };
-        return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
+        if !temporary(target.table.shape.oid) {
+            return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
+        }
+        changes = true;
     }
-    if plan.locks.iter().any(|l| l.mode == LockMode::RowShare) {
+    let mut locks = plan.locks.iter().filter(|l| l.mode == LockMode::RowShare).peekable();
+    changes |= locks.peek().is_some();
+    if locks.any(|l| !temporary(l.oid)) {
         return Err(SqlError::new("25006", "cannot execute SELECT FOR UPDATE in a read-only transaction"));
     }
-    Ok(())
+    Ok(changes)
 }
 
 /// Waits for the locks of the tables that a statement names which can't be planned: the transaction that holds them may be about to make the statement right. Returns if

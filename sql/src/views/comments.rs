@@ -2,10 +2,10 @@
 
 use super::catalog::is_local;
 use super::text;
-use crate::context::names::check_oid;
+use crate::context::names::{check_oid, check_oid_of};
 use crate::exec::{Row, Run, SoughtRows};
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::{Comment, Object, Relation};
+use clearway_engine::catalog::{Comment, Object, Relation, TypeBody, TypeObject};
 
 /// Numbers of catalogs of PostgreSQL's, which `classoid` tells.
 const PG_TYPE: Oid = 1247;
@@ -49,6 +49,10 @@ fn place(run: &Run<'_>, of: &Object, comment: &Comment) -> Option<(Oid, Oid, i32
         Object::Relation(r) if !comment.part.is_empty() => part(run, r, &comment.part),
         Object::Relation(_) | Object::Index(_) | Object::Sequence(_) => Some((of.oid(), PG_CLASS, 0)),
         Object::Schema(_) => Some((of.oid(), PG_NAMESPACE, 0)),
+        Object::Type(TypeObject { oid, body: TypeBody::Domain(d), .. }) if !comment.part.is_empty() => {
+            let at = d.checks.iter().position(|check| check.name == comment.part)?;
+            Some((check_oid_of(*oid, at), PG_CONSTRAINT, 0))
+        }
         Object::Type(_) => Some((of.oid(), PG_TYPE, 0)),
         Object::Routine(_) => Some((of.oid(), PG_PROC, 0)),
         Object::Database(_) | Object::Role(_) | Object::Comment(_) => None,

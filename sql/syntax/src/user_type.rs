@@ -34,6 +34,17 @@ pub enum TypeStatement {
         if_exists: bool,
         cascade: bool,
     },
+    Comment {
+        name: QualName,
+        domain: bool,
+        text: Option<String>,
+    },
+    /// COMMENT ON CONSTRAINT ... ON DOMAIN.
+    CommentCheck {
+        domain: QualName,
+        name: String,
+        text: Option<String>,
+    },
 }
 
 /// What ALTER TYPE and ALTER DOMAIN change.
@@ -68,6 +79,11 @@ pub enum TypeChange {
     DropCheck {
         name: String,
         if_exists: bool,
+    },
+    ValidateCheck(String),
+    RenameCheck {
+        from: String,
+        to: String,
     },
 }
 

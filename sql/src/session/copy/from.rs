@@ -15,6 +15,7 @@ use crate::syntax::stmt::{Copy, CopySource, Delete, Insert, Statement};
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, SqlType, user};
 use clearway_base::memory::{Held, Kind};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows that go into the statement at a time.
@@ -108,7 +109,13 @@ fn condition(c: &Copy, session: &mut Session, text: &Arc<str>) -> Result<Option<
 
 /// The source of rows, by the form.
 enum Source<'a> {
-    Lines { lines: Lines<'a>, fields: Fields, header: Header },
+    Lines {
+        lines: Lines<'a>,
+        fields: Fields,
+        header: Header,
+        /// Of each row of the batch, the number of its line and where its text stands.
+        batch: Vec<(u64, Range<usize>)>,
+    },
     Binary(Rows),
 }
 
@@ -127,7 +134,7 @@ impl Source<'_> {
                 let row = rows.row(&into.types).map_err(|e| located(e, into, rows.number + 1, None))?;
                 Ok(row)
             }
-            Source::Lines { lines, fields, header } => loop {
+            Source::Lines { lines, fields, header, batch } => loop {
                 let found = lines.line(all_here).map_err(|e| located(e, into, lines.number + 1, None))?;
                 let Some(line) = found else { return Ok(None) };
                 let number = lines.number;
@@ -145,11 +152,34 @@ impl Source<'_> {
                     }
                 }
                 lines.fields(&line, (&into.not_null, &into.null), fields).map_err(in_line)?;
-                return values(fields, into, conversion, number)
-                    .map(Some)
-                    .map_err(|(e, of_line)| if of_line { in_line(e) } else { e });
+                let row = values(fields, into, conversion, number)
+                    .map_err(|(e, of_line)| if of_line { in_line(e) } else { e })?;
+                batch.push((number, line));
+                return Ok(Some(row));
             },
         }
+    }
+
+    /// Begins another batch of rows.
+    fn begin_batch(&mut self) {
+        if let Source::Lines { batch, .. } = self {
+            batch.clear();
+        }
+    }
+
+    /// The error of a row, by its number among all rows; `first` is that of the batch's first one. As in PostgreSQL, the line's text stands beside
+    /// what the row's own values violate, and not beside what other rows have to do with.
+    fn not_taken(&self, error: SqlError, into: &CopyTarget, (row, first): (u64, u64)) -> SqlError {
+        let line = match self {
+            Source::Lines { lines, batch, .. } => {
+                let place = row.checked_sub(first).and_then(|at| batch.get(usize::try_from(at).ok()?));
+                place.map(|(number, line)| (*number, lines.text(line)))
+            }
+            Source::Binary(_) => None,
+        };
+        let Some((number, text)) = line else { return located(error, into, row, None) };
+        let shown = (error.code() != "23505").then(|| format!(": \"{}\"", shortened(&text)));
+        located(error, into, number, shown)
     }
 }
 
@@ -249,7 +279,10 @@ pub(super) async fn copy_from(
         measured: false,
         body: None,
     };
-    let execution = crate::session::run::begin_fed(&core, request, cached).await?;
+    let execution = crate::session::run::begin_fed(&core, request, cached).await.map_err(|e| match e.code() {
+        "25006" => SqlError::new("25006", "cannot execute COPY FROM in a read-only transaction"),
+        _ => e,
+    })?;
     if matches!(&execution.cached.plan.action, crate::planner::plan::Action::Insert(insert) if insert.guard.is_some()) {
         let message = "COPY FROM not supported with row-level security";
         return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).hint("Use INSERT statements instead."));
@@ -258,7 +291,9 @@ pub(super) async fn copy_from(
     client.copy_in(CopyFormat { binary: form.format == Format::Binary, columns: into.columns.len() });
     let source = match form.format {
         Format::Binary => Source::Binary(Rows::default()),
-        _ => Source::Lines { lines: Lines::new(form), fields: Fields::default(), header: form.header },
+        _ => {
+            Source::Lines { lines: Lines::new(form), fields: Fields::default(), header: form.header, batch: Vec::new() }
+        }
     };
     let progress = core.engine.take().progress().clone();
     let _working = progress.begin(super::shown::now("COPY FROM", &core, &c.source));
@@ -292,6 +327,7 @@ async fn pump(
         held.grow()?;
         loop {
             let first = feed.taken + 1;
+            source.begin_batch();
             execution.with_run(core, |run| {
                 let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
                 while rows.len() < BATCH_ROWS
@@ -307,7 +343,7 @@ async fn pump(
             execution
                 .feed(core, &mut feed, &mut rows)
                 .await
-                .map_err(|e| located(e, into, first.max(feed.taken).min(feed.failed().max(1)), None))?;
+                .map_err(|e| source.not_taken(e, into, (first.max(feed.taken).min(feed.failed().max(1)), first)))?;
             progress.reach(feed.taken - feed.left_out);
             progress.leave_out(feed.left_out);
             core.backend.interrupt.check()?;

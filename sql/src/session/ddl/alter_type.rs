@@ -28,7 +28,7 @@ use clearway_storage::ids::TreeId;
 use std::sync::Arc;
 
 /// Rows that are written at a time.
-const BATCH_ROWS: usize = 256;
+pub(super) const BATCH_ROWS: usize = 256;
 
 /// Whether values of one type are, byte for byte, values of another.
 fn same_bytes(from: SqlType, to: SqlType) -> bool {
@@ -252,7 +252,8 @@ impl Ddl<'_> {
         }
     }
 
-    async fn some_rows(&self, old: &Arc<TableShape>, from: &mut Vec<u8>) -> Result<Vec<Vec<Value>>> {
+    /// Some more rows, by their newest versions.
+    pub(super) async fn some_rows(&self, old: &Arc<TableShape>, from: &mut Vec<u8>) -> Result<Vec<Vec<Value>>> {
         let mut engine = self.engine();
         let view = newest_view(&mut engine);
         let range = KeyRange { from: std::mem::take(from), to: None };

@@ -12,6 +12,7 @@ mod alter_type;
 mod cascade;
 mod comment;
 mod composite;
+mod domain;
 mod drop;
 mod extension;
 mod foreign_key;

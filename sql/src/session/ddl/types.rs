@@ -28,6 +28,10 @@ impl Ddl<'_> {
             TypeStatement::Drop { domain, names, if_exists, cascade } => {
                 self.drop_types(*domain, names, *if_exists, *cascade).await
             }
+            TypeStatement::Comment { name, domain, text } => self.comment_on_type(name, *domain, text.as_deref()).await,
+            TypeStatement::CommentCheck { domain, name, text } => {
+                self.comment_on_check(domain, name, text.as_deref()).await
+            }
         }
     }
 
@@ -165,8 +169,7 @@ impl Ddl<'_> {
     }
 
     /// The type of a name, which the session's role owns.
-    fn own_type(&self, catalog: &Catalog, name: &QualName, domain: bool) -> Result<TypeObject> {
-        let what = if domain { "domain" } else { "type" };
+    pub(super) fn own_type(&self, catalog: &Catalog, name: &QualName, domain: bool) -> Result<TypeObject> {
         let found = user::find(name.schema(), name.name())?.and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
             Some(Object::Type(ty)) => Some(ty.clone()),
             _ => None,
@@ -180,7 +183,6 @@ impl Ddl<'_> {
         if domain && !matches!(found.body, TypeBody::Domain(_)) {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("{} is not a domain", name.name())));
         }
-        let _ = what;
         self.owns(&Object::Type(found.clone()))?;
         Ok(found)
     }
@@ -218,36 +220,14 @@ impl Ddl<'_> {
             TypeChange::RenameValue { from, to } => rename_value(&catalog, &mut ty, from, to)?,
             TypeChange::Attributes(changes) => self.change_attributes(&catalog, &mut ty, changes)?,
             TypeChange::RenameAttribute { from, to } => rename_attribute(&mut ty, from, to)?,
-            TypeChange::Default(text) => {
-                if let TypeBody::Domain(d) = &mut ty.body {
-                    d.default.clone_from(text);
-                }
-            }
-            TypeChange::NotNull(on) => {
-                self.unused(&catalog, &ty, *on, "SET NOT NULL")?;
-                if let TypeBody::Domain(d) = &mut ty.body {
-                    d.not_null = *on;
-                }
-            }
-            TypeChange::AddCheck { name, text, valid } => {
-                self.unused(&catalog, &ty, *valid, "ADD CONSTRAINT")?;
-                let own = ty.name.clone();
-                if let TypeBody::Domain(d) = &mut ty.body {
-                    add_check(d, &own, name.as_ref(), (text, *valid))?;
-                }
-            }
-            TypeChange::DropCheck { name, if_exists } => {
-                let own = ty.name.clone();
-                if let TypeBody::Domain(d) = &mut ty.body {
-                    let before = d.checks.len();
-                    d.checks.retain(|c| c.name != *name);
-                    if d.checks.len() == before {
-                        let message = format!("constraint \"{name}\" of domain \"{own}\" does not exist");
-                        if !if_exists {
-                            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
-                        }
-                        self.core.notice("NOTICE", SqlError::new("00000", message + ", skipping"));
-                    }
+            TypeChange::Default(_)
+            | TypeChange::NotNull(_)
+            | TypeChange::AddCheck { .. }
+            | TypeChange::DropCheck { .. }
+            | TypeChange::ValidateCheck(_)
+            | TypeChange::RenameCheck { .. } => {
+                if !self.change_domain(&mut ty, change)? {
+                    return Ok("ALTER DOMAIN");
                 }
             }
         }
@@ -256,19 +236,11 @@ impl Ddl<'_> {
     }
 
     async fn put_changed_type(&self, ty: TypeObject, change: &TypeChange) -> Result<()> {
-        self.put(Object::Type(ty)).await?;
+        self.put(Object::Type(ty.clone())).await?;
         match change {
             TypeChange::Attributes(_) => check_depth(&self.catalog()),
-            _ => Ok(()),
+            _ => self.after_domain_change(&ty, change).await,
         }
-    }
-
-    /// Refuses to narrow a domain that columns have: their values are not looked through.
-    fn unused(&self, catalog: &Catalog, ty: &TypeObject, narrows: bool, what: &str) -> Result<()> {
-        if narrows && user_of(catalog, ty).is_some() {
-            return Err(SqlError::unsupported(format!("ALTER DOMAIN ... {what} while columns have the domain")));
-        }
-        Ok(())
     }
 
     /// False: the label is there already.
@@ -390,7 +362,12 @@ fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) ->
     Ok(())
 }
 
-fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, (text, validated): (&str, bool)) -> Result<()> {
+pub(super) fn add_check(
+    domain: &mut Domain,
+    owner: &str,
+    given: Option<&String>,
+    (text, validated): (&str, bool),
+) -> Result<()> {
     bind_condition(text, SqlType { oid: domain.base, modifier: domain.base_mod })?;
     let taken = |name: &str| domain.checks.iter().any(|c| c.name == name);
     let name = match given {

@@ -2,7 +2,9 @@
 
 use super::super::ast::QualName;
 use super::super::ddl::{AlterAction, AlterTable, Drop, GrantRole, ObjectKind, Rename, RenamePart};
+use super::super::lexer::Tok;
 use super::super::stmt::Statement;
+use super::super::user_type::TypeStatement;
 use super::Parser;
 use crate::error::{Result, SqlError, code};
 
@@ -449,6 +451,14 @@ impl Parser<'_> {
         if self.is("extension") {
             return self.comment_on_extension();
         }
+        if self.is("type") || self.is("domain") {
+            let domain = self.is("domain");
+            self.advance();
+            let name = self.qual_name()?;
+            self.expect("is")?;
+            let text = if self.eat("null") { None } else { Some(self.string()?) };
+            return Ok(Statement::Type(Box::new(TypeStatement::Comment { name, domain, text })));
+        }
         let object = if self.eat("constraint") {
             ObjectKind::Constraint
         } else if self.eat("policy") {
@@ -468,12 +478,28 @@ impl Parser<'_> {
             return Err(self.unsupported("COMMENT ON RULE"));
         }
         if matches!(object, ObjectKind::Constraint | ObjectKind::Policy) {
-            column = Some(name.dotted());
+            let part = name.dotted();
             self.expect("on")?;
+            let of_domain = self.is("domain") && object == ObjectKind::Constraint;
+            if of_domain
+                && (self.word_at(1).is_some_and(|word| word != "is") || matches!(self.peek_at(1), Tok::Quoted(_)))
+            {
+                return self.comment_on_check(part);
+            }
+            column = Some(part);
             name = self.qual_name()?;
         }
         self.expect("is")?;
         let text = if self.eat("null") { None } else { Some(self.string()?) };
         Ok(Statement::Comment { object, name, column, text })
+    }
+
+    /// Behind COMMENT ON CONSTRAINT name ON.
+    fn comment_on_check(&mut self, name: String) -> Result<Statement> {
+        self.expect("domain")?;
+        let domain = self.qual_name()?;
+        self.expect("is")?;
+        let text = if self.eat("null") { None } else { Some(self.string()?) };
+        Ok(Statement::Type(Box::new(TypeStatement::CommentCheck { domain, name, text })))
     }
 }

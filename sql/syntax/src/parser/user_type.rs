@@ -175,8 +175,13 @@ impl Parser<'_> {
             self.cascade();
             return Ok(TypeChange::DropCheck { name, if_exists });
         }
-        if self.is("validate") || self.is_seq(&["rename", "constraint"]) {
-            return Err(self.unsupported("this form of ALTER DOMAIN"));
+        if self.eat_seq(&["validate", "constraint"]) {
+            return Ok(TypeChange::ValidateCheck(self.col_id()?));
+        }
+        if self.eat_seq(&["rename", "constraint"]) {
+            let from = self.col_id()?;
+            self.expect("to")?;
+            return Ok(TypeChange::RenameCheck { from, to: self.col_id()? });
         }
         self.any_change()
     }

@@ -374,6 +374,12 @@ pub fn check(oid: Oid, value: &Datum) -> Result<()> {
     Ok(())
 }
 
+/// A condition of a domain by its name: its own before those of a domain below it.
+pub fn check_of(oid: Oid, constraint: &str) -> Option<Arc<dyn DomainCheck>> {
+    let Kind::Domain(domain) = with(oid, UserType::clone)?.kind else { return None };
+    domain.checks.iter().rev().find(|(name, _)| name == constraint).map(|(_, check)| check.clone())
+}
+
 /// Puts a session's types in place until it is dropped.
 pub struct Entered {
     before: Option<Slot>,
