@@ -179,10 +179,9 @@ impl Strip {
             let slot = node.slot(*index);
             slot & (OWN | GHOST) != 0
         };
-        let tagged: Vec<usize> = (0..count).filter(own).collect();
-        let step = tagged.len().div_ceil(LOOKS).max(1);
-        tagged.iter().step_by(step).any(|index| {
-            let slot = node.slot(*index);
+        let step = (0..count).filter(own).count().div_ceil(LOOKS).max(1);
+        (0..count).filter(own).step_by(step).any(|index| {
+            let slot = node.slot(index);
             let tag = node.tag(slot, &node.cell(slot));
             tag.is_settled() || is_settled(tag)
         })

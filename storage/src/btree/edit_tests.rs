@@ -41,6 +41,15 @@ fn agree(page: &PageMut<'_>, model: &Model) {
     assert_eq!(found, expected);
     for (index, key) in model.keys().enumerate() {
         assert_eq!(node.search(key), Ok(index));
+        if index % 16 != model.len() % 16 {
+            continue;
+        }
+        let next = [&key[..], b"\0"].concat();
+        for low in [0, index / 2, index] {
+            assert_eq!((node.search_from(key, low), rows.search_from(key, low)), (Ok(index), Ok(index)));
+            let found = node.search(&next);
+            assert_eq!((node.search_from(&next, low), rows.search_from(&next, low)), (found, found), "from {low}");
+        }
     }
     assert!(node.used_bytes() <= PAGE_BYTES);
 }

@@ -8,6 +8,7 @@ use super::KEY_BYTES_MAX;
 use super::node::{
     AT_COUNT, AT_HEAP_TOP, AT_HIGH_LEN, AT_LOW_LEN, AT_PREFIX_LEN, AT_RIGHT, AT_SHARED_TAG, AT_TAIL, GHOST, NO_HIGH,
     Node, OFFSET, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix, head_of, length_bytes, put_length,
+    search_near,
 };
 use super::write::PREFIX_SLACK;
 use crate::buffer::page::{PAGE_BYTES, Page, PageBytes, PageMut, kind};
@@ -154,6 +155,14 @@ impl Rows {
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let key_of = |span: &RowSpan| &self.bytes[span.key.0 as usize..span.key.1 as usize];
         self.rows.binary_search_by(|span| key_of(span).cmp(key))
+    }
+
+    /// The same, where `key` is above the first `low` rows.
+    pub(super) fn search_from(&self, key: &[u8], low: usize) -> Result<usize, usize> {
+        search_near(low, self.rows.len(), |index| {
+            let span = &self.rows[index];
+            self.bytes[span.key.0 as usize..span.key.1 as usize].cmp(key)
+        })
     }
 
     pub(super) fn get(&self, index: usize) -> NodeRow<'_> {

@@ -107,6 +107,25 @@ pub(super) fn head_of(suffix: &[u8]) -> u16 {
     }
 }
 
+/// A search from `low` on, first near it and then in longer and longer steps: for keys that come in order and are close to each other.
+pub(super) fn search_near(
+    mut low: usize,
+    mut high: usize,
+    compare: impl Fn(usize) -> Ordering,
+) -> Result<usize, usize> {
+    let mut step = 0;
+    while low < high {
+        let at = low + step.min((high - low) / 2);
+        match compare(at) {
+            Ordering::Less => low = at + 1,
+            Ordering::Greater => high = at,
+            Ordering::Equal => return Ok(at),
+        }
+        step = 2 * step + 1;
+    }
+    Err(low)
+}
+
 /// How many leading bytes two keys share.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
@@ -292,6 +311,18 @@ impl<'a> Node<'a> {
             }
         }
         Err(low)
+    }
+
+    /// The same, where `key` is above the first `low` rows.
+    pub(super) fn search_from(&self, key: &[u8], low: usize) -> Result<usize, usize> {
+        let prefix_len = self.prefix_len();
+        let shared = prefix_len.min(key.len());
+        if self.0.compare(self.tail(), prefix_len, &key[..shared]).is_ne() {
+            return self.search(key);
+        }
+        let suffix = &key[shared..];
+        let head = head_of(suffix);
+        search_near(low, self.count(), |index| self.compare_slot(self.slot(index), head, suffix))
     }
 
     /// The index of the child that covers `key`; none in an empty (torn) node.

@@ -91,19 +91,21 @@ impl<'p> Leaf<'p> {
         Leaf { latched, work: Work::Page, prefix_len, free, before: RowBuf::default(), changed: false }
     }
 
-    /// Where the row with this key stands, or would; copied to `before` if it is there.
-    fn find(&mut self, key: &[u8]) -> Result<usize, usize> {
+    /// Where the row with this key, which is above the first `low` rows, stands, or would; copied to `before` if it is there.
+    fn find(&mut self, key: &[u8], low: usize) -> Result<usize, usize> {
         match &self.work {
             Work::Page => {
                 let node = node_of(self.latched.page());
-                let found = node.search(key);
+                let found = if low == 0 { node.search(key) } else { node.search_from(key, low) };
+                debug_assert_eq!(found, node.search(key), "the rows before {low} are below the key");
                 if let Ok(index) = found {
                     read_row(node, index, &mut self.before);
                 }
                 found
             }
             Work::Copy(_, rows) => {
-                let found = rows.search(key);
+                let found = if low == 0 { rows.search(key) } else { rows.search_from(key, low) };
+                debug_assert_eq!(found, rows.search(key), "the rows before {low} are below the key");
                 if let Ok(index) = found {
                     let row = rows.get(index);
                     self.before.value.clear();
@@ -270,13 +272,14 @@ impl Tree {
         let (page, flags) = (leaf.page().id(), leaf.page().flags());
         let mut leaf = Leaf::new(leaf);
         let mut last: Option<&[u8]> = None;
-        let mut done = 0;
+        // Rows that are below the next key: the last edit's and those before it.
+        let (mut done, mut low) = (0, 0);
         while let Some((key, max_value)) = edits.key(from + done) {
             let in_order = last.is_none_or(|last| last < key && node_of(leaf.latched.page()).high_admits(key));
             if !in_order || key.len() > KEY_BYTES_MAX || key.len() + max_value > ROW_BYTES_MAX {
                 break;
             }
-            let found = leaf.find(key);
+            let found = leaf.find(key, low);
             let before_len = found.map_or(0, |_| leaf.before.value.len());
             if !leaf.fits(key, max_value, found) || credit.left_bytes() < edit_bytes(self, key, max_value, before_len) {
                 break;
@@ -300,6 +303,7 @@ impl Tree {
             let count = node_of(leaf.latched.page()).count();
             self.note_append(page, found.is_err() && usize::from(slot) + 1 >= count);
             last = Some(key);
+            low = usize::from(slot) + 1;
             done += 1;
         }
         leaf.finish();

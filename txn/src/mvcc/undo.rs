@@ -195,7 +195,11 @@ impl UndoStore {
                 number
             }
         };
-        let chunk = shard.chunks.get_mut(&number).expect("the current chunk is never freed");
+        // It is the last one, but where recovery has restored records of later chunks.
+        let chunk = match shard.chunks.last_entry().filter(|last| *last.key() == number) {
+            Some(last) => last.into_mut(),
+            None => shard.chunks.get_mut(&number).expect("the current chunk is never freed"),
+        };
         let place = chunk.places.len();
         assert!(place < PLACES, "a chunk of undo has {PLACES} places");
         chunk.places.push(Some(record));
