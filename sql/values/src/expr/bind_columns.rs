@@ -2,6 +2,7 @@
 
 use super::bind::{Binder, Scope, ScopeColumn};
 use super::bound::{Bound, BoundKind};
+use super::nearest_column;
 use super::system_columns::{self, SystemColumns, is_system_column};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::QualName;
@@ -78,11 +79,19 @@ impl Binder<'_> {
         }
         Err(match relation {
             Some(r) if relation_seen => {
-                SqlError::new(code::UNDEFINED_COLUMN, format!("column {r}.{column} does not exist"))
+                let error = SqlError::new(code::UNDEFINED_COLUMN, format!("column {r}.{column} does not exist"));
+                self.with_nearest(error, relation, column)
             }
             _ => self.unknown_column(relation, column),
         }
         .at(name.pos))
+    }
+
+    fn with_nearest(&self, error: SqlError, relation: Option<&str>, column: &str) -> SqlError {
+        match nearest_column::hint(self.scope, relation, column) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
 
     /// The error for a column that no scope has.
@@ -94,7 +103,7 @@ impl Binder<'_> {
             let error = SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{column}\" does not exist"));
             let table = barred.find(|c| c.name == column).and_then(|c| c.relation.as_deref());
             return match table {
-                None => error,
+                None => self.with_nearest(error, None, column),
                 Some(table) => {
                     error.hint(format!("There is a column named \"{column}\" in table \"{table}\", {elsewhere}"))
                 }

@@ -58,6 +58,7 @@ pub mod long_text;
 mod lsn_functions;
 mod math_functions;
 pub mod nearest;
+mod nearest_column;
 mod number_format;
 mod number_text;
 mod operator_table;
