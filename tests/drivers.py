@@ -57,7 +57,6 @@ REASONS = {
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
     "temp-function": "Functions in pg_temp are refused.",
-    "temporary": "Temporary tables are not written in read-only transactions.",
     "template1": "There is no database template1.",
     "messages": "PostgreSQL tells of implicit sequences and indexes at the level DEBUG1.",
     "scs": "standard_conforming_strings = off is refused.",

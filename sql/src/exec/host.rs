@@ -435,7 +435,8 @@ impl Cx<'_> {
             privileges::sequence(core, &self.run.names.catalog, &sequence, letters)?;
         }
         core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
-        if core.engine.take().options().read_only {
+        let temporary = self.run.names.catalog.is_temporary(&Object::Sequence(sequence));
+        if core.engine.take().options().read_only && !temporary {
             return Err(SqlError::new("25006", format!("cannot execute {function}() in a read-only transaction")));
         }
         let catalog = core.engine.take().catalog();
