@@ -61,7 +61,7 @@ fn of_integer(table: &TableSlot, column: usize) -> Option<&'static Function> {
     }
 }
 
-/// Those of a table in a layout. `xmax`: the slot that has it.
+/// The system columns of a table in a layout. `xmax`: the slot that the executor puts their xmax in.
 pub(super) fn of_table(table: &TableSlot, xmax: Option<usize>) -> SystemColumns {
     let ctid = match table.shape.key.as_slice() {
         [] => Some(&CTID_OF_ROW_ID),

@@ -25,7 +25,7 @@ pub struct SystemColumns {
     pub tableoid: &'static Function,
     /// From a row's key: its ctid; none: keys of this table are no numbers.
     pub ctid: Option<&'static Function>,
-    /// The slot that says which transaction has locked the row's version; none: nothing says it here.
+    /// The slot with the number of the transaction that has locked the row's version; none: the statement has no such slot.
     pub xmax: Option<usize>,
 }
 
