@@ -10,10 +10,11 @@
 //!   - what the thread's processor clock says, if that clock was read at both ends of the step;
 //!   - the step's own time, if that is below [`SHORT_NS`]. Reading the clock costs half a microsecond, and a thread that lost its processor
 //!     is seldom back so soon;
+//!   - the step's own time less its run delay, if that is below [`LONG_NS`]: the one reading takes half a percent of such a step;
 //!   - what the thread has computed since its clocks were last read, less what earlier steps were charged with since then (CPU-3).
 //!
-//!   After two steps of 50 us or more, one after the other, the clock is read for the session's next step. One such step alone has most often
-//!   lost its processor, and the next one is short again.
+//!   After two steps of a millisecond or more, one after the other, the clock is read for the session's next step. One such step alone has most
+//!   often lost its processor, and the next one is short again.
 //! - CPU-2: no moment counts twice. Sync waits are subtracted. If one session's future is polled within a poll of another session, the outer
 //!   session is charged only for the part of its poll that follows the inner poll.
 //! - CPU-3: if the gap of a step reaches [`GAP_NS`], the scheduler's run delay since the thread last read it explains the gap, up to the gap's
@@ -38,10 +39,11 @@ pub fn account(on: bool) {
 
 /// Steps below this are not measured by the thread's processor clock.
 pub const SHORT_NS: u64 = 100_000;
-/// After two steps of this length the session's next step is measured by the thread's processor clock ([`Measure::after`]).
-const LONG_NS: u64 = 50_000;
+/// After two steps of this length the session's next step is measured by the thread's processor clock ([`Measure::after`]). With 50 us, as it was,
+/// the readings took 2 % of the server's time under sysbench's read-write (docs/measured/waits-cost.md).
+const LONG_NS: u64 = 1_000_000;
 /// After two of this length the scheduler's run delay is read as well.
-const VERY_LONG_NS: u64 = 1_000_000;
+const VERY_LONG_NS: u64 = 4_000_000;
 
 /// A gap of this length is explained by the scheduler's run delay (CPU-3).
 const GAP_NS: u64 = 20_000;
@@ -69,11 +71,15 @@ impl LastRead {
 
     /// Run delay of a step with a gap, and its processor time if that was not measured by itself.
     fn explain(&mut self, gap_ns: u64, charged_ns: u64, measured: bool) -> (u64, u64) {
-        let Some(delay_ns) = clock::run_delay_ns() else { return (0, 0) };
-        let delay_ns = delay_ns.saturating_sub(self.delay_ns + self.delayed_ns).min(gap_ns);
-        self.delayed_ns += delay_ns;
+        let Some(total_ns) = clock::run_delay_ns() else { return (0, 0) };
+        let delay_ns = total_ns.saturating_sub(self.delay_ns + self.delayed_ns).min(gap_ns);
+        // The next step with a gap counts from here: what other code was delayed by is not its own.
+        (self.delay_ns, self.delayed_ns) = (total_ns, 0);
         if measured {
             return (delay_ns, 0);
+        }
+        if gap_ns < LONG_NS {
+            return (delay_ns, gap_ns - delay_ns); // CPU-1
         }
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu_ns + charged_ns);
         (delay_ns, cpu_ns.min(gap_ns - delay_ns))
@@ -246,7 +252,7 @@ pub fn read(session: &SessionStats, now_ns: u64) -> (Measure, u64, u64) {
         }
         let wall_ns = now_ns.saturating_sub(step.began_ns);
         let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(step.waited_ns));
-        (own_ns < LONG_NS).then_some((Measure::Short, elapsed_ns + wall_ns, cpu_ns + own_ns)) // CPU-1
+        (own_ns < SHORT_NS).then_some((Measure::Short, elapsed_ns + wall_ns, cpu_ns + own_ns)) // CPU-1
     });
     short.flatten().unwrap_or_else(|| {
         let measure = settle(session, now_ns, Measure::Short);
