@@ -174,7 +174,7 @@ impl Rows {
             (State::List(rows), _) => {
                 for row in rows.take(want) {
                     cx.breathe().await?;
-                    out.push(&row, &[]);
+                    out.push_owned(row);
                 }
                 rows.len() > 0
             }
@@ -229,7 +229,8 @@ impl Rows {
                 let sought = cx.sought(scan, &self.prefix).await?;
                 for columns in cx.run.views.rows(scan.view, sought.as_ref(), cx.run) {
                     cx.breathe().await?;
-                    let mut row = self.prefix.clone();
+                    let mut row = Row::with_capacity(self.prefix.len() + columns.len());
+                    row.extend_from_slice(&self.prefix);
                     row.extend(columns);
                     if cx.holds(scan.filter.as_ref(), &row).await? {
                         out.push(row);

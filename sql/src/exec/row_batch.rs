@@ -97,6 +97,13 @@ impl Batch {
         self.end();
     }
 
+    /// Adds a row that nobody else needs.
+    #[inline]
+    pub fn push_owned(&mut self, row: Row) {
+        self.begin().extend(row);
+        self.end();
+    }
+
     /// Adds a row: `left`, and nulls up to `end`.
     pub fn push_extended(&mut self, left: &[Datum], end: usize) {
         let values = self.begin();

@@ -100,10 +100,10 @@ fn attributes<'r>(
     for object in objects {
         match object {
             Object::Relation(r) => out.extend(r.columns.iter().enumerate().map(|(number, c)| {
-                let gone = format!("........pg.dropped.{}........", number + 1);
+                let gone = c.is_dropped().then(|| format!("........pg.dropped.{}........", number + 1));
                 attribute_row(Attribute {
                     relation: r.oid,
-                    name: if c.is_dropped() { &gone } else { &c.name },
+                    name: gone.as_deref().unwrap_or(&c.name),
                     ty: c.type_oid,
                     modifier: c.type_mod,
                     number,

@@ -3,7 +3,7 @@
 
 use super::{SoughtOf, ViewOf};
 use crate::context::views::SystemView;
-use crate::exec::{Row, Run, SoughtRows};
+use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::cast::{Context, can};
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, SqlType, datetime::Format, facts, oid};
@@ -240,7 +240,16 @@ fn pg_type(run: &Run<'_>) -> Vec<Row> {
 }
 
 fn sought_types(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
-    let mut out = copied(known_types(), Some(sought));
+    static PLACES: OnceLock<HashMap<Oid, usize>> = OnceLock::new();
+    let known = known_types();
+    let mut out = match &sought.keys {
+        Keys::Oids(oids) if sought.column == "oid" => {
+            let by_oid = || known.iter().enumerate().map(|(at, row)| (number(row, sought.place), at)).collect();
+            let places = PLACES.get_or_init(|| memory::uncharged(by_oid));
+            oids.iter().filter_map(|oid| known.get(*places.get(oid)?)).cloned().collect()
+        }
+        _ => copied(known, Some(sought)),
+    };
     out.extend(super::types::user_types(run, known_types(), Some(sought)));
     Some(out)
 }

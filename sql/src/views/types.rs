@@ -107,9 +107,12 @@ fn table_keys(keys: &Keys) -> Keys {
 
 /// The types of the rows of tables and views, and of their arrays.
 fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, sought: Option<&SoughtRows>, out: &mut Vec<Row>) {
-    let (Some(row), Some(array)) = (like(oid::RECORD), like(oid::TEXT_ARRAY)) else { return };
     let keys = sought.map(|sought| table_keys(&sought.keys));
     let tables = keys.map_or_else(|| local(run).collect(), |keys| super::catalog::sought(run, &keys));
+    if tables.is_empty() {
+        return; // most types that are sought are PostgreSQL's own
+    }
+    let (Some(row), Some(array)) = (like(oid::RECORD), like(oid::TEXT_ARRAY)) else { return };
     for object in tables {
         let Object::Relation(r) = object else { continue };
         let (Some(row_oid), Some(array_oid)) = (row_type(r.oid), row_array(r.oid)) else { continue };
