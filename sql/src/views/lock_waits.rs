@@ -2,13 +2,14 @@
 //! statement took the lock.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
-use super::locked::Namer;
+use super::locked::{Locked, Namer};
 use super::{EPOCH_US, ViewOf, int, opt, text};
 use crate::context::backend::Backend;
 use crate::context::core::now;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_base::waits;
+use clearway_txn::lockmgr::LockTag;
 use clearway_txn::lockmgr::history::{Outcome, Party, WaitRecord};
 use clearway_txn::mvcc::holders::HoldKind;
 use std::collections::HashMap;
@@ -151,6 +152,7 @@ fn lock_tree(run: &Run<'_>) -> Vec<Row> {
         shown: Shown { run, known: HashMap::new() },
         backends: run.core.backends.all().into_iter().map(|b| (b.pid, b)).collect(),
         counts: HashMap::new(),
+        latest: None,
         rows: Vec::new(),
     };
     for pid in &roots {
@@ -181,6 +183,8 @@ struct Tree<'a, 'r> {
     shown: Shown<'r>,
     backends: HashMap<i32, Arc<Backend>>,
     counts: HashMap<i32, u32>,
+    /// What was locked in the latest row: thousands may wait for one lock.
+    latest: Option<(LockTag, Locked)>,
     rows: Vec<Row>,
 }
 
@@ -202,16 +206,31 @@ impl Tree<'_, '_> {
         }
     }
 
+    /// What is locked, by the names that a reader of SQL knows.
+    fn locked(&mut self, tag: &LockTag) -> Locked {
+        match &self.latest {
+            Some((known, locked)) if known == tag => locked.clone(),
+            _ => {
+                let locked = self.namer.name(tag);
+                self.latest = Some((tag.clone(), locked.clone()));
+                locked
+            }
+        }
+    }
+
     fn row(&mut self, pid: i32, depth: u32, path: &str, wait: Option<&WaitRecord>) {
         // What a root holds is what the longest wait behind it is for.
         let first = self.below.get(&pid).and_then(|waits| waits.iter().max_by_key(|wait| wait.waited_ns)).copied();
-        let locked = wait.or(first).map(|wait| self.namer.name(&wait.tag)).unwrap_or_default();
+        let locked = wait.or(first).map(|wait| self.locked(&wait.tag)).unwrap_or_default();
         let holds = first.and_then(|wait| wait.blocker.as_ref());
         let backend = self.backends.get(&pid);
-        let activity = backend.map(|backend| backend.activity.lock().clone()).unwrap_or_default();
+        let (application, state, query) = backend.map_or((Datum::Null, None, None), |backend| {
+            let activity = backend.activity.lock();
+            (some(&activity.application_name), Some(activity.state.name()), Some(activity.query.clone()))
+        });
         let user = backend.map_or("", |backend| &*backend.user);
         let database = backend.map_or("", |backend| &*backend.database);
-        let query = self.shown.text(pid, Some(&activity.query));
+        let query = self.shown.text(pid, query.as_deref());
         self.rows.push(vec![
             Datum::Int4(pid),
             number(depth),
@@ -231,8 +250,8 @@ impl Tree<'_, '_> {
             ),
             self.shown.text(pid, holds.and_then(|h| h.taken_by.as_deref())),
             holds.filter(|h| h.taken_by.is_some()).map_or(Datum::Null, |h| number(h.ago)),
-            opt(backend.map(|_| activity.state.name())),
-            some(&activity.application_name),
+            opt(state),
+            application,
             some(user),
             some(database),
             query,
