@@ -124,8 +124,8 @@ impl Session for sql::Session {
         Ok(())
     }
 
-    async fn sync(&mut self, _client: &mut dyn Client) -> Result<()> {
-        sql::Session::sync(self).await
+    async fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
+        self.sync_and_tell(client).await
     }
 
     async fn before_send(&mut self) -> Result<()> {

@@ -329,3 +329,93 @@ fn statement_timeout_counts_from_parse_to_the_end_of_execute() {
     block_on(session.execute("", 0, &mut Lines::default())).expect("executed");
     assert_eq!(session.timeouts().statement_ms, 60_000, "the next statement has its own time");
 }
+
+/// Prepares, binds and executes without parameters.
+fn extended(session: &mut Session, sql: &str, result_formats: &[i16], client: &mut dyn Client) {
+    block_on(session.parse("", sql, &[])).expect(sql);
+    block_on(session.bind("", "", Bind { formats: &[], values: &[], result_formats })).expect(sql);
+    block_on(session.execute("", 0, client)).expect(sql);
+}
+
+#[test]
+fn a_binary_cursor_has_the_formats_that_bind_asks_for() {
+    let _alone = alone();
+    let db = open();
+    let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    // In binary form the number is the letters HELD.
+    let declare = "BEGIN; DECLARE c BINARY CURSOR FOR SELECT 1212501060 FROM generate_series(1, 4)";
+    block_on(session.simple(declare, &mut Lines::default())).expect("declared");
+    for (formats, expected) in [(&[][..], "1212501060"), (&[0][..], "1212501060"), (&[1][..], "HELD")] {
+        let mut client = Lines::default();
+        extended(&mut session, "FETCH c", formats, &mut client);
+        block_on(session.sync()).expect("the batch ends");
+        assert_eq!(client.out, format!("{expected}\nFETCH 1\n"), "{formats:?}");
+    }
+    let mut client = Lines::default();
+    block_on(session.simple("FETCH c", &mut client)).expect("fetched");
+    assert_eq!(client.out, "HELD\nFETCH 1\n", "the simple protocol has no word in it");
+}
+
+#[test]
+fn named_portals_are_listed_with_the_cursors() {
+    let _alone = alone();
+    let db = open();
+    let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    let bind = || Bind { formats: &[], values: &[], result_formats: &[] };
+    let listed = |session: &mut Session| {
+        let mut client = Lines::default();
+        let sql = "SELECT name, statement, is_holdable, is_binary, is_scrollable FROM pg_cursors ORDER BY name";
+        block_on(session.simple(sql, &mut client)).expect("listed");
+        client.out
+    };
+    block_on(session.simple("BEGIN", &mut Lines::default())).expect("begun");
+    block_on(session.simple("DECLARE d CURSOR FOR SELECT 1", &mut Lines::default())).expect("declared");
+    block_on(session.parse("s", "SELECT generate_series(1, 9)", &[])).expect("parsed");
+    block_on(session.bind("C_1", "s", bind())).expect("bound");
+    block_on(session.execute("C_1", 2, &mut Lines::default())).expect("executed");
+    let declared = "d|DECLARE d CURSOR FOR SELECT 1|f|f|t\n";
+    assert_eq!(listed(&mut session), format!("C_1|SELECT generate_series(1, 9)|f|f|f\n{declared}"));
+    session.close_portal("C_1");
+    assert_eq!(listed(&mut session), declared);
+    block_on(session.bind("C_2", "s", bind())).expect("bound");
+    block_on(session.simple("COMMIT", &mut Lines::default())).expect("committed");
+    block_on(session.sync()).expect("the batch ends");
+    assert_eq!(listed(&mut session), "", "a portal ends with its transaction");
+    block_on(session.simple("BEGIN; DECLARE d CURSOR FOR SELECT 1", &mut Lines::default())).expect("begun");
+    let taken = block_on(session.bind("d", "s", bind())).expect_err("the name is that of a cursor");
+    assert_eq!((taken.code(), taken.message()), ("42P03", "cursor \"d\" already exists"));
+}
+
+#[test]
+fn the_client_is_told_of_settings_at_the_end_of_an_implicit_transaction() {
+    /// What it was told of one setting.
+    #[derive(Default)]
+    struct Told(Vec<String>);
+    impl Client for Told {
+        fn row(&mut self, _fields: usize, _write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
+        fn command_complete(&mut self, _tag: &str) {}
+        fn parameter_status(&mut self, _name: &str, value: &str) {
+            self.0.push(value.to_owned());
+        }
+    }
+    let _alone = alone();
+    let db = open();
+    let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[("application_name", "before")]);
+    let mut told = Told::default();
+    extended(&mut session, "SET LOCAL application_name = 'local'", &[], &mut told);
+    assert!(told.0.is_empty(), "the transaction can still take it back: {:?}", told.0);
+    // The end of the batch is not the one on the spot, which tells nothing.
+    assert!(!session.try_sync());
+    block_on(session.sync_and_tell(&mut told)).expect("the batch ends");
+    assert!(told.0.iter().all(|value| value == "before"), "{:?}", told.0);
+    told.0.clear();
+    extended(&mut session, "SET application_name = 'after'", &[], &mut told);
+    block_on(session.sync_and_tell(&mut told)).expect("the batch ends");
+    assert_eq!(told.0, ["after"]);
+    // Without a client to tell, the next batches end on the spot again.
+    extended(&mut session, "SET application_name = 'quiet'", &[], &mut told);
+    block_on(session.sync()).expect("the batch ends");
+    extended(&mut session, "SELECT 1", &[], &mut told);
+    assert!(session.try_sync());
+    assert_eq!(told.0, ["after"]);
+}

@@ -23,8 +23,11 @@ pub fn client_name(text: &str) -> String {
 pub fn list_items(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quoted = false;
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         match c {
+            // Two of them within quotes are one of the name.
+            '"' if quoted && chars.next_if_eq(&'"').is_some() => out.last_mut().into_iter().for_each(|s| s.push('"')),
             '"' => quoted = !quoted,
             ',' if !quoted => out.push(String::new()),
             c if quoted => out.last_mut().into_iter().for_each(|s| s.push(c)),
@@ -62,11 +65,11 @@ pub(super) fn isolation_word(value: &str) -> &'static str {
     ISOLATION.iter().find(|word| **word == value).copied().unwrap_or("read committed")
 }
 
-/// The style of a word of `DateStyle`, in small letters.
+/// The style of a word of `DateStyle`, in small letters. As in PostgreSQL, some words may have an end of any kind: PostgreSQL, european.
 pub(super) fn style_of(word: &str) -> Option<DateStyle> {
     Some(match word {
         "iso" => DateStyle::Iso,
-        "postgres" => DateStyle::Postgres,
+        _ if word.starts_with("postgres") => DateStyle::Postgres,
         "sql" => DateStyle::Sql,
         "german" => DateStyle::German,
         _ => return None,

@@ -314,9 +314,11 @@ impl Settings {
                 let (mut styles, mut orders) = (Vec::new(), Vec::new());
                 for word in list_items(value) {
                     match word.as_str() {
-                        "mdy" | "us" | "noneuro" | "noneuropean" => orders.push(DateOrder::Mdy),
-                        "dmy" | "euro" | "european" => orders.push(DateOrder::Dmy),
+                        "mdy" | "us" => orders.push(DateOrder::Mdy),
+                        "dmy" => orders.push(DateOrder::Dmy),
                         "ymd" => orders.push(DateOrder::Ymd),
+                        word if word.starts_with("noneuro") => orders.push(DateOrder::Mdy),
+                        word if word.starts_with("euro") => orders.push(DateOrder::Dmy),
                         word if style_of(word).is_some() => styles.extend(style_of(word)),
                         word => {
                             return Err(invalid(setting, value).detail(format!("Unrecognized key word: \"{word}\".")));
@@ -505,6 +507,11 @@ impl Settings {
                 self.apply(setting.name);
             }
         }
+    }
+
+    /// Whether there are reported settings that have changed since the last call of `take_changed`.
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
     }
 
     /// Reported settings that have changed since the last call.

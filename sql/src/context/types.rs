@@ -63,7 +63,8 @@ impl Rows {
         };
         if of_arrays {
             let facts = TypeFacts { oid: array, category: b'A', array: 0, element: row, ..own };
-            let facts = user::static_facts(facts, &format!("_{}", relation.name), &format!("{shown}[]"));
+            let name = array_name(&self.catalog, relation.schema, &relation.name, relation.oid);
+            let facts = user::static_facts(facts, &name, &format!("{shown}[]"));
             return Some(UserType { facts, schema, kind: Kind::Array });
         }
         let live = || relation.columns.iter().filter(|c| !c.is_dropped());
@@ -111,6 +112,28 @@ fn shown_name(schema: &str, name: &str, path: &[String]) -> String {
     if path.iter().any(|p| p == schema) { plain } else { format!("{}.{plain}", quote(schema)) }
 }
 
+/// The name of the array over a type or over a table's rows. As in PostgreSQL it has one underscore in front, and more where a type that was
+/// made by itself, or the array over an older one, has that name.
+pub fn array_name(catalog: &Catalog, schema: Oid, name: &str, oid: Oid) -> String {
+    let made = |name: &str| {
+        let relation = || match catalog.in_schema(schema, name).map(|o| &**o) {
+            Some(Object::Relation(relation)) => Some(relation.oid),
+            _ => None,
+        };
+        catalog.type_in(schema, name).map(|ty| ty.oid).or_else(relation)
+    };
+    let is_older_array = |wanted: &str| {
+        let below = std::iter::successors(wanted.strip_prefix('_'), |name| name.strip_prefix('_'));
+        let older = |name| made(name).filter(|other| *other < oid).map(|other| (name, other));
+        below.filter_map(older).any(|(name, other)| array_name(catalog, schema, name, other) == wanted)
+    };
+    let mut wanted = format!("_{name}");
+    while made(&wanted).is_some() || is_older_array(&wanted) {
+        wanted.insert(0, '_');
+    }
+    wanted
+}
+
 fn add(types: &mut UserTypes, catalog: &Arc<Catalog>, (ty, role): (&TypeObject, Option<Oid>), path: &[String]) {
     let Some(schema) = schema_name(catalog, ty.schema) else { return };
     let shown = shown_name(&schema, &ty.name, path);
@@ -149,7 +172,8 @@ fn add(types: &mut UserTypes, catalog: &Arc<Catalog>, (ty, role): (&TypeObject, 
         TypeFacts { oid: ty.oid, name: "", len, category, preferred: false, array: ty.array, element: 0, sql_name: "" };
     types.add(UserType { facts: user::static_facts(own, &ty.name, &shown), schema: schema.clone(), kind });
     let array = TypeFacts { oid: ty.array, len: -1, category: b'A', array: 0, element: ty.oid, ..own };
-    let facts = user::static_facts(array, &format!("_{}", ty.name), &format!("{shown}[]"));
+    let name = array_name(catalog, ty.schema, &ty.name, ty.oid);
+    let facts = user::static_facts(array, &name, &format!("{shown}[]"));
     types.add(UserType { facts, schema, kind: Kind::Array });
 }
 

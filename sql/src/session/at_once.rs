@@ -180,7 +180,7 @@ impl Session {
     /// As `sync`, likewise: what has been committed is durable only when `before_send` has returned.
     pub fn try_sync(&mut self) -> bool {
         self.parsed_ns = 0;
-        if self.core.limits.must_wait(&self.core) {
+        if self.untold || self.core.limits.must_wait(&self.core) {
             return false;
         }
         match self.block {

@@ -60,8 +60,15 @@ pub(super) struct Cursor {
     _listed: Option<Listed>,
 }
 
-/// A cursor's entry in pg_cursors, for as long as the cursor is open.
-struct Listed(Arc<Core>, String);
+/// The entry in pg_cursors of a cursor, or of a named portal of the protocol, for as long as it is open.
+pub(super) struct Listed(Arc<Core>, String);
+
+impl Listed {
+    pub(super) fn new(core: &Arc<Core>, name: &str, shown: NamedCursor) -> Listed {
+        core.cursors.lock().insert(name.to_owned(), shown);
+        Listed(core.clone(), name.to_owned())
+    }
+}
 
 impl Drop for Listed {
     fn drop(&mut self) {
@@ -390,11 +397,11 @@ impl Session {
             read: 0,
             total: None,
             position: 0,
-            _listed: Some(Listed(self.core.clone(), name.clone())),
+            _listed: None,
         };
         let (text, scroll) = (prepared.text.clone(), cursor.scroll != Some(false));
-        let listed = NamedCursor { text, hold: *hold, binary: *binary, scroll, at: now() };
-        self.core.cursors.lock().insert(name.clone(), listed);
+        let shown = NamedCursor { text, hold: *hold, binary: *binary, scroll, at: now() };
+        let cursor = Cursor { _listed: Some(Listed::new(&self.core, name, shown)), ..cursor };
         self.core.ends_with_work();
         self.cursors.of.insert(name.clone(), cursor);
         Ok("DECLARE CURSOR")
@@ -418,7 +425,8 @@ impl Session {
         if cursor.failed {
             return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
         }
-        let formats = if cursor.binary { cursor.formats() } else { self.result_formats.clone() };
+        let by_cursor = cursor.binary && self.result_formats.is_empty();
+        let formats = if by_cursor { cursor.formats() } else { self.result_formats.clone() };
         if !is_move {
             run::describe(&cursor.columns, &formats, client);
         }

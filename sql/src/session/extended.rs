@@ -1,12 +1,13 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync; and PREPARE and EXECUTE of SQL.
 
 use super::client::Client;
+use super::cursor::Listed;
 use super::portals::Portal;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
 use crate::context::backend::redacted;
-use crate::context::core::{NamedStatement, now};
+use crate::context::core::{NamedCursor, NamedStatement, now};
 use crate::context::obstacle;
 use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
@@ -179,7 +180,7 @@ impl Session {
             );
             return Err(SqlError::new("08P01", message));
         }
-        if !portal.is_empty() && self.portals.get(portal).is_some() {
+        if !portal.is_empty() && (self.portals.get(portal).is_some() || self.cursors.get(portal).is_some()) {
             return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
         if let (Some(columns), given @ 2..) = (&prepared.columns, bind.result_formats.len())
@@ -207,7 +208,14 @@ impl Session {
             }
         }
         formats.extend_from_slice(bind.result_formats);
-        self.portals.insert(portal, Portal { prepared, params, formats, running: None, finished: false });
+        let bound = Portal { prepared, params, formats, running: None, finished: false };
+        if portal.is_empty() {
+            self.portals.insert(bound);
+        } else {
+            let text = bound.prepared.text.clone();
+            let shown = NamedCursor { text, hold: false, binary: false, scroll: false, at: now() };
+            self.portals.insert_named(portal, bound, Listed::new(&self.core, portal, shown));
+        }
         Ok(())
     }
 
@@ -316,7 +324,8 @@ impl Session {
                 return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
             }
             self.begin_implicit();
-            self.result_formats = formats;
+            // Without a word of the client, as text; none at all is the simple protocol, in which a binary cursor decides.
+            self.result_formats = if formats.is_empty() { vec![0] } else { formats };
             let core = self.core.clone();
             // A client of the extended protocol has its columns from Describe.
             let mut quiet = super::quiet::Quiet(client);
@@ -381,11 +390,31 @@ impl Session {
         self.portals.remove(name);
     }
 
-    /// Ends a batch: the implicit transaction commits.
+    /// Ends a batch: the implicit transaction commits. A client is not told of the settings that it has changed.
     ///
     /// # Errors
     /// The commit's.
     pub async fn sync(&mut self) -> Result<()> {
+        let ended = self.end_batch().await;
+        if std::mem::take(&mut self.untold) {
+            self.core.settings.lock().take_changed();
+        }
+        ended
+    }
+
+    /// The same, and tells the client.
+    ///
+    /// # Errors
+    /// The commit's.
+    pub async fn sync_and_tell(&mut self, client: &mut dyn Client) -> Result<()> {
+        let ended = self.end_batch().await;
+        if self.untold {
+            self.deliver(client);
+        }
+        ended
+    }
+
+    async fn end_batch(&mut self) -> Result<()> {
         self.parsed_ns = 0;
         if self.block == Block::Implicit
             && let Err(e) = self.commit().await

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::cursor::Listed;
 use super::run::Execution;
 use super::session::Prepared;
 use crate::types::Datum;
@@ -21,23 +22,29 @@ pub(super) struct Portal {
     pub(super) finished: bool,
 }
 
+/// A portal that a client has named: a cursor for FETCH and for pg_cursors.
+struct Named {
+    portal: Portal,
+    _listed: Listed,
+}
+
 /// All portals of a session.
 #[derive(Default)]
 pub(super) struct Portals {
     unnamed: Option<Portal>,
-    named: HashMap<String, Portal>,
+    named: HashMap<String, Named>,
     spare: (Vec<Datum>, Vec<i16>),
 }
 
 impl Portals {
     /// The portal of that name.
     pub(super) fn get(&self, name: &str) -> Option<&Portal> {
-        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name).map(|named| &named.portal) }
     }
 
     /// The same, to change it.
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Portal> {
-        if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }
+        if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name).map(|named| &mut named.portal) }
     }
 
     /// Takes the unnamed portal out if it has not begun to run.
@@ -63,13 +70,14 @@ impl Portals {
         std::mem::take(&mut self.spare)
     }
 
+    /// Puts a portal in the place of the unnamed one.
+    pub(super) fn insert(&mut self, portal: Portal) {
+        self.unnamed = Some(portal);
+    }
+
     /// Puts a portal in the place of that name.
-    pub(super) fn insert(&mut self, name: &str, portal: Portal) {
-        if name.is_empty() {
-            self.unnamed = Some(portal);
-        } else {
-            self.named.insert(name.to_owned(), portal);
-        }
+    pub(super) fn insert_named(&mut self, name: &str, portal: Portal, listed: Listed) {
+        self.named.insert(name.to_owned(), Named { portal, _listed: listed });
     }
 
     /// Forgets one.
@@ -83,7 +91,7 @@ impl Portals {
 
     /// The transaction has failed: no portal runs again. Their names stay until its end, so that Execute is answered as other statements are.
     pub(super) fn fail(&mut self) {
-        for portal in self.unnamed.iter_mut().chain(self.named.values_mut()) {
+        for portal in self.unnamed.iter_mut().chain(self.named.values_mut().map(|named| &mut named.portal)) {
             (portal.running, portal.finished) = (None, true);
         }
     }

@@ -153,6 +153,8 @@ pub struct Session {
     pub(super) cache_formats: u64,
     /// Statements run in the implicit transaction so far.
     pub(super) in_batch: u32,
+    /// Settings have changed, and the client is told of them at the end of the implicit transaction.
+    pub(super) untold: bool,
     /// The text that is running has several statements.
     pub(super) of_several: bool,
     /// Rows or an error have been given since the last wait for durability.
@@ -232,6 +234,7 @@ impl Session {
             templates: Templates::default(),
             cache_formats: 0,
             in_batch: 0,
+            untold: false,
             of_several: false,
             told: false,
             replies: false,
@@ -500,11 +503,13 @@ impl Session {
         Ok(execution)
     }
 
-    /// Sends messages and reported settings.
+    /// Sends messages and reported settings. As in PostgreSQL a change that an implicit transaction can still take back, as it does that of
+    /// SET LOCAL, is told at its end.
     pub(super) fn deliver(&mut self, client: &mut dyn Client) {
         let (hides, changed) = {
             let mut settings = self.core.settings.lock();
-            (settings.hides, settings.take_changed())
+            self.untold = self.block == Block::Implicit && settings.has_changed();
+            (settings.hides, if self.untold { Vec::new() } else { settings.take_changed() })
         };
         for (severity, message) in self.core.take_notices() {
             let hidden = match hides {

@@ -2,6 +2,7 @@
 
 use super::catalog::{acl, int_oid, local};
 use super::{ViewOf, expressions, opt, text};
+use crate::context::types::array_name;
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::types::{STEP, row_array, row_type, table_of_row_type};
@@ -86,7 +87,7 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
             }
         }
         out.push(own);
-        let mut array = named(array, ty.array, &format!("_{}", ty.name));
+        let mut array = named(array, ty.array, &array_name(&run.names.catalog, ty.schema, &ty.name, ty.oid));
         array[column::ELEMENT] = int_oid(ty.oid);
         out.push(array);
     }
@@ -99,8 +100,14 @@ fn table_keys(keys: &Keys) -> Keys {
     match keys {
         Keys::Oids(oids) => Keys::Oids(oids.iter().filter_map(|oid| Some(table_of_row_type(*oid)?.0)).collect()),
         Keys::Names(names) => {
-            let of_array = |name: &String| name.strip_prefix('_').map(str::to_owned);
-            Keys::Names(names.iter().cloned().chain(names.iter().filter_map(of_array)).collect())
+            // An array's name has one underscore before its table's, or more.
+            let of_arrays = |name: &String| {
+                let below = std::iter::successors(Some(name.as_str()), |name| name.strip_prefix('_'));
+                below.map(str::to_owned).collect::<Vec<_>>()
+            };
+            // Each table once, though it is sought by its name and by its array's.
+            let all: std::collections::BTreeSet<String> = names.iter().flat_map(of_arrays).collect();
+            Keys::Names(all.into_iter().collect())
         }
     }
 }
@@ -130,7 +137,8 @@ fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, sought: Option<&S
         own[column::RELATION] = int_oid(r.oid);
         own[column::ARRAY] = int_oid(array_oid);
         out.push(own);
-        let mut array = named(array.clone(), array_oid, &format!("_{}", r.name));
+        let name = array_name(&run.names.catalog, r.schema, &r.name, r.oid);
+        let mut array = named(array.clone(), array_oid, &name);
         array[column::ELEMENT] = int_oid(row_oid);
         out.push(array);
     }

@@ -5,6 +5,7 @@ use super::super::ddl::{
     ColumnConstraint, ColumnConstraintKind, ColumnDef, ForeignAction, References, SequenceOption, TableConstraint,
     TableConstraintKind, Timing,
 };
+use super::super::lexer::Tok;
 use super::super::stmt::GenericOption;
 use super::Parser;
 use crate::error::{Result, SqlError, code};
@@ -12,7 +13,7 @@ use crate::error::{Result, SqlError, code};
 impl Parser<'_> {
     pub(super) fn is_table_constraint(&self) -> bool {
         self.is_any(&["constraint", "primary", "unique", "check", "foreign"])
-            || (self.is("exclude") && matches!(self.word_at(1), Some("using")))
+            || (self.is("exclude") && (self.word_at(1) == Some("using") || matches!(self.peek_at(1), Tok::Punct(b'('))))
     }
 
     pub(super) fn column_def(&mut self) -> Result<ColumnDef> {

@@ -186,8 +186,12 @@ impl Parser<'_> {
         if !local && self.is("session") && !self.is_session_authorization() {
             self.advance();
         }
+        if local && self.is_seq(&["session", "characteristics"]) {
+            return Err(self.unsupported("SET LOCAL SESSION CHARACTERISTICS"));
+        }
+        // A transaction's modes end with it, so LOCAL changes nothing.
         let assigned = self.word_at(1) == Some("to") || matches!(self.peek_at(1), Tok::Op("="));
-        if !local && self.is("transaction") && !assigned {
+        if self.is("transaction") && !assigned {
             self.advance();
             if self.is("snapshot") {
                 return Err(self.unsupported("SET TRANSACTION SNAPSHOT"));

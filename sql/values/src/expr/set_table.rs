@@ -31,7 +31,7 @@ impl std::fmt::Debug for SetRow {
     }
 }
 
-use oid::{BOOL, INT2, INT2VECTOR, INT4, INT4_ARRAY, JSON, JSONB, JSONPATH, OID, OIDVECTOR, TEXT, TEXT_ARRAY};
+use oid::{ANYARRAY, ANYELEMENT, BOOL, INT4, JSON, JSONB, JSONPATH, TEXT, TEXT_ARRAY};
 
 macro_rules! sets {
     ($($name:literal ($($arg:ident),*) [$($column:literal $ty:ident),*] $strict:literal $body:expr;)*) => {
@@ -46,10 +46,8 @@ pub static SETS: &[SetRow] = sets! {
     "jsonb_each"(JSONB) ["key" TEXT, "value" JSONB] true |a, _| each(a, "jsonb_each", false);
     "json_each_text"(JSON) ["key" TEXT, "value" TEXT] true |a, _| each(a, "json_each_text", true);
     "jsonb_each_text"(JSONB) ["key" TEXT, "value" TEXT] true |a, _| each(a, "jsonb_each_text", true);
-    "_pg_expandarray"(INT2VECTOR) ["x" INT2, "n" INT4] true |a, _| Ok(expanded(a));
-    "_pg_expandarray"(OIDVECTOR) ["x" OID, "n" INT4] true |a, _| Ok(expanded(a));
-    "_pg_expandarray"(INT4_ARRAY) ["x" INT4, "n" INT4] true |a, _| Ok(expanded(a));
-    "_pg_expandarray"(TEXT_ARRAY) ["x" TEXT, "n" INT4] true |a, _| Ok(expanded(a));
+    // Its first column has the type of the array's elements.
+    "_pg_expandarray"(ANYARRAY) ["x" ANYELEMENT, "n" INT4] true |a, _| Ok(expanded(a));
     "json_array_elements"(JSON) ["value" JSON] true |a, _| elements(a, "json_array_elements", false);
     "jsonb_array_elements"(JSONB) ["value" JSONB] true |a, _| elements(a, "jsonb_array_elements", false);
     "json_array_elements_text"(JSON) ["value" TEXT] true |a, _| elements(a, "json_array_elements_text", true);

@@ -265,6 +265,7 @@ pub fn bind(b: &mut Binder<'_>, call: &Call, pos: Pos) -> Result<SetCall> {
             let nobody = Bound::constant(nobody, array_of(oid::REGCLASS).unwrap_or(oid::OID), pos);
             Ok(one(SetFunction::Unnest, vec![nobody], oid::REGCLASS.into()))
         }
+        "_pg_expandarray" => of_array(call, args, pos),
         _ if json_populate::is_one(name) => {
             let nobody = |args: &[Bound]| no_function(name, args, pos);
             if json_populate::wants_definitions(name) {
@@ -277,6 +278,18 @@ pub fn bind(b: &mut Binder<'_>, call: &Call, pos: Pos) -> Result<SetCall> {
         _ if is_set(name) => of_table(b, name, args, pos),
         _ => series(b, name, args, pos),
     }
+}
+
+/// A function of any array, whose first column has the type of its elements.
+fn of_array(call: &Call, args: Vec<Bound>, pos: Pos) -> Result<SetCall> {
+    let row = SETS.iter().find(|s| s.name == call.name.name());
+    let element = args.first().filter(|_| args.len() == 1).and_then(|array| element_of(array.ty.oid));
+    let (Some(row), Some(element)) = (row, element) else {
+        return Err(no_function(&call.name.dotted(), &args, pos));
+    };
+    let column = |(i, (own, ty)): (usize, &(&str, Oid))| ((*own).to_owned(), if i == 0 { element } else { *ty }.into());
+    let columns = row.columns.iter().enumerate().map(column).collect();
+    Ok(SetCall { function: SetFunction::Table(row), args, columns })
 }
 
 fn of_table(b: &mut Binder<'_>, name: &str, args: Vec<Bound>, pos: Pos) -> Result<SetCall> {
