@@ -5,7 +5,7 @@ usage: tests/drivers.py CLEARWAY SUITE [--short | --only EXPRESSION] [--source D
 
 SUITE: asyncpg or psycopg2, whose sources (sdists, fetched by pip and kept in ~/.cache/clearway/drivers) have their tests; psycopg, with --source: the
 directory of its repository, since its package has none; node-postgres, likewise; pgx and tokio-postgres, whose packages for Go and Rust have their tests;
-django, those of Django's own tests that issue SQL. The driver itself is installed by its registry's client into a directory there. What no registry gives is not run, and said.
+pgjdbc, whose source distribution in Maven Central has them; django, those of Django's own tests that issue SQL. The driver itself is installed by its registry's client into a directory there. What no registry gives is not run, and said.
 tests/drivers/SUITE.list names each test that fails here and passes on PostgreSQL, with the reason; a test that is listed and passes is a failure, as is
 one that fails and is not listed. A test that fails may leave a table, or a type, over which later ones fail; so each test of asyncpg and psycopg2 that
 fails runs once more by itself, on a new server. --beside runs the suite on a PostgreSQL of its own first, and leaves out what fails there, too (with --record: lists it
@@ -26,6 +26,7 @@ from pathlib import Path
 
 import suites
 from drivers_django import DjangoSuite
+from drivers_java import JavaSuite
 from drivers_node import NodeSuite
 from drivers_rust import RustSuite
 
@@ -69,6 +70,10 @@ REASONS = {
     "regex": "Regular expressions have no back-references.",
     "jsonb-key": "An index by a jsonb is refused.",
     "order": "Rows without ORDER BY come in the order of the key.",
+    "rules": "Rules other than DO INSTEAD NOTHING are refused.",
+    "catalogs": "The catalogs are changed by DDL alone, not by UPDATE.",
+    "row-column": "Columns of the type of a table's rows are refused.",
+    "aclitem": "The type aclitem does not exist.",
     "time": "It measures time.",
     "open": "A defect that is known and not repaired yet.",
 }
@@ -203,6 +208,7 @@ def source_of(name, suite, given):
 SUITES["django"] = DjangoSuite(environment_of, source_of)
 SUITES["node-postgres"] = NodeSuite(CACHE, fetched)
 SUITES["tokio-postgres"] = RustSuite(CACHE, fetched, "tokio-postgres", "0.7.18", "test", ["types"])
+SUITES["pgjdbc"] = JavaSuite(CACHE, fetched)
 
 
 def run(python, suite, where, port, given, tests=()):
@@ -252,6 +258,19 @@ def run_on(make_server, scratch, suite, given, listed=()):
     return seen
 
 
+def settings_of(suite, home, here):
+    """The settings that a suite needs of a server in this directory: of Clearway if `here`."""
+    return suite.settings(home, here) if isinstance(suite, JavaSuite) else ()
+
+
+def count_skipped(seen, peer, reasons):
+    """A test that passes on PostgreSQL and is skipped here, for a feature that is missed, is one that fails."""
+    passing_there = {test for test, (how, _) in peer.items() if how == "passed"}
+    for test in passing_there | {test for test, reason in reasons.items() if reason != "peer"}:
+        if seen.get(test, ("", ""))[0] == "skipped":
+            seen[test] = ("failed", "it is skipped")
+
+
 def table(name, seen, reasons):
     ended = Counter(how for how, _ in seen.values())
     ours = {test for test in suites.failures(seen) if reasons.get(test) != "peer"}
@@ -296,11 +315,13 @@ def main():
     peer = {}
     try:
         if given.beside:
-            peer = run_on(Postgres, scratch, suite, given)
+            peer = run_on(lambda home: Postgres(home, settings_of(suite, home, False)), scratch, suite, given)
         listed = suites.listed(path) if given.short else ()
-        seen = run_on(lambda home: Clearway(given.clearway, home, ["serializable = snapshot"]), scratch, suite, given, listed)
+        seen = run_on(lambda home: Clearway(given.clearway, home, ["serializable = snapshot", *settings_of(suite, home, True)]), scratch, suite, given, listed)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    if isinstance(suite, JavaSuite):
+        count_skipped(seen, peer, suites.listed(path))
     failing_there = suites.failures(peer)
     if given.record:
         suites.record(path, f"# Tests of {given.suite} that fail, each with its reason (tests/drivers.py says what they mean).\n", seen)
