@@ -438,7 +438,7 @@ pub(super) fn in_order(source: &Node, cx: Cx<'_>) -> bool {
     relied_on(source).is_some_and(|scan| match &scan.access {
         Access::Index(place, _) => readable(scan, *place),
         Access::Ranges(ranges) => ranges.parts.iter().all(|p| p.index.is_none_or(|place| readable(scan, place))),
-        Access::Full | Access::Keys(_) | Access::KeyRange(_) => true,
+        Access::Full | Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_) => true,
     })
 }
 

@@ -146,8 +146,8 @@ impl Cx<'_> {
         Ok(Some(starts.iter().map(range).collect()))
     }
 
-    /// The key forms of a column's values, each once.
-    async fn encoded(self, values: &KeyValues, column: KeyColumn, outer: &[Datum]) -> Result<Vec<Vec<u8>>> {
+    /// The values of a list.
+    pub(super) async fn listed(self, values: &KeyValues, outer: &[Datum]) -> Result<Vec<Datum>> {
         let mut list: Vec<Datum> = Vec::new();
         match values {
             KeyValues::One(e) => list.push(self.value(e, outer).await?),
@@ -161,14 +161,21 @@ impl Cx<'_> {
                     list.extend_from_slice(&array.values);
                 }
             }
-            KeyValues::Null => {
-                let mut null = Vec::new();
-                encode_value(column, &Value::Null, &mut null);
-                return Ok(vec![null]);
-            }
+            KeyValues::Null => list.push(Datum::Null),
             // Which values there are, the index itself tells.
             KeyValues::Each(_) => return Err(SqlError::internal("the values of a column that is skipped")),
         }
+        Ok(list)
+    }
+
+    /// The key forms of a column's values, each once.
+    async fn encoded(self, values: &KeyValues, column: KeyColumn, outer: &[Datum]) -> Result<Vec<Vec<u8>>> {
+        if let KeyValues::Null = values {
+            let mut null = Vec::new();
+            encode_value(column, &Value::Null, &mut null);
+            return Ok(vec![null]);
+        }
+        let list = self.listed(values, outer).await?;
         let mut out = Vec::with_capacity(list.len());
         for value in &list {
             self.breathe().await?;

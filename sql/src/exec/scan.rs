@@ -12,6 +12,7 @@ use crate::context::errors::from_engine;
 use crate::error::Result;
 use crate::expr::Bound;
 use crate::planner::plan::{Access, Range, Scan};
+use crate::planner::system_columns;
 use crate::types::Datum;
 use clearway_base::memory::Held;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
@@ -96,14 +97,15 @@ impl Cx<'_> {
                 for key in keys {
                     out.extend(self.key_bytes(scan, key, prefix).await?);
                 }
-                if out.len() > 1 {
-                    out.sort_unstable();
-                    out.dedup();
+                Ok(keys_in_order(scan, out))
+            }
+            Access::Tids(tids) => {
+                let mut out = Vec::new();
+                for ctid in self.listed(tids, prefix).await? {
+                    self.breathe().await?;
+                    out.extend(system_columns::key_of(&scan.table.shape, &ctid));
                 }
-                if scan.order == Some(Direction::Backward) {
-                    out.reverse();
-                }
-                Ok(TableRows::Keys(out.into_iter()))
+                Ok(keys_in_order(scan, out))
             }
             Access::KeyRange(range) => Ok(match self.range(range, &key_columns(scan), prefix).await? {
                 Some(range) if scan.jump.is_some() => self.jumps(scan, None, range),
@@ -431,6 +433,18 @@ impl Cx<'_> {
         out.end();
         Ok(true)
     }
+}
+
+/// Keys that are to be looked up in the order of the scan, each once.
+fn keys_in_order(scan: &Scan, mut keys: Vec<Vec<u8>>) -> TableRows {
+    if keys.len() > 1 {
+        keys.sort_unstable();
+        keys.dedup();
+    }
+    if scan.order == Some(Direction::Backward) {
+        keys.reverse();
+    }
+    TableRows::Keys(keys.into_iter())
 }
 
 /// A walk that reads rows ahead.

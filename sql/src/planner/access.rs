@@ -1,4 +1,4 @@
-//! Chooses how a table is read: by whole keys, by ranges of its key or of an index, or completely; whichever has the lowest estimated
+//! Chooses how a table is read: by whole keys, by ctids, by ranges of its key or of an index, or completely; whichever has the lowest estimated
 //! cost.
 //!
 //! # Structure
@@ -14,6 +14,7 @@ use super::cost::{Figures, INDEX_ROW, JUMP, PROBE, SORT};
 use super::facts::{ColumnTest, Fact, fact_of};
 use super::indexes::is_usable;
 use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
+use super::tids;
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::expr::operators::Op;
@@ -302,6 +303,12 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
         let covered = facts.iter().map(|f| f.at).collect();
         let key: Vec<Bound> = facts.iter().filter_map(value).collect();
         return Chosen { equal: key.len(), access: Access::Keys(vec![key]), covered, cost: PROBE };
+    }
+    if let Some((at, tids)) =
+        conditions.iter().enumerate().find_map(|(at, e)| Some((at, tids::of_condition(table, e)?)))
+    {
+        let (equal, cost) = (usize::from(tids.one().is_some()), PROBE * figures.values(&tids));
+        return Chosen { equal, access: Access::Tids(Box::new(tids)), covered: vec![at], cost };
     }
     let rows = figures.rows(table);
     let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: rows };

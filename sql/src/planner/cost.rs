@@ -6,6 +6,7 @@ use super::facts::{ColumnTest, Fact, fact_of};
 use super::indexes::{condition_of, is_unique_of_all};
 use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
 use super::select::constant;
+use super::tids;
 use crate::context::convert::to_value;
 use crate::context::types::NoSession;
 use crate::expr::bound::{Bound, BoundKind};
@@ -147,6 +148,7 @@ impl Figures<'_> {
         match access {
             Access::Full => (rows, rows),
             Access::Keys(keys) => (keys.len() as f64, PROBE * keys.len() as f64),
+            Access::Tids(tids) => (self.values(tids), PROBE * self.values(tids)),
             Access::KeyRange(r) => range(r, &table.shape.key, 1.0),
             Access::Index(place, r) => {
                 let index = &table.shape.indexes[*place];
@@ -204,6 +206,9 @@ impl Figures<'_> {
     pub fn share(&self, table: &TableSlot, e: &Bound) -> f64 {
         if let Some(fact) = fact_of(table, e, 0) {
             return self.share_of(table, &fact);
+        }
+        if let Some(tids) = tids::of_condition(table, e) {
+            return (self.values(&tids) / self.rows(table)).min(1.0);
         }
         match &e.kind {
             BoundKind::And(list) => self.share_of_all(table, list),

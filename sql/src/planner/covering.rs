@@ -32,7 +32,7 @@ pub(super) fn cover(scan: &mut Scan, figures: &Figures<'_>) {
             Some((place, access)) => (place, Some(access)),
             None => return,
         },
-        Access::Full | Access::Keys(_) | Access::KeyRange(_) => return,
+        Access::Full | Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_) => return,
     };
     let Some(picker) = EntryPicker::new(shape, place, wanted) else { return };
     let each = entry_cost(scan, place, figures);

@@ -5,7 +5,7 @@ use super::cost::{JUMP, PROBE, SORT};
 use super::from::{Item, Leaf};
 use super::joins::{Joins, left_slots, within};
 use super::merging::hashing;
-use super::plan::{JoinType, Node, Query};
+use super::plan::{Access, JoinType, Node, Query};
 use super::sought::sought;
 use crate::expr::Bound;
 
@@ -108,7 +108,7 @@ impl Joins<'_> {
                 let share = self.figures.share_of_all(&s.table, &filters);
                 let (found, cost) = self.figures.found(&s.table, &s.access);
                 // An index leaves its conditions in the filter; the key takes them away.
-                let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));
+                let is_key = matches!(s.access, Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
                 let cost = s.entries.as_ref().map_or(cost, |e| PROBE + found * e.each);
                 if let Some(jump) = &s.jump {

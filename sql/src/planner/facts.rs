@@ -55,7 +55,7 @@ fn place_of(e: &Bound, table: &TableSlot) -> Option<usize> {
 }
 
 /// Whether an expression is known before the table is read.
-fn is_known(e: &Bound, table: &TableSlot) -> bool {
+pub(super) fn is_known(e: &Bound, table: &TableSlot) -> bool {
     !walk::stays_above(e) && !is_random(e) && walk::slots(e).is_none_or(|(_, high)| high < table.base)
 }
 

@@ -108,7 +108,7 @@ fn jump_ranges(scan: &Scan, figures: &Figures<'_>) -> Vec<(Option<usize>, Access
     match &scan.access {
         Access::Index(place, _) => out.push((Some(*place), scan.access.clone())),
         Access::Full | Access::KeyRange(_) => out.push((None, scan.access.clone())),
-        Access::Keys(_) | Access::Ranges(_) => return out,
+        Access::Keys(_) | Access::Ranges(_) | Access::Tids(_) => return out,
     }
     // A range of the key has taken its conditions away.
     if scan.order.is_some() || matches!(scan.access, Access::KeyRange(_)) {

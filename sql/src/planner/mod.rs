@@ -5,7 +5,7 @@
 //! select    plans query levels                  dml       plans changes           plan      the result
 //! from      lays out the items of FROM          view      reads a view's text     through   changes a table through a view
 //! arrange   simplifies one level                pullup    merges queries in FROM  joins     orders joins
-//! access    how a table is read                 order     orders without a sort (merging)   covering  index-only reads (jumping)
+//! access    how a table is read (tids)          order     orders without a sort (merging)   covering  index-only reads (jumping)
 //! sought    how a system view is read           wanted    the columns that a level reads
 //! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
@@ -70,8 +70,9 @@ mod set_keys;
 pub mod sought;
 mod stages;
 mod system;
-mod system_columns;
+pub(crate) mod system_columns;
 mod through;
+mod tids;
 mod ties;
 mod using;
 mod view;

@@ -90,7 +90,7 @@ pub(super) fn row_order_of(table: &TableSlot, access: &Access, order: Option<Dir
         Access::Full => (key_order(table).collect(), 0),
         Access::KeyRange(range) => (key_order(table).collect(), range.equal.len()),
         Access::Index(place, range) => (index_order(table, *place), range.equal.len()),
-        Access::Keys(_) | Access::Ranges(_) => (Vec::new(), 0),
+        Access::Keys(_) | Access::Ranges(_) | Access::Tids(_) => (Vec::new(), 0),
     };
     let backward = order == Some(Direction::Backward);
     let sorts = |c: &&OrderedBy| {
@@ -198,7 +198,7 @@ pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: Option<f64>, figures
     scan.order = match &scan.access {
         Access::Keys(keys) if keys.len() == 1 && !joined => Some(Direction::Forward),
         Access::Keys(keys) if keys.len() == 1 => direction(table, &by_key, by_key.len(), joined, sort),
-        Access::Keys(_) | Access::Full => direction(table, &by_key, 0, joined, sort),
+        Access::Keys(_) | Access::Full | Access::Tids(_) => direction(table, &by_key, 0, joined, sort),
         Access::KeyRange(range) => direction(table, &by_key, range.equal.len(), joined, sort),
         Access::Index(place, range) => direction(table, &index_order(table, *place), range.equal.len(), joined, sort),
         Access::Ranges(ranges) => along_ranges(table, ranges, joined, sort),

@@ -265,6 +265,8 @@ pub enum Access {
     Index(usize, Range),
     /// Several ranges.
     Ranges(Box<Ranges>),
+    /// The rows that have these ctids.
+    Tids(Box<KeyValues>),
 }
 
 /// A scan of a system view.

@@ -55,6 +55,24 @@ pub enum KeyValues {
 }
 
 impl KeyValues {
+    /// The expressions that give them.
+    pub fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        match self {
+            KeyValues::One(e) | KeyValues::Array(e) => std::slice::from_ref(e).iter(),
+            KeyValues::List(list) => list.iter(),
+            KeyValues::Null | KeyValues::Each(_) => std::slice::Iter::default(),
+        }
+    }
+
+    /// The same, to change.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        match self {
+            KeyValues::One(e) | KeyValues::Array(e) => std::slice::from_mut(e).iter_mut(),
+            KeyValues::List(list) => list.iter_mut(),
+            KeyValues::Null | KeyValues::Each(_) => std::slice::IterMut::default(),
+        }
+    }
+
     /// The one value.
     pub fn one(&self) -> Option<&Bound> {
         match self {

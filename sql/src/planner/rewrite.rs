@@ -123,17 +123,12 @@ impl Rewriter<'_> {
         };
         match access {
             Access::Full => {}
+            Access::Tids(tids) => tids.exprs_mut().for_each(|e| self.expr(e, depth)),
             Access::Keys(keys) => keys.iter_mut().flatten().for_each(|e| self.expr(e, depth)),
             Access::KeyRange(r) | Access::Index(_, r) => range(self, r),
             Access::Ranges(ranges) => {
                 for part in &mut ranges.parts {
-                    for values in &mut part.columns {
-                        match values {
-                            KeyValues::One(e) | KeyValues::Array(e) => self.expr(e, depth),
-                            KeyValues::List(list) => list.iter_mut().for_each(|e| self.expr(e, depth)),
-                            KeyValues::Null | KeyValues::Each(_) => {}
-                        }
-                    }
+                    part.columns.iter_mut().flat_map(KeyValues::exprs_mut).for_each(|e| self.expr(e, depth));
                     part.low.iter_mut().chain(&mut part.high).for_each(|b| self.expr(&mut b.0, depth));
                     part.pattern.iter_mut().for_each(|p| self.expr(&mut p.1, depth));
                 }

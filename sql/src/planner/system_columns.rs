@@ -11,7 +11,8 @@ use crate::expr::functions::{Body, Function};
 use crate::expr::system_columns::SystemColumns;
 use crate::expr::{Bound, BoundKind};
 use crate::types::{Datum, Oid, oid, user};
-use clearway_engine::codec::key::{KeyColumn, decode_value};
+use clearway_engine::codec::key::{KeyColumn, decode_value, encode_value};
+use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::{Storage, Value};
 
 static TABLEOID: Function = function("tableoid", &[oid::BYTEA, oid::OID], oid::OID, |a, _| Ok(a[1].clone()));
@@ -71,9 +72,33 @@ pub(super) fn of_table(table: &TableSlot, xmax: Option<usize>) -> SystemColumns 
     SystemColumns { table: table.shape.oid, key: table.key_slot(), tableoid: &TABLEOID, ctid, xmax }
 }
 
+/// The functions that give a ctid.
+const CTIDS: [&Function; 4] = [&CTID_OF_ROW_ID, &CTID_OF_INT2, &CTID_OF_INT4, &CTID_OF_INT8];
+
+/// Whether an expression is the ctid of the row at hand of a table.
+pub(super) fn is_ctid(e: &Bound, table: &TableSlot) -> bool {
+    let BoundKind::Call { function, args } = &e.kind else { return false };
+    let is_own = |e: &Bound| matches!(e.kind, BoundKind::Column { index, level: 0 } if index == table.key_slot());
+    CTIDS.iter().any(|f| std::ptr::eq(*f, *function)) && args.iter().all(is_own)
+}
+
+/// The key of the row that has a ctid; none: no row can have it.
+pub(crate) fn key_of(shape: &TableShape, ctid: &Datum) -> Option<Vec<u8>> {
+    let Datum::Word(number, oid::TID) = *ctid else { return None };
+    let [column] = shape.key.as_slice() else {
+        return shape.key.is_empty().then(|| number.to_be_bytes().to_vec());
+    };
+    // The sign is that of the 48 bits.
+    let key = Value::Int((number << 16) as i64 >> 16);
+    let storage = shape.columns[*column].storage;
+    let mut bytes = Vec::new();
+    key.fits(storage).then(|| encode_value(KeyColumn::ascending(storage), &key, &mut bytes))?;
+    Some(bytes)
+}
+
 /// The name of a system column that an expression computes, and the slot of the row's key that it is computed from.
 pub(crate) fn of_call(e: &Bound) -> Option<(&'static str, &Bound)> {
     let BoundKind::Call { function, args } = &e.kind else { return None };
-    let all = [&TABLEOID, &CTID_OF_ROW_ID, &CTID_OF_INT2, &CTID_OF_INT4, &CTID_OF_INT8];
-    all.into_iter().any(|f| std::ptr::eq(f, *function)).then(|| (function.name, &args[0]))
+    let is_one = CTIDS.into_iter().chain([&TABLEOID]).any(|f| std::ptr::eq(f, *function));
+    is_one.then(|| (function.name, &args[0]))
 }

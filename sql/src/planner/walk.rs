@@ -110,17 +110,12 @@ fn node_exprs_here(node: &Node, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bo
 pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
     match access {
         Access::Full => {}
+        Access::Tids(tids) => tids.exprs().for_each(f),
         Access::Keys(keys) => keys.iter().flatten().for_each(f),
         Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(f),
         Access::Ranges(ranges) => {
             for part in &ranges.parts {
-                for values in &part.columns {
-                    match values {
-                        KeyValues::One(e) | KeyValues::Array(e) => f(e),
-                        KeyValues::List(list) => list.iter().for_each(&mut *f),
-                        KeyValues::Null | KeyValues::Each(_) => {}
-                    }
-                }
+                part.columns.iter().flat_map(KeyValues::exprs).for_each(&mut *f);
                 part.low.iter().chain(&part.high).for_each(|b| f(&b.0));
                 part.pattern.iter().for_each(|p| f(&p.1));
             }
@@ -134,7 +129,7 @@ impl Plan {
     pub fn depends_on_figures(&self) -> bool {
         let by_key = |node: &Node| match node {
             Node::One => true,
-            Node::Scan(s) => matches!(s.access, Access::Keys(_)),
+            Node::Scan(s) => matches!(s.access, Access::Keys(_) | Access::Tids(_)),
             _ => false,
         };
         let of_action = |action: &Action| match action {
@@ -149,7 +144,7 @@ impl Plan {
                 Body::Values(_) => true,
                 Body::Select(s) => match &*s.source {
                     Node::One => true,
-                    Node::Scan(s) => matches!(s.access, Access::Keys(_)),
+                    Node::Scan(s) => matches!(s.access, Access::Keys(_) | Access::Tids(_)),
                     _ => false,
                 },
                 _ => false,

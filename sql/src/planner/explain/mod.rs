@@ -431,6 +431,7 @@ impl<'a> Explainer<'a> {
         };
         let place = match &s.access {
             Access::Full => s.jump.map(|_| vec![None]),
+            Access::Tids(_) => None,
             Access::Keys(_) | Access::KeyRange(_) => Some(vec![None]),
             Access::Index(i, _) => Some(vec![Some(*i)]),
             Access::Ranges(r) => Some(r.parts.iter().map(|p| p.index).collect::<Vec<_>>()),
@@ -439,8 +440,10 @@ impl<'a> Explainer<'a> {
         let mut indexes: Vec<String> = place.iter().flatten().map(|i| index_name(*i)).collect();
         indexes.dedup();
         let backward = s.order == Some(Direction::Backward);
+        let by_tid = matches!(s.access, Access::Tids(_));
         let (kind, head) = if indexes.is_empty() {
-            ("Seq Scan", format!("Seq Scan on {}", shown_table(table)))
+            let kind = if by_tid { "Tid Scan" } else { "Seq Scan" };
+            (kind, format!("{kind} on {}", shown_table(table)))
         } else {
             identity.push(("Scan Direction", text(if backward { "Backward" } else { "Forward" })));
             identity.push(("Index Name", text(indexes.join(", "))));
@@ -453,7 +456,7 @@ impl<'a> Explainer<'a> {
         let mut details = Vec::new();
         let condition = self.condition(table, &s.access, &words);
         if !condition.is_empty() {
-            details.push(("Index Cond", text(condition)));
+            details.push((if by_tid { "TID Cond" } else { "Index Cond" }, text(condition)));
         }
         skip::note(s, &words, &mut details);
         // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
@@ -505,19 +508,17 @@ impl<'a> Explainer<'a> {
             Access::KeyRange(r) => range(r, &table.shape.key),
             Access::Index(i, r) => range(r, &table.shape.indexes[*i].columns),
             Access::Ranges(ranges) => self.ranges(table, ranges, words, &name),
+            Access::Tids(tids) => {
+                let ctid = if self.verbose { format!("{}.ctid", table.name) } else { "ctid".to_owned() };
+                values_shown(tids, &ctid, words).unwrap_or_default()
+            }
         }
     }
 
     fn ranges(&self, table: &TableSlot, ranges: &Ranges, words: &Words<'_>, name: &dyn Fn(&usize) -> String) -> String {
         let part = |p: &super::plan::RangePart| {
             let columns: &[usize] = p.index.map_or(&table.shape.key, |i| &table.shape.indexes[i].columns);
-            let value = |(values, c): (&KeyValues, &usize)| match values {
-                KeyValues::One(e) => Some(format!("({} = {})", name(c), words.expr(e))),
-                KeyValues::List(list) => Some(format!("({} = ANY (ARRAY[{}]))", name(c), words.list(list))),
-                KeyValues::Array(e) => Some(format!("({} = ANY ({}))", name(c), words.expr(e))),
-                KeyValues::Null => Some(format!("({} IS NULL)", name(c))),
-                KeyValues::Each(_) => None,
-            };
+            let value = |(values, c): (&KeyValues, &usize)| values_shown(values, &name(c), words);
             let mut list: Vec<String> = p.columns.iter().zip(columns).filter_map(value).collect();
             if let Some(next) = columns.get(p.columns.len()) {
                 let low = p.low.iter().map(|(e, with)| (e, if *with { ">=" } else { ">" }));
@@ -531,6 +532,17 @@ impl<'a> Explainer<'a> {
         let parts: Vec<String> = ranges.parts.iter().map(part).collect();
         if parts.len() > 1 { format!("({})", parts.join(" OR ")) } else { parts.concat() }
     }
+}
+
+/// The condition that a column has one of these values; none: it may have any.
+fn values_shown(values: &KeyValues, column: &str, words: &Words<'_>) -> Option<String> {
+    Some(match values {
+        KeyValues::One(e) => format!("({column} = {})", words.expr(e)),
+        KeyValues::List(list) => format!("({column} = ANY (ARRAY[{}]))", words.list(list)),
+        KeyValues::Array(e) => format!("({column} = ANY ({}))", words.expr(e)),
+        KeyValues::Null => format!("({column} IS NULL)"),
+        KeyValues::Each(_) => return None,
+    })
 }
 
 /// A step above a node.

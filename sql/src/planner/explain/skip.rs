@@ -26,6 +26,7 @@ pub(super) fn note(scan: &Scan, words: &Words<'_>, details: &mut Vec<(&'static s
             let jumped = scan.jump.map_or(0, |jump| jump.columns);
             names.extend(columns(Some(*place)).iter().take(jumped).map(name));
         }
+        Access::Tids(_) => {}
         Access::Full | Access::KeyRange(_) | Access::Keys(_) => {
             let jumped = scan.jump.map_or(0, |jump| jump.columns);
             names.extend(columns(None).iter().take(jumped).map(name));
