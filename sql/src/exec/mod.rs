@@ -57,6 +57,7 @@ mod policies;
 pub mod query;
 pub mod ranges;
 mod recheck;
+mod recursion;
 mod reset;
 mod rights;
 mod routine_definition;

@@ -9,8 +9,8 @@ use super::distinct::FirstRows;
 use super::expand::Expansion;
 use super::external::Merge;
 use super::group::{Sink, groups};
-use super::keys::FoldState;
 use super::nodes::Rows;
+use super::recursion::Recursion;
 use super::row_batch::{Batch, ROWS};
 use super::scan::TableRows;
 use super::set_operation::SetRows;
@@ -25,7 +25,6 @@ use crate::planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, So
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
 use clearway_base::{breath, stack};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A query that is being read.
@@ -36,8 +35,6 @@ pub struct QueryRows {
     expansion: Option<Box<Expansion>>,
     /// DISTINCT.
     first: Option<Box<FirstRows>>,
-    /// The rows of a recursive query without ALL.
-    seen: Option<HashSet<Row, FoldState>>,
     skip: i64,
     left: Option<i64>,
     ties: Ties,
@@ -58,8 +55,8 @@ enum Source {
     Set(Box<SetRows>),
     /// Rows that DISTINCT put aside.
     Aside(Box<Merge>),
-    /// Rows of a turn of a recursive query, and the same rows for the next turn.
-    Turn(std::vec::IntoIter<Row>, Vec<Row>),
+    /// A recursive query.
+    Recursion(Box<Recursion>),
 }
 
 impl QueryRows {
@@ -70,7 +67,6 @@ impl QueryRows {
             source: Source::Start,
             expansion: None,
             first: None,
-            seen: None,
             skip: 0,
             left: None,
             ties: Ties::default(),
@@ -246,13 +242,8 @@ impl QueryRows {
                 let held = self.held.insert(Held::new(Kind::Sort));
                 Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?)
             }
-            Body::Recursive { all, anchor, .. } => {
-                let held = self.held.insert(Held::new(Kind::Recursion));
-                let mut rows = Box::pin(QueryRows::new(anchor.clone()).all(cx, held)).await?;
-                if !*all {
-                    rows = self.unseen(rows, cx).await?;
-                }
-                Source::Turn(rows.clone().into_iter(), rows)
+            Body::Recursive { all, anchor, step, work } => {
+                Source::Recursion(Box::new(Recursion::new(*all, anchor.clone(), step.clone(), *work)))
             }
             Body::SetOp { op, all, left, right } => {
                 let mut rows = Box::new(SetRows::new(*op, *all, left, right));
@@ -276,53 +267,14 @@ impl QueryRows {
         Ok(())
     }
 
-    /// The rows that have not come before, each once.
-    async fn unseen(&mut self, rows: Vec<Row>, cx: Cx<'_>) -> Result<Vec<Row>> {
-        let mut out = Vec::new();
-        for row in rows {
-            cx.breathe().await?;
-            if self.seen.get_or_insert_default().insert(row.clone()) {
-                out.push(row);
-            }
-        }
-        Ok(out)
-    }
-
-    /// The next row of a recursive query; where a turn's rows have been given the next one begins.
-    async fn turn(&mut self, all: bool, step: &Arc<Query>, work: usize, cx: Cx<'_>) -> Result<Option<Row>> {
-        let Source::Turn(rows, before) = &mut self.source else { return Ok(None) };
-        cx.breathe().await?;
-        if let Some(row) = rows.next() {
-            return Ok(Some(row));
-        }
-        if before.is_empty() {
-            return Ok(None);
-        }
-        cx.run.state.set_work(work, Arc::new(std::mem::take(before)));
-        let held = self.held.get_or_insert_with(|| Held::new(Kind::Recursion));
-        let mut rows = Box::pin(QueryRows::new(step.clone()).all(cx, held)).await?;
-        if !all {
-            rows = self.unseen(rows, cx).await?;
-        }
-        if let Some(held) = &mut self.held {
-            held.grow()?;
-        }
-        let mut turn = rows.clone().into_iter();
-        let first = turn.next();
-        self.source = Source::Turn(turn, rows);
-        Ok(first)
-    }
-
     /// The next row of the output before LIMIT.
     async fn output(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
         let query = self.query.clone();
-        if let Body::Recursive { all, step, work, .. } = &query.body {
-            return self.turn(*all, step, *work, cx).await;
-        }
         let Body::Select(select) = &query.body else {
             return match &mut self.source {
                 Source::Outputs(rows) => rows.next().await,
                 Source::Set(rows) => rows.next(cx).await,
+                Source::Recursion(rows) => rows.next(cx).await,
                 _ => Ok(None),
             };
         };
@@ -346,7 +298,7 @@ impl QueryRows {
                 },
                 Source::Inputs(rows) => rows.next().await?,
                 Source::Aside(rows) => rows.next().await?.map(|(_, row)| row),
-                Source::Start | Source::Outputs(_) | Source::Set(_) | Source::Turn(..) => None,
+                Source::Start | Source::Outputs(_) | Source::Set(_) | Source::Recursion(_) => None,
             };
             let Some(mut row) = row else {
                 let Some(mut first) = self.first.take() else { return Ok(None) };
