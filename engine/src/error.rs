@@ -6,6 +6,7 @@ use clearway_storage::error::StorageError;
 use clearway_txn::error::TxnError;
 
 use crate::codec::row::RowDamage;
+use crate::value::Value;
 
 /// An error of the engine. The comment gives the SQLSTATE that it becomes.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -20,6 +21,8 @@ pub enum EngineError {
         index: String,
         /// Its number.
         oid: u32,
+        /// The row, where an index was being built from rows that stand; else the caller knows it, and this is empty.
+        row: Vec<Value>,
     },
     /// 42710, 42P07, 42P04, 42P06: an object of the name exists.
     #[error("{kind} \"{name}\" already exists")]
@@ -84,6 +87,16 @@ pub enum EngineError {
     /// 25P02: the transaction has failed and only takes ROLLBACK.
     #[error("current transaction is aborted, commands ignored until end of transaction block")]
     Aborted,
+}
+
+impl EngineError {
+    /// A duplicate tells of this row.
+    pub fn of_row(mut self, values: &[Value]) -> EngineError {
+        if let EngineError::Duplicate { row, .. } = &mut self {
+            *row = values.to_vec();
+        }
+        self
+    }
 }
 
 impl From<StorageError> for EngineError {

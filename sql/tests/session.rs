@@ -141,7 +141,7 @@ fn an_index_is_built_concurrently_or_leaves_nothing() {
         "CREATE INDEX",
         "2",
         "ERROR:  23505: could not create unique index \"just_one\"",
-        "DETAIL:  Key values are duplicated.",
+        "DETAIL:  Key (a)=(1) is duplicated.",
         "",
         "by_a",
         "INSERT 0 1",

@@ -28,6 +28,7 @@ use super::runs::{BREATH_ENTRIES, FREE, RUN_BYTES, Runs};
 use crate::error::EngineError;
 use crate::table::pick::Picker;
 use crate::table::shape::{IndexShape, TableShape};
+use crate::table::write::duplicate_entry;
 use crate::value::Value;
 
 impl Session {
@@ -99,7 +100,12 @@ impl Session {
                 // BLD-3
                 let unique = usize::from(entry.prefix);
                 if last.len() >= unique && last[..unique] == entry.key[..unique] {
-                    return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
+                    let key = index.row_key(entry.key)?.to_vec();
+                    let row = match self.find(shape, &view, &key).await? {
+                        Some(value) => shape.row(&key, value)?,
+                        None => Vec::new(),
+                    };
+                    return Err(duplicate_entry(index).of_row(&row));
                 }
                 last.clear();
                 last.extend_from_slice(entry.key);

@@ -107,7 +107,7 @@ impl Session {
             if let Some(column) = new.key.iter().find(|c| row[**c].is_null()) {
                 return Ok(Rewritten::Null(*column));
             }
-            if !self.insert_in_order(&mut loading, new, &row).await? {
+            if !self.insert_in_order(&mut loading, new, &row).await.map_err(|e| e.of_row(&row))? {
                 return Ok(Rewritten::Unordered);
             }
         }
@@ -155,7 +155,7 @@ impl Session {
                 // RWR-2: a row that is not taken has the key of the row before it.
                 Some(load) => match load.takes(entry.key, entry.value.len()) {
                     true => txn.load_row(load, entry.key, entry.value).await?,
-                    false => return Err(write::duplicate_key(new)),
+                    false => return Err(write::duplicate_key(new).of_row(&new.row(entry.key, entry.value)?)),
                 },
                 None => {
                     write::insert_value(txn, new, entry.key, entry.value).await?;
@@ -180,7 +180,8 @@ impl Session {
             }
             let (key, value) = (self.new_key(new, &found.row).await?, new.value_of(&found.row));
             if is_long(&key, &value) {
-                write::insert_value(self.txn(), new, &key, &value).await?;
+                let inserted = write::insert_value(self.txn(), new, &key, &value).await;
+                inserted.map_err(|e| e.of_row(&found.row))?;
             }
         }
         Ok(())

@@ -175,7 +175,11 @@ pub async fn delete(
 
 pub(crate) fn duplicate_key(shape: &TableShape) -> EngineError {
     let (oid, index) = shape.primary.clone().unwrap_or((shape.oid, format!("{}_pkey", shape.name)));
-    EngineError::Duplicate { index, oid }
+    EngineError::Duplicate { index, oid, row: Vec::new() }
+}
+
+pub(crate) fn duplicate_entry(index: &IndexShape) -> EngineError {
+    EngineError::Duplicate { index: index.name.clone(), oid: index.oid, row: Vec::new() }
 }
 
 /// Inserts the entry of a row into an index.
@@ -236,7 +240,7 @@ async fn insert_unique(
         match search(txn, tree, &prefix, Some(row_key)).await? {
             Found::Row(found, _) => {
                 let Some(writer) = writer_of(txn, shape, index.row_key(&found)?).await? else {
-                    return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
+                    return Err(duplicate_entry(index));
                 };
                 drop(turn);
                 txn.wait_for(writer).await?;
@@ -332,7 +336,7 @@ pub(crate) async fn build_entry(
     let _turn = take_turn(txn, &locks, &owner, &tag).await?;
     let tree = txn.all().store().tree(index.tree);
     match search(txn, &tree, &entry, Some(row_key)).await? {
-        Found::Row(..) => Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid }),
+        Found::Row(..) => Err(duplicate_entry(index).of_row(row)),
         Found::Busy(writer) => Ok(Some(writer)),
         Found::Nothing => {
             entry.extend_from_slice(row_key);

@@ -158,7 +158,7 @@ impl Cx<'_> {
                     for (row, new) in rows.by_ref().take(n) {
                         self.was_updated(update, row, &new, out).await?;
                     }
-                    let EngineError::Duplicate { index, oid } = error else { return Err(from_engine(error)) };
+                    let EngineError::Duplicate { index, oid, .. } = error else { return Err(from_engine(error)) };
                     let new = rows.next().map(|(_, new)| new).unwrap_or_default();
                     return Err(self.duplicate(target, &index, oid, &new));
                 }

@@ -201,7 +201,7 @@ impl Cx<'_> {
 
     /// The error for a row that was given to `loading`, or for one that had gathered there before.
     fn not_inserted(self, target: &Target, error: EngineError, loading: &Loading, given: &[Datum]) -> SqlError {
-        let EngineError::Duplicate { index, oid } = error else { return from_engine(error) };
+        let EngineError::Duplicate { index, oid, .. } = error else { return from_engine(error) };
         let Some(failed) = loading.failed() else { return self.duplicate(target, &index, oid, given) };
         let mut row = Row::new();
         match read_row(&failed.row, &target.table.types, &mut row) {
@@ -266,10 +266,10 @@ impl Cx<'_> {
             let (inserted, mark) = self.put_in(insert, &mut values, loading).await?;
             let key = match inserted {
                 Ok(key) => key,
-                Err(EngineError::Duplicate { index, oid }) => {
+                Err(EngineError::Duplicate { index, oid, row: found }) => {
                     let arbitrates = |c: &Conflict| c.arbiters.is_empty() || c.arbiters.contains(&oid);
                     if !insert.conflict.as_ref().is_some_and(arbitrates) {
-                        let error = EngineError::Duplicate { index, oid };
+                        let error = EngineError::Duplicate { index, oid, row: found };
                         return Err(self.not_inserted(target, error, loading, &row));
                     }
                     // Another transaction has put it there since the search.
@@ -451,7 +451,7 @@ impl Cx<'_> {
             self.run.core.lock_wait(pin!(write)).await
         };
         changed.map_err(|e| match e {
-            EngineError::Duplicate { index, oid } => self.duplicate(target, &index, oid, new),
+            EngineError::Duplicate { index, oid, .. } => self.duplicate(target, &index, oid, new),
             e => from_engine(e),
         })
     }

@@ -1,4 +1,4 @@
-//! The error of a duplicate key (23505), with the values that exist already.
+//! The errors of duplicate keys (23505), with the values of the key.
 
 use super::Cx;
 use super::shown::detailed;
@@ -12,15 +12,25 @@ use clearway_engine::catalog::{Index, Object};
 
 impl Cx<'_> {
     pub(super) fn duplicate(self, target: &Target, index: &str, oid: u32, row: &[Datum]) -> SqlError {
-        let shape = &target.table.shape;
-        let secondary = shape.indexes.iter().find(|i| i.oid == oid);
-        let shown = match secondary.and_then(index_terms::of) {
-            None => self.key_shown(&target.table, secondary.map_or(&shape.key, |i| &i.columns), row),
-            Some(terms) => self.terms_shown(&target.table, oid, terms, row),
-        };
         let message = format!("duplicate key value violates unique constraint \"{index}\"");
-        let detail = shown.map(|key| format!("{key} already exists."));
-        self.about(detailed(SqlError::new("23505", message), detail), shape.oid).constraint(index)
+        let detail = self.unique_key_shown(&target.table, oid, row).map(|key| format!("{key} already exists."));
+        self.about(detailed(SqlError::new("23505", message), detail), target.table.shape.oid).constraint(index)
+    }
+
+    /// The error of an index that can't be built because two rows have the same key, of which this is one; the row is empty where it is not known.
+    pub(crate) fn duplicated(self, table: &TableSlot, index: &str, oid: u32, row: &[Datum]) -> SqlError {
+        let shown = if row.is_empty() { None } else { self.unique_key_shown(table, oid, row) };
+        let detail = shown.map_or_else(|| "Duplicate keys exist.".to_owned(), |key| format!("{key} is duplicated."));
+        let error = SqlError::new("23505", format!("could not create unique index \"{index}\"")).detail(detail);
+        self.about(error, table.shape.oid).constraint(index)
+    }
+
+    fn unique_key_shown(self, table: &TableSlot, oid: u32, row: &[Datum]) -> Option<String> {
+        let secondary = table.shape.indexes.iter().find(|i| i.oid == oid);
+        match secondary.and_then(index_terms::of) {
+            None => self.key_shown(table, secondary.map_or(&table.shape.key, |i| &i.columns), row),
+            Some(terms) => self.terms_shown(table, oid, terms, row),
+        }
     }
 
     /// `Key (lower(name))=(a)`; none where the session's role may not read the table (SHN-1): rights on columns say nothing of expressions.

@@ -151,7 +151,7 @@ impl Cx<'_> {
         };
         match inserted {
             Ok(_) => {}
-            Err(EngineError::Duplicate { index, oid }) => return Err(self.duplicate(target, &index, oid, &new)),
+            Err(EngineError::Duplicate { index, oid, .. }) => return Err(self.duplicate(target, &index, oid, &new)),
             Err(e) => return Err(from_engine(e)),
         }
         pending.inserted(target, &new)?;

@@ -20,7 +20,6 @@ use crate::types::cast::Context;
 use crate::types::{SqlType, format_type, oid};
 use clearway_base::breath;
 use clearway_engine::catalog::{Object, Policy, Relation, RelationKind};
-use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::Value;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -235,15 +234,9 @@ impl Ddl<'_> {
             let batch = self.some_rows(old, &mut from).await?;
             let done = batch.len() < BATCH_ROWS;
             let rows = self.converted(&target, old_types, batch, changes)?;
-            let mut engine = self.engine();
             for values in rows {
-                engine.insert(&shape, &values).await.map_err(|e| match e {
-                    EngineError::Duplicate { index, .. } => {
-                        SqlError::new("23505", format!("could not create unique index \"{index}\""))
-                            .detail("Key values are duplicated.")
-                    }
-                    e => from_engine(e),
-                })?;
+                let inserted = self.engine().insert(&shape, &values).await;
+                inserted.map_err(|e| self.not_built(table, e.of_row(&values)))?;
                 breath::breathe(4 * breath::ROW).await?;
             }
             if done {
@@ -276,6 +269,24 @@ impl Ddl<'_> {
         batch: Vec<Vec<Value>>,
         changes: &[(usize, Bound)],
     ) -> Result<Vec<Vec<Value>>> {
+        self.with_cx(|cx| {
+            let mut out = Vec::with_capacity(batch.len());
+            for values in batch {
+                let mut old = Row::new();
+                read_row(&values, old_types, &mut old)?;
+                let mut row = old.clone();
+                for (at, e) in changes {
+                    row[*at] = cx.value_now(e, &old)?;
+                }
+                self.judge_rewritten(cx, target, &mut row)?;
+                out.push(engine_row(&row));
+            }
+            Ok(out)
+        })
+    }
+
+    /// What `f` computes outside of a query.
+    pub(super) fn with_cx<R>(&self, f: impl FnOnce(Cx<'_>) -> R) -> R {
         let (plan, state, catalog) = (bare_plan(), RunState::new(), self.catalog());
         let run = Run {
             core: self.core,
@@ -290,19 +301,7 @@ impl Ddl<'_> {
             state: &state,
             views: &crate::views::SystemViews,
         };
-        let cx = Cx { run: &run, outer: &[] };
-        let mut out = Vec::with_capacity(batch.len());
-        for values in batch {
-            let mut old = Row::new();
-            read_row(&values, old_types, &mut old)?;
-            let mut row = old.clone();
-            for (at, e) in changes {
-                row[*at] = cx.value_now(e, &old)?;
-            }
-            self.judge_rewritten(cx, target, &mut row)?;
-            out.push(engine_row(&row));
-        }
-        Ok(out)
+        f(Cx { run: &run, outer: &[] })
     }
 
     fn judge_rewritten(&self, cx: Cx<'_>, target: &Target, row: &mut Row) -> Result<()> {

@@ -2,14 +2,18 @@
 
 use super::table::key_type;
 use super::{Ddl, exists, free_name, paths};
+use crate::context::convert::read_row;
 use crate::context::errors::from_engine;
 use crate::context::index_terms;
+use crate::context::names::column_types;
 use crate::context::privileges::denied;
 use crate::error::{Result, SqlError};
+use crate::exec::Row;
 use crate::planner::calls::may_build;
 use crate::planner::dml::{can_be_key, column_of};
 use crate::planner::generated::without_table;
 use crate::planner::indexes::column_names;
+use crate::planner::plan::TableSlot;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Catalog, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
@@ -121,7 +125,8 @@ impl Ddl<'_> {
             .lock_wait(async { self.engine().wait_for_writers(database, table).await })
             .await
             .map_err(from_engine)?;
-        self.engine().fill_index(&building).await.map_err(not_built)?;
+        let filled = self.engine().fill_index(&building).await;
+        filled.map_err(|e| self.not_built(table, e))?;
         self.engine().publish_index(&mut building).await.map_err(from_engine)
     }
 
@@ -151,7 +156,28 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
         let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(()) };
-        self.engine().build_index(&shape, place).await.map_err(not_built)
+        let built = self.engine().build_index(&shape, place).await;
+        built.map_err(|e| self.not_built(table, e))
+    }
+
+    /// Why an index of a table could not be built.
+    pub(super) fn not_built(&self, table: u32, error: EngineError) -> SqlError {
+        let (index, oid, values) = match error {
+            EngineError::Duplicate { index, oid, row } => (index, oid, row),
+            error => return from_engine(error),
+        };
+        let shown = || -> Result<SqlError> {
+            let catalog = self.catalog();
+            let relation = catalog.relation(table).ok_or_else(|| SqlError::internal("a table has gone"))?;
+            let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
+            let slot = TableSlot { shape, types: column_types(relation), base: 0, name: String::new() };
+            let mut row = Row::new();
+            if !values.is_empty() {
+                read_row(&values, &slot.types, &mut row)?;
+            }
+            Ok(self.with_cx(|cx| cx.duplicated(&slot, &index, oid, &row)))
+        };
+        shown().unwrap_or_else(|e| e)
     }
 }
 
@@ -226,15 +252,4 @@ fn can_be_indexed(relation: &Relation) -> Result<()> {
     }
     let message = format!("cannot create index on relation \"{}\"", relation.name);
     Err(SqlError::new("42809", message).detail("This operation is not supported for views."))
-}
-
-/// Why an index could not be built.
-fn not_built(error: EngineError) -> SqlError {
-    match error {
-        EngineError::Duplicate { index, .. } => {
-            SqlError::new("23505", format!("could not create unique index \"{index}\""))
-                .detail("Key values are duplicated.")
-        }
-        error => from_engine(error),
-    }
 }

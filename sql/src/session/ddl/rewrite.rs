@@ -40,11 +40,11 @@ impl Ddl<'_> {
             self.put(Object::Index(index)).await?;
         }
         let new = TableShape::new(&self.catalog(), r.oid).map_err(from_engine)?;
-        self.engine().rewrite(old, &new, rows).await.map_err(|e| match e {
-            EngineError::Duplicate { index, .. } => {
-                let name = name.unwrap_or(index);
-                SqlError::new("23505", format!("could not create unique index \"{name}\""))
-                    .detail("Key values are duplicated.")
+        let moved = self.engine().rewrite(old, &new, rows).await;
+        moved.map_err(|e| match e {
+            EngineError::Duplicate { index, oid, row } => {
+                let index = name.unwrap_or(index);
+                self.not_built(r.oid, EngineError::Duplicate { index, oid, row })
             }
             e => from_engine(e),
         })
