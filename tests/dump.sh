@@ -59,6 +59,8 @@ before 'CREATE VIEW shop.a_open' 'CREATE VIEW shop.a_first' && before 'ADD CONST
 verdict $? "in the order in which objects need each other"
 [ "$(sed -n '/^COPY shop.customer /,/^\\\.$/p' "$scratch/original.sql" | wc -l)" = 203 ] && grep -q 'setval(.shop.number., 7, true)' "$scratch/original.sql"
 verdict $? "with rows and the values of sequences"
+! grep 'COMMENT ON SCHEMA public' "$scratch/original.sql"
+verdict $? "without a word of the schema with which every database begins"
 for form in c d; do
     pg_dump -F$form original -f "$scratch/form.$form" && pg_restore -f "$scratch/script.$form" "$scratch/form.$form"
     # The kinds of archives say no more than the script, but for comments about themselves.

@@ -406,6 +406,13 @@ pub struct Comment {
     pub text: String,
 }
 
+impl Comment {
+    /// The one with which a schema `public` begins. pg_dump writes COMMENT ON SCHEMA public where it finds another.
+    pub fn of_public_schema(oid: Oid, schema: Oid) -> Comment {
+        Comment { oid, object: schema, part: String::new(), text: "standard public schema".to_owned() }
+    }
+}
+
 /// Any object. Each is kept behind an `Arc` of its own, and most are relations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)]

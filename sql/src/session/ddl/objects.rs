@@ -13,7 +13,7 @@ use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve, user};
 use clearway_engine::catalog::predefined::DATABASE_OWNER;
 use clearway_engine::catalog::{
-    Acl, Catalog, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
+    Acl, Catalog, Column, Comment, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
 };
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -432,7 +432,9 @@ impl Ddl<'_> {
         self.put(Object::Database(Database { connection_limit, ..Database::new(oid, name, owner) })).await?;
         let acl = Acl::of_public_schema(DATABASE_OWNER);
         let schema = Schema { acl, ..Schema::new(self.new_oid(), oid, "public", DATABASE_OWNER) };
+        let comment = Comment::of_public_schema(self.new_oid(), schema.oid);
         self.put(Object::Schema(schema)).await?;
+        self.put(Object::Comment(comment)).await?;
         Ok("CREATE DATABASE")
     }
 
