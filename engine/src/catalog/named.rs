@@ -24,7 +24,7 @@ impl Object {
                 out.push(t.schema);
                 match &t.body {
                     TypeBody::Enum(_) => {}
-                    TypeBody::Domain(domain) => types.push(domain.base),
+                    TypeBody::Domain(domain) => types.push(domain.below()),
                     TypeBody::Composite(c) => types.extend(c.attributes.iter().map(|a| a.type_oid)),
                 }
             }

@@ -91,10 +91,13 @@ pub struct Label {
 /// A domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
-    /// The type below it.
+    /// The type below it that is no domain.
     pub base: Oid,
     /// That type's modifier, -1 for none.
     pub base_mod: i32,
+    /// The domain that it is over: its values meet the constraints of that one too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<Oid>,
     /// No nulls.
     pub not_null: bool,
     /// The text of its default.
@@ -104,6 +107,13 @@ pub struct Domain {
     pub default_path: Option<Vec<Oid>>,
     /// Conditions, in which the value is called `value`.
     pub checks: Vec<Check>,
+}
+
+impl Domain {
+    /// The type that it is over, which may be a domain.
+    pub fn below(&self) -> Oid {
+        self.under.unwrap_or(self.base)
+    }
 }
 
 /// The distance between two labels of an enum when it is made: others fit between them.

@@ -160,11 +160,9 @@ fn add(types: &mut UserTypes, catalog: &Arc<Catalog>, (ty, role): (&TypeObject, 
         TypeBody::Domain(domain) => {
             let base = SqlType { oid: domain.base, modifier: domain.base_mod };
             let facts = crate::types::facts(base.oid);
-            let below = user::Domain {
-                base,
-                not_null: domain.not_null,
-                checks: checks(catalog, (ty.database, role), domain, base),
-            };
+            let chain = chain(catalog, domain);
+            let conditions = chain.iter().rev().flat_map(|d| checks(catalog, (ty.database, role), d, base));
+            let below = user::Domain { base, not_null: chain.iter().any(|d| d.not_null), checks: conditions.collect() };
             (facts.map_or(b'U', |f| f.category), facts.map_or(-1, |f| f.len), Kind::Domain(below))
         }
     };
@@ -177,7 +175,20 @@ fn add(types: &mut UserTypes, catalog: &Arc<Catalog>, (ty, role): (&TypeObject, 
     types.add(UserType { facts, schema, kind: Kind::Array });
 }
 
-/// The conditions of a domain. One that can't be bound any more refuses every value.
+/// A domain, the domain that it is over, and so on.
+fn chain<'c>(catalog: &'c Catalog, domain: &'c Domain) -> Vec<&'c Domain> {
+    let mut chain = vec![domain];
+    let mut next = domain.under;
+    while let Some(Object::Type(TypeObject { body: TypeBody::Domain(under), .. })) =
+        next.and_then(|oid| catalog.get(oid)).map(|object| &**object)
+    {
+        chain.push(under);
+        next = under.under;
+    }
+    chain
+}
+
+/// The conditions of a domain itself. One that can't be bound any more refuses every value.
 fn checks(
     catalog: &Arc<Catalog>,
     (database, role): (Oid, Option<Oid>),

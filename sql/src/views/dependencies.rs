@@ -75,7 +75,7 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
 fn of_type(run: &Run<'_>, t: &TypeObject, out: &mut Vec<Row>) {
     let parts: Vec<Oid> = match &t.body {
         TypeBody::Enum(_) => Vec::new(),
-        TypeBody::Domain(domain) => vec![domain.base],
+        TypeBody::Domain(domain) => vec![domain.below()],
         TypeBody::Composite(c) => {
             depend(out, (PG_CLASS, c.class, 0), (PG_TYPE, t.oid, 0), "i");
             c.attributes.iter().map(|a| a.type_oid).collect()

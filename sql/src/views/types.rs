@@ -81,8 +81,8 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
             TypeBody::Domain(d) => {
                 own[column::TYPE] = text("d");
                 own[column::NOT_NULL] = Datum::Bool(d.not_null);
-                own[column::BASE] = int_oid(d.base);
-                own[column::MODIFIER] = Datum::Int4(d.base_mod);
+                own[column::BASE] = int_oid(d.below());
+                own[column::MODIFIER] = Datum::Int4(if d.under.is_some() { -1 } else { d.base_mod });
                 own[column::DEFAULT] = opt(expressions::domain_default(run, (ty, d)).as_deref());
             }
         }

@@ -142,7 +142,7 @@ pub(super) fn rename_attribute(ty: &mut TypeObject, from: &str, to: &str) -> Res
 fn parts<'c>(ty: &'c TypeObject) -> impl Iterator<Item = u32> + 'c {
     let (base, attributes) = match &ty.body {
         TypeBody::Enum(_) => (None, &[][..]),
-        TypeBody::Domain(domain) => (Some(domain.base), &[][..]),
+        TypeBody::Domain(domain) => (Some(domain.below()), &[][..]),
         TypeBody::Composite(c) => (None, c.attributes.as_slice()),
     };
     base.into_iter().chain(attributes.iter().map(|a| a.type_oid))
@@ -221,7 +221,7 @@ pub(super) fn type_user_of(catalog: &Catalog, ty: &TypeObject) -> Option<String>
     }
     catalog.types().find_map(|t| match &t.body {
         TypeBody::Enum(_) => None,
-        TypeBody::Domain(domain) => uses(domain.base).then(|| format!("type {}", t.name)),
+        TypeBody::Domain(domain) => uses(domain.below()).then(|| format!("type {}", t.name)),
         TypeBody::Composite(c) => {
             let attribute = c.attributes.iter().find(|a| uses(a.type_oid))?;
             Some(format!("column {} of composite type {}", attribute.name, t.name))

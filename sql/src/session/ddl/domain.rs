@@ -131,8 +131,8 @@ impl Ddl<'_> {
         }
     }
 
-    /// Judges the values of a domain that columns have (a domain over it has constraints of its own). As in PostgreSQL, the
-    /// tables of other owners are read, too, and the rows that policies hide.
+    /// Judges the values of a domain, and of the domains over it, that columns have. As in PostgreSQL, the tables of other owners are read,
+    /// too, and the rows that policies hide.
     async fn judge_values(&self, ty: &TypeObject, check: Option<&str>) -> Result<()> {
         let catalog = self.catalog();
         // The condition is found among the types that the statement has made.
@@ -146,14 +146,20 @@ impl Ddl<'_> {
             // What the table is after the wait.
             let catalog = self.catalog();
             if let Some(relation) = catalog.relation(table) {
-                self.judge_table(&catalog, relation, ty.oid, &asked).await?;
+                self.judge_table(&catalog, relation, &with_upper(&catalog, ty.oid), &asked).await?;
             }
         }
         Ok(())
     }
 
-    async fn judge_table(&self, catalog: &Arc<Catalog>, relation: &Relation, domain: u32, asked: &Asked) -> Result<()> {
-        let columns: Vec<usize> = columns_among(relation, &HashSet::from([domain])).collect();
+    async fn judge_table(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Relation,
+        domains: &HashSet<u32>,
+        asked: &Asked,
+    ) -> Result<()> {
+        let columns: Vec<usize> = columns_among(relation, domains).collect();
         let shape = TableShape::new(catalog, relation.oid).map_err(from_engine)?;
         let types = column_types(relation);
         let mut from = Vec::new();
@@ -189,6 +195,19 @@ impl Ddl<'_> {
     }
 }
 
+/// A domain and those over it.
+fn with_upper(catalog: &Catalog, domain: u32) -> HashSet<u32> {
+    let (mut found, mut todo) = (HashSet::from([domain]), vec![domain]);
+    while let Some(lower) = todo.pop() {
+        for ty in catalog.types() {
+            if matches!(&ty.body, TypeBody::Domain(d) if d.under == Some(lower)) && found.insert(ty.oid) {
+                todo.push(ty.oid);
+            }
+        }
+    }
+    found
+}
+
 fn columns_among<'r>(r: &'r Relation, types: &'r HashSet<u32>) -> impl Iterator<Item = usize> {
     r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped() && types.contains(&c.type_oid)).map(|(at, _)| at)
 }
@@ -198,7 +217,7 @@ fn columns_among<'r>(r: &'r Relation, types: &'r HashSet<u32>) -> impl Iterator<
 /// # Errors
 /// 0A000 where a column has them within arrays or rows.
 fn tables_of(catalog: &Catalog, ty: &TypeObject) -> Result<Vec<u32>> {
-    let own = HashSet::from([ty.oid]);
+    let own = with_upper(catalog, ty.oid);
     let within: HashSet<u32> = made_of(catalog, ty).difference(&own).copied().collect();
     let mut found = Vec::new();
     for object in catalog.objects() {

@@ -107,17 +107,16 @@ impl Ddl<'_> {
         let mut domain = Domain {
             base: below.oid,
             base_mod: below.modifier,
+            under: None,
             not_null,
             default: default.cloned(),
             default_path: None,
             checks: Vec::new(),
         };
-        // A domain over a domain has the conditions of both.
         if let Some(Object::Type(TypeObject { body: TypeBody::Domain(under), .. })) =
             catalog.get(given.oid).map(|o| &**o)
         {
-            domain.checks.clone_from(&under.checks);
-            domain.not_null |= under.not_null;
+            domain.under = Some(given.oid);
             if domain.default.is_none() {
                 (domain.default, domain.default_path) = (under.default.clone(), under.default_path.clone());
             }
