@@ -238,7 +238,7 @@ impl Binder<'_> {
         let refuse = |message: String| SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos);
         let inside = match self.collected.as_deref() {
             _ if self.in_aggregate => "aggregate",
-            Some(c) if c.in_window => "window",
+            Some(c) if c.in_window && !c.in_definition => "window",
             Some(c) if c.permits.sets => "",
             _ => return Err(refuse(format!("set-returning functions are not allowed in {}", self.place))),
         };

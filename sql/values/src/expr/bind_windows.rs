@@ -219,6 +219,10 @@ impl Binder<'_> {
 
     fn frame_offset(&mut self, e: &Expr, frame: &Frame<Expr>, order: &[(Bound, bool, bool)]) -> Result<Bound> {
         let offset = self.node(e)?;
+        if super::sets::holds_set(&offset) {
+            let message = "set-returning functions are not allowed in window definitions";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(offset.pos));
+        }
         let clause = frame.mode.sql();
         let names_column = offset.lowest_level() == Some(0);
         let late = offset.any(&|e| matches!(e.kind, BoundKind::Unplaced(_) | BoundKind::Aggregate(_)));
