@@ -357,7 +357,7 @@ impl Settings {
                 if value.eq_ignore_ascii_case("default") {
                     return Ok(kept);
                 }
-                let known = datetime::zone_setting(value);
+                let known = datetime::zone_setting(value)?;
                 known.map(|(_, name)| name).ok_or_else(|| invalid(setting, value))
             }
             _ => Ok(kept),

@@ -36,6 +36,7 @@ impl Planner<'_> {
         params: &mut Params,
     ) -> Result<Set> {
         let mut out = Set::new();
+        params.begin_list();
         for a in set {
             let values = match (&*a.value.kind, a.multiple) {
                 (_, false) => vec![Value::Written(&a.value)],

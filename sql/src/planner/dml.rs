@@ -9,13 +9,13 @@ use super::plan::{
     Update, conjunction, split,
 };
 use super::through::{ChangeTarget, Verb};
-use super::{Planned, Planner, system_columns, wanted};
+use super::{Planned, Planner, entries, system_columns, wanted};
 use crate::context::deferred::Timing;
 use crate::context::errors::from_engine;
 use crate::context::names;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn, WholeRow};
-use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarget};
+use crate::syntax::ast::{Expr, ExprKind, FromItem, QueryBody, TableRef, Target as AstTarget};
 use crate::syntax::stmt;
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
@@ -219,7 +219,8 @@ impl Planner<'_> {
             WholeRow::note(row_type(relation.oid), Some(system), &mut columns);
         }
         let scope = Scope::over(columns, None);
-        let (mut returning, out) = self.returning(&s.returning, &scope, params)?;
+        let returning = self.returning(&s.returning, &scope, params);
+        let (mut returning, out) = returning.map_err(|e| entries::of_target(e, &s.table, &[]))?;
         let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());
         let update = update.flat_map(|(set, filter)| set.iter_mut().map(|(_, e)| e).chain(filter));
         face.settle(update.chain(returning.iter_mut().flatten()));
@@ -260,6 +261,7 @@ impl Planner<'_> {
                     return Err(SqlError::new(code::SYNTAX_ERROR, "VALUES lists must all be the same length").at(pos));
                 }
                 check_count(given.len(), count, s, |i| row[i].pos)?;
+                params.begin_list();
                 let mut out = Vec::new();
                 for (e, (column, ty)) in row.iter().zip(given.iter().zip(&types)) {
                     self.check_identity(relation, *column, e, s)?;
@@ -273,7 +275,7 @@ impl Planner<'_> {
             let query = Query::of(Body::Values(bound), columns);
             return Ok((Arc::new(query), count));
         }
-        super::literals::of_columns(source, &types, params);
+        super::literals::of_columns(source, &types, params)?;
         let query = self.query(source, None, params)?;
         check_count(given.len(), query.columns.len(), s, |_| source.pos)?;
         let count = query.columns.len();
@@ -341,7 +343,7 @@ impl Planner<'_> {
             ExprKind::Default => self.default_value(relation, column, e.pos)?,
             _ => {
                 let name = &relation.columns[column].name;
-                self.bind(scope, params, place, None, |b| b.bind_assigned(e, ty, name))?
+                params.in_list(e, |params| self.bind(scope, params, place, None, |b| b.bind_assigned(e, ty, name)))?
             }
         };
         self.note(&bound);
@@ -475,7 +477,8 @@ impl Planner<'_> {
             Some(through) => layout.columns = through.names(table.alias.as_ref())?,
             None => super::from::note_reads(&mut layout.columns, 0, &face.used.reads),
         }
-        self.add_items(&mut layout, others, None, params)?;
+        let added = self.add_items(&mut layout, others, None, params);
+        added.map_err(|e| entries::out_of_sight(e, [&FromItem::Table(table.clone())]))?;
         let mut conditions = Vec::new();
         if let Some(e) = filter {
             let scope = Scope::over(layout.columns.clone(), None);

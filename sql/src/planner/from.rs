@@ -7,7 +7,7 @@ use super::joined::join_node;
 use super::leaf::{derived_leaf, named, note_origin};
 use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
 use super::sample::{Sampling, sample_node};
-use super::{Planner, pushdown, system_columns, walk};
+use super::{Planner, entries, pushdown, system_columns, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Result, SqlError, code};
@@ -277,8 +277,8 @@ impl Planner<'_> {
     ) -> Result<Layout> {
         let context = FromContext { parent, locking };
         let mut out = Layout::empty();
-        for item in items {
-            self.add_item(&mut out, item, &context, params)?;
+        for (at, item) in items.iter().enumerate() {
+            self.add_item(&mut out, item, &context, params).map_err(|e| entries::beside(e, item, &items[..at]))?;
         }
         Ok(out)
     }
@@ -462,7 +462,9 @@ impl Planner<'_> {
         let (first, second) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
         let (first, mut first_columns) = self.item(out, first, left, context, params)?;
         let seen: Vec<ScopeColumn> = left.iter().chain(&first_columns).cloned().collect();
-        let (second, mut second_columns) = self.item(out, second, &seen, context, params)?;
+        let placed = self.item(out, second, &seen, context, params);
+        let (second, mut second_columns) =
+            placed.map_err(|e| entries::beside(e, second, [if kind == JoinKind::Right { r } else { l }]))?;
         let nullable_first = first_columns.iter_mut().filter(|_| kind == JoinKind::Full);
         let nullable_second = second_columns.iter_mut().filter(|_| !matches!(kind, JoinKind::Inner | JoinKind::Cross));
         nullable_first.chain(nullable_second).for_each(|c| c.nullable = true);
@@ -478,7 +480,7 @@ impl Planner<'_> {
             JoinOn::On(e) => {
                 let columns: Vec<ScopeColumn> = l_columns.into_iter().chain(r_columns).collect();
                 let scope = Scope::over(columns, context.parent);
-                let bound = self.join_condition(e, &scope, params)?;
+                let bound = self.join_condition(e, &scope, params).map_err(|e| entries::of_join(e, left, [l, r]))?;
                 (split(bound), scope.columns)
             }
             JoinOn::Using(list, alias) => {

@@ -2,27 +2,42 @@
 //! operation, from the other side.
 
 use super::plan::{Body, Query};
+use crate::error::Result;
+use crate::expr::bind::inconsistent;
 use crate::expr::{BoundKind, Params};
 use crate::syntax::ast::{self, ExprKind, Literal, QueryBody, Target};
 use crate::types::{SqlType, oid};
 use std::sync::Arc;
 
 /// Gives parameters that stand for a whole column of INSERT's query the types of the columns that they go to, as PostgreSQL does.
-pub(super) fn of_columns(source: &ast::Query, types: &[SqlType], params: &mut Params) {
-    let QueryBody::Select(text) = &source.body else { return };
+///
+/// # Errors
+/// 42P08 for one that goes to columns of several types.
+pub(super) fn of_columns(source: &ast::Query, types: &[SqlType], params: &mut Params) -> Result<()> {
+    let QueryBody::Select(text) = &source.body else { return Ok(()) };
     if text.distinct.is_some() || !params.open {
-        return;
+        return Ok(());
     }
+    let mut given: Vec<u32> = Vec::new();
     for (target, ty) in text.targets.iter().zip(types) {
-        let Target::Expr { expr, .. } = target else { return };
-        if let ExprKind::Param(n) = *expr.kind {
-            let at = n as usize - 1;
-            if params.types.len() <= at {
-                params.types.resize(at + 1, None);
+        let Target::Expr { expr, .. } = target else { return Ok(()) };
+        let ExprKind::Param(n) = *expr.kind else { continue };
+        let at = n as usize - 1;
+        if params.types.len() <= at {
+            params.types.resize(at + 1, None);
+        }
+        match params.types[at] {
+            None => {
+                params.types[at] = Some(ty.oid);
+                given.push(n);
             }
-            params.types[at].get_or_insert(ty.oid);
+            Some(other) if given.contains(&n) && other != ty.oid => {
+                return Err(inconsistent(n, other, ty.oid).at(expr.pos));
+            }
+            Some(_) => {}
         }
     }
+    Ok(())
 }
 
 /// The plan of such a query, with the types of columns that are literals of its text left open.

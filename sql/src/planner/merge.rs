@@ -294,6 +294,7 @@ impl Planner<'_> {
         if !list.is_empty() {
             check_count(given.len(), list.len(), insert, |i| list[i].pos)?;
         }
+        params.begin_list();
         for (e, column) in list.iter().zip(given) {
             let c = &relation.columns[*column];
             self.check_identity(relation, *column, e, insert)?;

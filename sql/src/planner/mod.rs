@@ -35,6 +35,7 @@ mod conditions;
 pub mod cost;
 mod covering;
 pub mod dml;
+mod entries;
 mod estimate;
 pub mod explain;
 mod extremes;
@@ -284,9 +285,16 @@ impl<'a> Planner<'a> {
         let planned =
             with.as_ref().map_or(Ok(()), |with| self.with(with, None, params)).and_then(|()| match statement {
                 Statement::Insert(s) => self.insert(s, params).map(Some),
-                Statement::Update(s) => self.update(s, params).map(Some),
-                Statement::Delete(s) => self.delete(s, params).map(Some),
-                Statement::Merge(s) => self.merge(s, params).map(Some),
+                Statement::Update(s) => {
+                    self.update(s, params).map(Some).map_err(|e| entries::of_target(e, &s.table, &s.from))
+                }
+                Statement::Delete(s) => {
+                    self.delete(s, params).map(Some).map_err(|e| entries::of_target(e, &s.table, &s.using))
+                }
+                Statement::Merge(s) => {
+                    let source = std::slice::from_ref(&s.source);
+                    self.merge(s, params).map(Some).map_err(|e| entries::of_target(e, &s.table, source))
+                }
                 _ => Ok(None),
             });
         self.level -= 1;

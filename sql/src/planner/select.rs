@@ -66,14 +66,15 @@ impl Planner<'_> {
         Ok(out)
     }
 
-    fn select(
+    /// Plans a level over what its FROM lays out.
+    pub(super) fn select_from(
         &mut self,
+        mut layout: super::from::Layout,
         s: &AstSelect,
         q: &AstQuery,
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<Query> {
-        let mut layout = self.from(&s.from, parent, params, &q.locking)?;
         let mut conditions = Vec::new();
         if let Some(filter) = &s.filter {
             let mut scope = Scope::over(layout.columns.clone(), parent);
@@ -175,8 +176,7 @@ impl Planner<'_> {
                         push(&mut out, (column_ref(c, name.pos), c.shape.clone()), c.name.clone());
                     }
                     if of_it.is_empty() {
-                        let message = format!("missing FROM-clause entry for table \"{relation}\"");
-                        return Err(SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos));
+                        return Err(super::entries::missing(relation).at(name.pos));
                     }
                 }
                 Target::Expr { expr, alias: _ } if matches!(&*expr.kind, ExprKind::AllFields(_)) => {

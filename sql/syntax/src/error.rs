@@ -145,6 +145,12 @@ impl SqlError {
         self.0.at.get_or_insert(at);
         self
     }
+    /// With another message.
+    #[must_use]
+    pub fn saying(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
+        self
+    }
     /// With a DETAIL line.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());

@@ -1,11 +1,11 @@
 //! The binder: resolves names to columns, operators and functions to rows of the tables, and literals to values.
 
-use super::bind_routines::ParamNames;
 use super::bound::{Bound, BoundKind, SubqueryUse};
 use super::collect::{Aggregates, Collected};
 use super::functions::Function;
 use super::operator_table::OPERATORS;
 use super::operators::Op;
+pub use super::params::{Params, inconsistent};
 use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, Query};
@@ -103,19 +103,6 @@ impl<'p> Scope<'p> {
     pub fn over(columns: Vec<ScopeColumn>, parent: Option<&'p Scope<'p>>) -> Self {
         Self { columns, parent, ..Self::default() }
     }
-}
-
-/// The parameters of a statement: their types, as far as known.
-#[derive(Clone, Debug, Default)]
-pub struct Params {
-    /// By number minus one; none: not known yet.
-    pub types: Vec<Option<Oid>>,
-    /// Whether further parameters may appear.
-    pub open: bool,
-    /// The names by which the body of a function calls them.
-    pub names: Option<Arc<ParamNames>>,
-    /// What stands for them where the body takes the place of the call.
-    pub values: Option<Arc<[Bound]>>,
 }
 
 /// Binds subqueries; the planner implements it.
@@ -224,10 +211,7 @@ impl Binder<'_> {
                     // A client is told of the domain, as by PostgreSQL.
                     let given = *slot.get_or_insert(domain.oid);
                     if given != domain.oid {
-                        let message = format!("inconsistent types deduced for parameter ${n}");
-                        let detail =
-                            format!("{} versus {}", format_type(given.into()), format_type(SqlType::new(domain.oid)));
-                        return Err(SqlError::new(code::AMBIGUOUS_PARAMETER, message).detail(detail).at(bound.pos));
+                        return Err(inconsistent(*n, given, domain.oid).at(bound.pos));
                     }
                     bound.ty = SqlType::new(to.oid);
                     if domain != to {
@@ -283,7 +267,8 @@ impl Binder<'_> {
             }
             self.params.types.resize(i + 1, None);
         }
-        let ty = self.params.types[i].unwrap_or(oid::UNKNOWN);
+        let known = self.params.types[i].filter(|_| self.params.alone != Some(n));
+        let ty = known.unwrap_or(oid::UNKNOWN);
         Ok(Bound { kind: BoundKind::Param(n), ty: SqlType::new(user::base(ty.into()).oid), pos })
     }
 

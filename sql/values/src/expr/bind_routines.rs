@@ -436,6 +436,7 @@ impl Binder<'_> {
             open: false,
             names: Some(ParamNames::of(&called.signature)),
             values: None,
+            ..Params::default()
         };
         let mut binder = Binder {
             scope: &scope,

@@ -64,6 +64,7 @@ mod number_text;
 mod operator_table;
 pub mod operators;
 mod overlaps;
+mod params;
 mod pattern;
 mod range_functions;
 mod regexp;

@@ -27,7 +27,11 @@ pub fn zone(name: &str) -> Option<TimeZone> {
 }
 
 /// The zone that SET TIME ZONE means, and the name that SHOW gives it: a number of hours east of Greenwich, `INTERVAL '...'`, or a zone's name.
-pub fn zone_setting(value: &str) -> Option<(TimeZone, String)> {
+/// None: there is no such zone.
+///
+/// # Errors
+/// 22023: by name, no zone is taken whose offset has seconds.
+pub fn zone_setting(value: &str) -> Result<Option<(TimeZone, String)>> {
     let value = value.trim();
     let east = match value.parse::<f64>() {
         Ok(hours) => Some((hours * 3600.0).round()),
@@ -35,16 +39,22 @@ pub fn zone_setting(value: &str) -> Option<(TimeZone, String)> {
     };
     if let Some(seconds) = east {
         // A number may be "inf" or "nan".
-        let seconds = seconds.is_finite().then_some(seconds as i32)?;
-        return Some((fixed_zone(seconds)?, fixed_name(seconds)));
+        let seconds = seconds.is_finite().then_some(seconds as i32);
+        return Ok(seconds.and_then(|seconds| Some((fixed_zone(seconds)?, fixed_name(seconds)))));
     }
-    let zone = zone(value)?;
+    let Some(zone) = zone(value) else { return Ok(None) };
+    if offset_at(0, &zone) % 60 != 0 {
+        let message = format!("time zone \"{value}\" appears to use leap seconds");
+        return Err(
+            SqlError::new(code::INVALID_PARAMETER_VALUE, message).detail("PostgreSQL does not support leap seconds.")
+        );
+    }
     let name = match zone.iana_name() {
         Some(_) if value.eq_ignore_ascii_case("gmt") => "GMT".to_owned(),
         Some(name) => name.to_owned(),
         None => value.to_ascii_uppercase(),
     };
-    Some((zone, name))
+    Ok(Some((zone, name)))
 }
 
 /// The seconds of `INTERVAL '...'`, if it holds neither months nor days.

@@ -1,0 +1,30 @@
+-- A parameter that stands alone for columns of several types.
+create domain tt_d as int check (value > 0);
+create table tt (a tt_d, b int, c bigint, d text, e varchar(3));
+prepare tt1 as insert into tt (a, b) values ($1, $1);
+prepare tt2 as insert into tt (b, d) values ($1, $1);
+prepare tt3 as insert into tt (e, d) values ($1, $1);
+prepare tt4 as insert into tt (b, c) values ($1, $1);
+prepare tt5 as update tt set a = $1, b = $1;
+prepare tt6 as insert into tt (a, b) select $1, $1;
+prepare tt7 as insert into tt (b, c) values ($1, $2), ($2, $1);
+prepare ok1 as insert into tt (b, c) values ($1, $1::int);
+prepare ok2 as insert into tt (b, c) values ($1, $2), ($1 + 1, $2);
+prepare ok3(int) as insert into tt (b, c) values ($1, $1);
+prepare ok4 as update tt set b = $1 where c = $1;
+prepare ok5 as insert into tt (b) values ($1) returning $1::text;
+prepare ok6 as select $1::tt_d, $1::int;
+select name, parameter_types from pg_prepared_statements where name like 'ok%' order by 1;
+execute ok3(5);
+select b, c from tt;
+deallocate all;
+drop table tt;
+drop domain tt_d;
+-- Zones by name have no seconds.
+set time zone '+01:02:03';
+set timezone = 'FOO+1:02:03';
+set time zone '+01:02:00';
+show time zone;
+set time zone interval '01:02:03';
+show time zone;
+reset time zone;
