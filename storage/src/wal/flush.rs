@@ -11,7 +11,8 @@
 //! - WAL-14: a block that was synced partly filled is written again with the same bytes in front, so that a torn
 //!   rewrite changes nothing that was durable.
 //! - WAL-15: after a failed write or sync the log is poisoned, and this process never writes to it again.
-//! - WAL-16: a task that puts the flush state back while a flush beyond `durable` is wanted wakes the background flusher.
+//! - WAL-16: a task that puts the flush state back while a flush beyond `durable` is wanted wakes the background flusher. So a waiter that says
+//!   what it wants and then finds the state taken need not wake it.
 //!
 //! # Errors
 //! Every error poisons the log; waiters get the error.
@@ -60,7 +61,7 @@ impl FlushState {
 }
 
 /// Holds the flush state during a flush; the drop puts it back.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     wal: &'a Wal,
     state: Option<FlushState>,
 }
@@ -95,7 +96,7 @@ struct Ended {
 }
 
 impl Wal {
-    fn take_turn(&self) -> Option<Turn<'_>> {
+    pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
         let state = self.flush.lock().take()?;
         Some(Turn { wal: self, state: Some(state) })
     }
@@ -118,19 +119,19 @@ impl Wal {
         io_mode() == IoMode::Pooled && self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
     }
 
-    /// Flushes on this thread if no other task is flushing; true if it did. Never awaits, so a dropped caller can't leave a
-    /// flush half done.
-    pub(super) fn flush_here(&self) -> bool {
-        let Some(mut turn) = self.take_turn() else { return false };
+    /// Flushes on this thread; whether it did. None: another task is flushing, and when it has ended it finds whatever was wanted before this
+    /// call (WAL-16). Never awaits, so a dropped caller can't leave a flush half done.
+    pub(super) fn flush_here(&self) -> Option<bool> {
+        let mut turn = self.take_turn()?;
         let _inline = inline_io_here();
         let flushed = {
             let step = pin!(self.flush_once(&mut turn));
             step.poll(&mut Context::from_waker(Waker::noop()))
         };
         match flushed {
-            Poll::Ready(done) => done,
+            Poll::Ready(done) => Some(done),
             // The file system can't work inline. The dropped turn then poisons, so the options must not ask for this.
-            Poll::Pending => false,
+            Poll::Pending => Some(false),
         }
     }
 

@@ -318,3 +318,35 @@ fn only_a_waiter_that_is_alone_flushes_itself() {
         assert_eq!(taken.iter().filter(|polls| **polls == 1).count(), 30);
     });
 }
+
+/// WAL-16: a waiter that finds the flush state taken leaves the flusher asleep; the task that has the state wakes it.
+#[test]
+fn a_waiter_does_not_wake_the_flusher_while_another_task_flushes() {
+    struct Rings(std::sync::atomic::AtomicUsize);
+    impl std::task::Wake for Rings {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    crate::testing::now(vfs.create_dir(&dir())).expect("dir");
+    let wal =
+        crate::testing::now(start_with(WalOptions { caller_flushes: true, ..options() }, &vfs, Lsn(8), vec![0; 8], 1));
+    let record = Record { kind: RecordKind::Commit, txn: TxnId(1), undo_next: Lsn(0), undo: None, ops: &[], body: b"" };
+    let mut credit = wal.try_credit(Purpose::Change, Wal::record_bytes(&record)).expect("room");
+    let end = wal.append(&mut credit, &record).end;
+    let rings = Arc::new(Rings(0.into()));
+    let mut flusher = std::pin::pin!(wal.run_flusher());
+    let waker = std::task::Waker::from(Arc::clone(&rings));
+    assert!(flusher.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending(), "it has nothing to do");
+    let cx = &mut std::task::Context::from_waker(std::task::Waker::noop());
+    let mut wait = std::pin::pin!(wal.wait_durable(end));
+    let _inline = clearway_base::vfs::inline_io_here();
+    let turn = wal.take_turn().expect("no task flushes");
+    assert!(wait.as_mut().poll(cx).is_pending());
+    assert_eq!(rings.0.load(Ordering::SeqCst), 0, "the flusher could do nothing");
+    drop(turn);
+    assert_eq!(rings.0.load(Ordering::SeqCst), 1, "what was wanted meanwhile is left to the flusher");
+    assert!(flusher.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    assert!(wait.as_mut().poll(cx).is_ready());
+}

@@ -43,17 +43,20 @@ impl Future for WaitDurable<'_> {
             return Poll::Ready(outcome);
         }
         wal.wanted.fetch_max(self.lsn.0, Ordering::SeqCst);
+        let mut another_flushes = false;
         if self.place.is_none() && wal.may_flush() {
             if !self.yielded && wal.yield_is_due() {
                 self.yielded = true;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if wal.flush_here()
+            let flushed = wal.flush_here();
+            if flushed == Some(true)
                 && let Some(outcome) = self.outcome()
             {
                 return Poll::Ready(outcome);
             }
+            another_flushes = flushed.is_none();
         }
         // Tasks woken from the flusher's thread queue behind those that the runtime's own workers woke, so waiters that arrive
         // while the log is crowded wake some of them.
@@ -65,7 +68,10 @@ impl Future for WaitDurable<'_> {
         if let Some(outcome) = self.outcome() {
             return Poll::Ready(outcome);
         }
-        wal.flusher_bell.ring();
+        // Each ring wakes the flusher, which would find the state gone: a thread that flushes for itself holds it. That thread rings (WAL-16).
+        if !another_flushes {
+            wal.flusher_bell.ring();
+        }
         Poll::Pending
     }
 }
