@@ -257,7 +257,8 @@ impl RowBatch {
         self.shown.retain(|(at, _)| *at < rows);
     }
 
-    fn push(&mut self, key: &[u8], value: &[u8]) {
+    /// Appends a row.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(value);

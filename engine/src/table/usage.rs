@@ -112,6 +112,20 @@ impl Used {
         }
     }
 
+    /// A walk by an index has ended: it has looked so many rows up one by one.
+    pub(crate) fn looked_up_by_index(&mut self, table: Oid, index: Oid, rows: u64) {
+        self.examined += rows;
+        let used = self.at(index);
+        used.lookups += 1;
+        used.lookup_rows += rows;
+        used.leaves += 1;
+        if rows > 0 {
+            let used = self.at(table);
+            used.fetched += rows;
+            used.leaves += rows;
+        }
+    }
+
     /// A walk by an index has read the rows of several entries from one leaf of the table.
     pub(crate) fn fetched_by_index(&mut self, table: Oid, index: Oid, begins: bool, rows: u64) {
         self.walked_index(table, index, begins, rows > 0);

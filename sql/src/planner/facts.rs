@@ -1,7 +1,7 @@
 //! Facts: what a condition says about one column of a table, by comparing it with values that are known before the table is read.
 
 use super::indexes::{term, type_of};
-use super::plan::TableSlot;
+use super::plan::{Range, TableSlot};
 use super::walk;
 use crate::expr::Bound;
 use crate::expr::bound::{BoundKind, SubqueryUse};
@@ -170,6 +170,27 @@ pub fn prefix(op: Op, pattern: &str) -> String {
         }
     }
     out
+}
+
+/// Whether a condition asks nothing of a row but what a range of an index on these columns says of its entry.
+pub fn is_said_by(e: &Bound, table: &TableSlot, columns: &[usize], range: &Range) -> bool {
+    if let BoundKind::And(list) = &e.kind {
+        return list.iter().all(|e| is_said_by(e, table, columns, range));
+    }
+    let Some(Fact { column, test: ColumnTest::Compared(op, value), .. }) = fact_of(table, e, 0) else { return false };
+    let Some(at) = columns.iter().position(|c| *c == column) else { return false };
+    let is_end = |end: &Option<(Bound, bool)>, inclusive: bool| {
+        let end = end.as_ref().filter(|_| at == range.equal.len());
+        end.is_some_and(|(known, with)| *with == inclusive && walk::same(known, &value))
+    };
+    match op {
+        Op::Eq => range.equal.get(at).is_some_and(|known| walk::same(known, &value)),
+        Op::Gt => is_end(&range.low, false),
+        Op::Ge => is_end(&range.low, true),
+        Op::Lt => is_end(&range.high, false),
+        Op::Le => is_end(&range.high, true),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The fast path of statements that read few neighbouring rows by the table's key: `SELECT columns FROM table WHERE key >= $1 ORDER BY key
-//! LIMIT $2`, `SELECT columns FROM table WHERE key BETWEEN $1 AND $2`, or all rows of a small table.
+//! The fast path of statements that read few neighbouring rows by the table's key or by an index: `SELECT columns FROM table WHERE key >= $1
+//! ORDER BY key LIMIT $2`, `SELECT columns FROM table WHERE indexed BETWEEN $1 AND $2`, or all rows of a small table.
 //!
 //! As `point`, but for any number of rows up to [`ROWS_MAX`]. All rows are read and their columns picked before the client is told of the first
 //! one, so that the general path can run the statement instead (PNT-1, PNT-2 hold here).
@@ -19,9 +19,12 @@ use super::run;
 use super::session::{Block, Session};
 use super::short::Short;
 use crate::exec::key_range::{Ends, KeyBytes};
+use crate::exec::scan::key_columns;
 use crate::expr::Bound;
-use crate::planner::plan::{Access, Action, Body, Node, Plan, Range, Scan};
-use crate::types::Datum;
+use crate::expr::bound::BoundKind;
+use crate::planner::facts::is_said_by;
+use crate::planner::plan::{Access, Action, Body, Node, Plan, Range};
+use crate::types::{Datum, oid};
 use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::session::StatementMode;
@@ -43,6 +46,8 @@ const KEPT_MAX: usize = 64 << 10;
 pub struct RangeRead {
     shape: Arc<TableShape>,
     lock: LockTag,
+    /// The place of the index among the shape's, if it goes by one.
+    index: Option<usize>,
     key: Box<[KeyColumn]>,
     equal: Box<[Part]>,
     low: Option<(Part, bool)>,
@@ -83,7 +88,16 @@ impl RangeRead {
         let whole = !select.makes_groups() && select.sets.is_none() && select.distinct.is_none();
         let plain =
             whole && select.locks.is_empty() && plan.changes.is_empty() && query.offset.is_none() && !query.ties;
-        let unfiltered = select.filter.is_none() && scan.filter.is_none() && plan.subqueries.is_empty();
+        // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
+        let is_said = |e: &Bound| match &scan.access {
+            Access::Index(place, range) => {
+                let of = scan.table.shape.indexes.get(*place);
+                of.is_some_and(|of| is_said_by(e, &scan.table, &of.columns, range))
+            }
+            _ => false,
+        };
+        let is_filtered = scan.filter.as_ref().is_some_and(|e| !is_said(e));
+        let unfiltered = select.filter.is_none() && !is_filtered && plan.subqueries.is_empty();
         let in_order = query.sort.is_empty() || scan.order.is_some();
         let oid = scan.table.shape.oid;
         if !plain || !unfiltered || !in_order || scan.jump.is_some() {
@@ -93,9 +107,11 @@ impl RangeRead {
             return None;
         }
         let all = Range::default();
-        let range = match &scan.access {
-            Access::KeyRange(range) => range,
-            Access::Full => &all,
+        let (index, range) = match &scan.access {
+            Access::KeyRange(range) => (None, range),
+            Access::Full => (None, &all),
+            // The entries alone have all that is wanted otherwise.
+            Access::Index(place, range) if scan.entries.is_none() => (Some(*place), range),
             _ => return None,
         };
         let bound = |bound: &Option<(Bound, bool)>| match bound {
@@ -104,13 +120,17 @@ impl RangeRead {
         };
         let limit = match &query.limit {
             None => None,
-            Some(e) => Some(part(e)?),
+            Some(e) => Some(limit_part(e)?),
         };
         let database = if oid < clearway_engine::catalog::FIRST_USER_OID { 0 } else { database };
         Some(RangeRead {
             shape: scan.table.shape.clone(),
             lock: LockTag::Relation { database, relation: u64::from(oid) },
-            key: key_columns(scan),
+            index,
+            key: match index {
+                Some(place) => scan.table.shape.indexes.get(place)?.key.as_slice().into(),
+                None => key_columns(scan).into(),
+            },
             equal: range.equal.iter().map(part).collect::<Option<_>>()?,
             low: bound(&range.low)?,
             high: bound(&range.high)?,
@@ -149,8 +169,12 @@ impl RangeRead {
     }
 }
 
-fn key_columns(scan: &Scan) -> Box<[KeyColumn]> {
-    crate::exec::scan::key_columns(scan).into()
+/// A limit that is known when the execution begins. One that is written as a number is an integer, which a cast makes a bigint.
+fn limit_part(e: &Bound) -> Option<Part> {
+    match &e.kind {
+        BoundKind::Cast { arg, .. } if matches!(arg.ty.oid, oid::INT2 | oid::INT4) => part(arg),
+        _ => part(e),
+    }
 }
 
 impl Session {
@@ -210,7 +234,10 @@ impl Session {
             enough,
             most: (ROWS_MAX, BYTES_MAX),
         };
-        let found = engine.few_now(&read.shape, &statement.view, &wanted, rows);
+        let found = match read.index {
+            Some(place) => engine.few_by_index_now((&read.shape, place), &statement.view, &wanted, rows),
+            None => engine.few_now(&read.shape, &statement.view, &wanted, rows),
+        };
         engine.close_statement(statement);
         self.watch.looked_at = Some(engine.used().examined());
         match found {
