@@ -156,9 +156,9 @@ impl Session {
 
     /// Commits; the reply still waits for its durability. False: nothing has happened, and perhaps the commit has more to do than to commit.
     fn end_now(&mut self) -> bool {
-        let (later, archived) = {
+        let (later, archived, has_local) = {
             let settings = self.core.settings.lock();
-            (settings.commits_later, settings.commits_archived)
+            (settings.commits_later, settings.commits_archived, settings.has_local())
         };
         if archived || self.core.has_end_work() {
             return false;
@@ -172,7 +172,7 @@ impl Session {
         };
         if ended {
             self.core.archived.end();
-            self.committed();
+            self.committed(has_local);
         }
         ended
     }

@@ -334,7 +334,7 @@ impl Session {
             self.core.deferred.lock().clear();
             self.notify_committed().await?;
         }
-        self.committed();
+        self.committed(true);
         archived
     }
 
@@ -370,8 +370,8 @@ impl Session {
         Ok(())
     }
 
-    /// The transaction has ended well: what belonged to it goes.
-    pub(super) fn committed(&mut self) {
+    /// The transaction has ended well: what belonged to it goes. `has_local`: something was set for it alone.
+    pub(super) fn committed(&mut self, has_local: bool) {
         self.portals.clear();
         if !self.savepoints.is_empty() {
             self.savepoints.clear();
@@ -380,7 +380,9 @@ impl Session {
         self.block = Block::None;
         self.in_batch = 0;
         self.settings_at_begin = None;
-        self.core.settings.lock().end_transaction();
+        if has_local {
+            self.core.settings.lock().end_transaction();
+        }
     }
 
     pub(super) async fn roll_back(&mut self) -> Result<()> {

@@ -506,6 +506,10 @@ fn plain_parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool) -> Option<Dat
         (oid::INT4, false) => i32::try_from(plain_integer(bytes)?).ok().map(Datum::Int4),
         (oid::INT8, false) => plain_integer(bytes).map(Datum::Int8),
         (oid::TEXT | oid::VARCHAR, _) if !bytes.contains(&0) => std::str::from_utf8(bytes).ok().map(Datum::text),
+        (oid::BYTEA, true) => Some(Datum::Bytea(bytes.into())),
+        (oid::FLOAT8, true) => Some(Datum::Float8(f64::from_be_bytes(bytes.try_into().ok()?))),
+        (oid::TIMESTAMP, true) => Some(Datum::Timestamp(i64::from_be_bytes(bytes.try_into().ok()?))),
+        (oid::TIMESTAMPTZ, true) => Some(Datum::TimestampTz(i64::from_be_bytes(bytes.try_into().ok()?))),
         _ => None,
     }
 }

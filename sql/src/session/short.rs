@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::client::Client;
 use super::fresh::is_of_session;
-use super::point::{Part, Point, key_bytes, key_parts};
+use super::point::{Part, Point, key_bytes, key_parts, part};
 use super::range::RangeRead;
 use super::run::Cached;
 use super::session::{Block, Session};
@@ -92,6 +92,8 @@ enum Kind {
 }
 
 struct OneInsert {
+    /// The new row's values, where all of them are known when the execution begins; none: expressions give them.
+    known: Option<Box<[Part]>>,
     /// There is a row with its key: DO NOTHING.
     yields: bool,
     /// Executions that are not to try: a row stood in the way of one before, which the general path updated or refused.
@@ -126,7 +128,8 @@ impl ShortChange {
             Action::Update(update) if alone => (&update.target, Kind::Update(OneUpdate::of(update)?)),
             Action::Insert(insert) if alone && is_one_insert(insert) => {
                 let yields = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_none());
-                (&insert.target, Kind::Insert(OneInsert { yields, passed: AtomicU32::new(0) }))
+                let (known, passed) = (known_values(insert), AtomicU32::new(0));
+                (&insert.target, Kind::Insert(OneInsert { known, yields, passed }))
             }
             _ => return None,
         };
@@ -363,7 +366,10 @@ impl Session {
         let statement = begin(core, short, change, began_ns)?;
         let isolation = core.engine.take().options().isolation;
         let shape = &change.shape;
-        let made = within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values));
+        let made = match &insert.known {
+            Some(known) => known_row(known, short.params, &mut scratch.values),
+            None => within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values)),
+        };
         let fits =
             shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
         let changed = (made.is_some() && fits).then(|| put_in(core, shape, scratch)).flatten();
@@ -458,6 +464,24 @@ fn update_found(
         Changed::Done => Some(1),
         Changed::Newer | Changed::Again | Changed::Exists { .. } => None,
     }
+}
+
+/// What gives the values of a new row, if nothing has to be evaluated for any of them.
+fn known_values(insert: &Insert) -> Option<Box<[Part]>> {
+    let Body::Values(rows) = &insert.source.body else { return None };
+    let row = rows.first()?;
+    let known = insert.values.iter().map(|value| match value {
+        InsertValue::Source(n) => part(row.get(*n)?),
+        InsertValue::Default(e) => part(e),
+        InsertValue::Null => Some(Part::Const(Datum::Null)),
+    });
+    known.collect()
+}
+
+/// The values of a new row that are known; none: a parameter is missing.
+fn known_row(known: &[Part], params: &[Datum], values: &mut Vec<Value>) -> Option<()> {
+    values.clear();
+    known.iter().try_for_each(|part| part.value(params).map(|value| values.push(to_value(value))))
 }
 
 /// The values of a new row; none: an expression fails.
