@@ -10,6 +10,7 @@
 pub mod breath;
 #[cfg(not(loom))]
 pub mod certificate;
+pub mod fold;
 mod held;
 #[cfg(not(loom))]
 pub mod memory;

@@ -18,6 +18,8 @@ pub enum Storage {
     Decimal,
     /// Bytes; text is bytes, sorted as bytes.
     Bytes,
+    /// Text that sorts by its lower-case form (`clearway_base::fold`): texts that differ in case alone are the same key.
+    Folded,
 }
 
 impl Storage {
@@ -27,7 +29,7 @@ impl Storage {
             Storage::Bool => Some(1),
             Storage::Int(width) => Some(usize::from(width)),
             Storage::Float => Some(8),
-            Storage::Decimal | Storage::Bytes => None,
+            Storage::Decimal | Storage::Bytes | Storage::Folded => None,
         }
     }
 
@@ -39,6 +41,7 @@ impl Storage {
             Storage::Float => 2,
             Storage::Decimal => 3,
             Storage::Bytes => 4,
+            Storage::Folded => 5,
         }
     }
 
@@ -49,6 +52,7 @@ impl Storage {
             2 => Some(Storage::Float),
             3 => Some(Storage::Decimal),
             4 => Some(Storage::Bytes),
+            5 => Some(Storage::Folded),
             17 | 18 | 19 | 20 | 24 => Some(Storage::Int(code - 16)),
             _ => None,
         }
@@ -56,8 +60,8 @@ impl Storage {
 
     /// Whether the order-preserving key form of a value gives the value back.
     pub fn key_is_invertible(self) -> bool {
-        // 1.0 and 1.00 are the same key and two values; so are -0 and 0.
-        !matches!(self, Storage::Decimal | Storage::Float)
+        // 1.0 and 1.00 are the same key and two values; so are -0 and 0, and texts that differ in case alone.
+        !matches!(self, Storage::Decimal | Storage::Float | Storage::Folded)
     }
 }
 
@@ -74,7 +78,7 @@ pub enum Value {
     Float(f64),
     /// See [`Storage::Decimal`].
     Decimal(Decimal),
-    /// See [`Storage::Bytes`].
+    /// See [`Storage::Bytes`] and [`Storage::Folded`].
     Bytes(Arc<[u8]>),
 }
 
@@ -107,7 +111,7 @@ pub enum ValueRef<'a> {
     Decimal(&'a Decimal),
     /// The same in its stored form.
     StoredDecimal(StoredDecimal<'a>),
-    /// See [`Storage::Bytes`].
+    /// See [`Storage::Bytes`] and [`Storage::Folded`].
     Bytes(&'a [u8]),
 }
 
@@ -141,7 +145,7 @@ impl Value {
             | (Value::Bool(_), Storage::Bool)
             | (Value::Float(_), Storage::Float)
             | (Value::Decimal(_), Storage::Decimal)
-            | (Value::Bytes(_), Storage::Bytes) => true,
+            | (Value::Bytes(_), Storage::Bytes | Storage::Folded) => true,
             (Value::Int(i), Storage::Int(width)) => {
                 let bits = 8 * u32::from(width);
                 bits >= 64 || (*i >> (bits - 1)) == 0 || (*i >> (bits - 1)) == -1
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn storage_codes_are_read_back() {
-        let all = [Storage::Bool, Storage::Float, Storage::Decimal, Storage::Bytes];
+        let all = [Storage::Bool, Storage::Float, Storage::Decimal, Storage::Bytes, Storage::Folded];
         for storage in all.into_iter().chain([1, 2, 3, 4, 8].map(Storage::Int)) {
             assert_eq!(Storage::from_code(storage.code()), Some(storage));
         }

@@ -216,3 +216,20 @@ fn a_new_value_of_fixed_width_changes_the_bytes_of_its_place_only() {
     }
     assert!(places > 500 && none > 500, "{places}, {none}");
 }
+
+/// KEY-3
+#[test]
+fn texts_that_differ_in_case_alone_are_one_key_which_does_not_give_them_back() {
+    let column = KeyColumn::ascending(Storage::Folded);
+    let key = |text: &str| encode_key(&[column], &[Value::bytes(text.as_bytes())]);
+    assert_eq!(key("Ab\0Ä"), key("aB\0ä"));
+    assert!(key("a") < key("B") && key("B") < key("c") && key("A") < key("aa") && key("z") < key("Ä"));
+    let two = [key("Ab"), key("x")].concat();
+    assert_eq!(decode_value(column, &two), Some((None, &key("x")[..])));
+    assert!(!Storage::Folded.key_is_invertible(), "SHP-2, IXO-2: the text stands in the value");
+    let mut row = Vec::new();
+    encode_row(1, &[Storage::Folded], [Value::bytes(b"Ab")].iter(), &mut row);
+    let (_, head) = RowReader::head(&row).expect("a head");
+    let values = head.reader(1).expect("a row").values(&[Storage::Folded]).expect("values");
+    assert_eq!(values, [Value::bytes(b"Ab")]);
+}
