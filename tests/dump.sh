@@ -49,6 +49,11 @@ GRANT EXECUTE ON FUNCTION taxed TO dump_reader;
 CREATE VIEW a_taxed AS SELECT id, taxed(price) AS total FROM "order";
 CREATE TABLE rate(id int, rate numeric DEFAULT taxed(1, 0.5), CHECK (taxed(rate) > 0));
 CREATE INDEX by_tax ON "order" (taxed(price, 0.1));
+CREATE EXTENSION citext SCHEMA public;
+CREATE EXTENSION hstore;
+CREATE TABLE account(name public.citext PRIMARY KEY, alias public.citext[] DEFAULT '{}', tags hstore DEFAULT 'kind=>user', CHECK (name <> 'NOBODY'));
+INSERT INTO account(name, alias, tags) VALUES ('Anna', '{An,"b c"}', '"x"=>"a\"b", y=>NULL'), ('bert', DEFAULT, DEFAULT);
+CREATE INDEX by_kind ON account ((tags -> 'kind'));
 SQL
 dump original >"$scratch/original.sql"
 [ -s "$scratch/original.sql" ] && ! [ -s "$scratch/errors" ]
@@ -61,6 +66,9 @@ verdict $? "in the order in which objects need each other"
 verdict $? "with rows and the values of sequences"
 ! grep 'COMMENT ON SCHEMA public' "$scratch/original.sql"
 verdict $? "without a word of the schema with which every database begins"
+! grep -qE 'CREATE (TYPE|FUNCTION|OPERATOR|CAST|AGGREGATE) (public|shop).(citext|hstore|akeys|~~)' "$scratch/original.sql" &&
+    grep -q 'CREATE EXTENSION IF NOT EXISTS hstore WITH SCHEMA shop' "$scratch/original.sql" && grep -q 'name public.citext NOT NULL' "$scratch/original.sql"
+verdict $? "of extensions by their names, without what they bring"
 for form in c d; do
     pg_dump -F$form original -f "$scratch/form.$form" && pg_restore -f "$scratch/script.$form" "$scratch/form.$form"
     # The kinds of archives say no more than the script, but for comments about themselves.
@@ -73,5 +81,7 @@ psql -X -q -v ON_ERROR_STOP=1 -d restored -f "$scratch/original.sql" >"$scratch/
 grep ERROR "$scratch/restored.log"
 [ "$(psql -X -At -d restored -c "SELECT shop.open_count(), (SELECT sum(total) > 0 FROM shop.a_taxed)")" = '250|t' ]
 verdict $? "restored: functions, and what calls them"
+[ "$(psql -X -At -d restored -c "SELECT name, alias, tags, tags OPERATOR(shop.->) 'x' FROM shop.account WHERE name = 'ANNA'")" = 'Anna|{An,"b c"}|"x"=>"a\"b", "y"=>NULL|a"b' ]
+verdict $? "restored: columns of an extension's types"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

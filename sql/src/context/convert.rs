@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
 use crate::types::inet::Inet;
-use crate::types::{Numeric, Oid, SqlType, binary, json, oid, user, word};
+use crate::types::{Numeric, Oid, SqlType, binary, hstore, json, oid, user, word};
 use clearway_engine::decimal::{Decimal, Sign, StoredDecimal};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
@@ -33,7 +33,9 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         other if crate::types::element_of(other).is_some() || user::is_composite(other) || is_range(other) => {
             Storage::Bytes
         }
-        oid::BIT | oid::VARBIT => Storage::Bytes,
+        oid::BIT | oid::VARBIT | oid::HSTORE => Storage::Bytes,
+        // Keys of texts that differ in case alone are equal; the text stands in the value (KEY-3).
+        oid::CITEXT => Storage::Folded,
         _ => return None,
     })
 }
@@ -60,7 +62,8 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Multirange(m) => wire(m.kind.multirange, d),
         // The key of char(n) is its text without blanks at the end; reading gives them back by the column's length.
         Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(without_blanks(s.as_bytes()))),
-        Datum::Bpchar(s) | Datum::Json(s) => Value::Bytes(Arc::from(s.clone())),
+        Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => Value::Bytes(Arc::from(s.clone())),
+        Datum::Hstore(h) => Value::Bytes(hstore::stored(h).into()),
         Datum::Uuid(u) => Value::Bytes(Arc::from(u.as_slice())),
         Datum::Lsn(v) | Datum::Word(v, _) => Value::Int(signed(*v)),
         Datum::Time(t) => Value::Int(*t),
@@ -147,6 +150,8 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
             let text = std::str::from_utf8(b).map_err(|_| narrow())?;
             Datum::JsonPath(crate::types::jsonpath::parse(text).map_err(|_| narrow())?.into())
         }
+        (Value::Bytes(b), oid::CITEXT) => Datum::Citext(std::str::from_utf8(b).map_err(|_| narrow())?.into()),
+        (Value::Bytes(b), oid::HSTORE) => Datum::Hstore(hstore::of_stored(b).ok_or_else(narrow)?.into()),
         (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
         (Value::Bytes(b), oid::INTERVAL | oid::BIT | oid::VARBIT) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,

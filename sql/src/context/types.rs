@@ -10,9 +10,9 @@ use crate::types::datetime::Format;
 use crate::types::datum::{EnumLabel, RowShape};
 use crate::types::text::{Conversion, Names, NoNames};
 use crate::types::user::{self, DefinitionPath, DomainCheck, Kind, RowTypes, Slot, UserType, UserTypes};
-use crate::types::{Datum, Oid, SqlType, TypeFacts};
+use crate::types::{Datum, Oid, SqlType, TypeFacts, extension};
 use clearway_engine::catalog::types::{row_array, row_type, table_of_row_type};
-use clearway_engine::catalog::{Catalog, Domain, Object, Relation, TypeBody, TypeObject};
+use clearway_engine::catalog::{Catalog, Domain, Extension, Object, Relation, TypeBody, TypeObject};
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -26,7 +26,23 @@ pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, (database, role): (Oid, Opti
     for ty in catalog.types().filter(|t| t.database == database) {
         add(&mut types, catalog, (ty, role), path);
     }
+    for extension in super::extensions::of(catalog, database) {
+        add_of_extension(&mut types, catalog, extension, path);
+    }
     *slot.lock() = Arc::new(types);
+}
+
+/// The types that an extension brings, and those of their arrays.
+fn add_of_extension(types: &mut UserTypes, catalog: &Catalog, made: &Extension, path: &[String]) {
+    let Some(schema) = schema_name(catalog, made.schema) else { return };
+    for own in extension::TYPES.iter().filter(|own| own.extension == made.name) {
+        let shown = shown_name(&schema, own.facts.name, path);
+        let facts = user::static_facts(own.facts, own.facts.name, &shown);
+        types.add(UserType { facts, schema: schema.clone(), kind: Kind::Base });
+        let array = TypeFacts { oid: own.facts.array, category: b'A', array: 0, element: own.facts.oid, ..own.facts };
+        let facts = user::static_facts(array, &format!("_{}", own.facts.name), &format!("{shown}[]"));
+        types.add(UserType { facts, schema: schema.clone(), kind: Kind::Array });
+    }
 }
 
 /// The types of the rows of a catalog's tables.
@@ -159,7 +175,8 @@ fn add(types: &mut UserTypes, catalog: &Arc<Catalog>, (ty, role): (&TypeObject, 
         }
         TypeBody::Domain(domain) => {
             let base = SqlType { oid: domain.base, modifier: domain.base_mod };
-            let facts = crate::types::facts(base.oid);
+            // The types of the new catalog are not in place yet.
+            let facts = extension::facts(base.oid).or_else(|| crate::types::facts(base.oid));
             let chain = chain(catalog, domain);
             let conditions = chain.iter().rev().flat_map(|d| checks(catalog, (ty.database, role), d, base));
             let below = user::Domain { base, not_null: chain.iter().any(|d| d.not_null), checks: conditions.collect() };

@@ -70,8 +70,9 @@ pub(super) struct Search<'s> {
     pub(super) wanted: &'s Row,
 }
 
+/// Also where only the case of a citext differs: the change goes on to the rows that refer to it, as in PostgreSQL.
 fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
-    columns.iter().any(|c| a[*c] != b[*c])
+    columns.iter().any(|c| a[*c] != b[*c] || a[*c].as_str() != b[*c].as_str())
 }
 
 fn has_null(columns: &[usize], row: &[Datum]) -> bool {

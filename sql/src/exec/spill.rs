@@ -177,18 +177,11 @@ impl Shapes {
             }
             D::Inet(v, cidr) => bytes(if *cidr { 27 } else { 26 }, &v.key(), out),
             D::Void => out.push(28),
-            D::Bits(_) => {
-                fixed(29, &oid::VARBIT.to_le_bytes(), out);
-                wire(oid::VARBIT, value, out);
-            }
-            D::Range(r) => {
-                fixed(29, &r.kind.range.to_le_bytes(), out);
-                wire(r.kind.range, value, out);
-            }
-            D::Multirange(m) => {
-                fixed(29, &m.kind.multirange.to_le_bytes(), out);
-                wire(m.kind.multirange, value, out);
-            }
+            D::Bits(_) => wire(oid::VARBIT, value, out),
+            D::Range(r) => wire(r.kind.range, value, out),
+            D::Multirange(m) => wire(m.kind.multirange, value, out),
+            D::Citext(_) => wire(oid::CITEXT, value, out),
+            D::Hstore(_) => wire(oid::HSTORE, value, out),
         }
     }
 
@@ -209,8 +202,9 @@ fn bytes(tag: u8, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// The form on the wire, with its length.
+/// The type, and the form on the wire with its length.
 fn wire(ty: u32, value: &Datum, out: &mut Vec<u8>) {
+    fixed(29, &ty.to_le_bytes(), out);
     let mut form = Vec::new();
     binary::output(ty.into(), value, &mut form);
     out.extend((form.len() as u32).to_le_bytes());
@@ -327,6 +321,8 @@ mod tests {
         let values = vec![
             Datum::Null,
             Datum::Bool(true),
+            Datum::Citext("Ab".into()),
+            Datum::Hstore(crate::types::hstore::parse("a=>B, c=>NULL").unwrap().into()),
             Datum::Int2(-2),
             Datum::Int4(i32::MIN),
             Datum::Int8(i64::MAX),

@@ -51,7 +51,7 @@ pub fn rows(view: &SystemView, sought: Option<&SoughtRows>) -> Vec<Row> {
 }
 
 /// A copy of those rows that are sought.
-fn copied(rows: &[Row], sought: Option<&SoughtRows>) -> Vec<Row> {
+pub(super) fn copied(rows: &[Row], sought: Option<&SoughtRows>) -> Vec<Row> {
     match sought {
         Some(sought) => rows.iter().filter(|row| sought.keys.have(&row[sought.place])).cloned().collect(),
         None => rows.to_vec(),
@@ -60,14 +60,18 @@ fn copied(rows: &[Row], sought: Option<&SoughtRows>) -> Vec<Row> {
 
 /// Every row of a file, with the types of the relation's columns.
 fn read(name: &str, view: &SystemView) -> Vec<Row> {
+    builtin::rows_of(name).unwrap_or("").lines().map(|line| row_of(line, view)).collect()
+}
+
+/// A line of a file as a row of its relation.
+pub(super) fn row_of(line: &str, view: &SystemView) -> Row {
     let format = Format::default();
     let conversion = Conversion { format: &format, now: 0, names: &NoNames };
     let value = |text: Option<String>, ty: Oid| match text {
         None => Datum::Null,
         Some(text) => input(SqlType::new(ty), &text, &conversion).unwrap_or(Datum::Null),
     };
-    let row = |line| builtin::fields(line).zip(view.columns).map(|(text, column)| value(text, column.1)).collect();
-    builtin::rows_of(name).unwrap_or("").lines().map(row).collect()
+    builtin::fields(line).zip(view.columns).map(|(text, column)| value(text, column.1)).collect()
 }
 
 fn number(row: &Row, at: usize) -> Oid {
@@ -170,7 +174,8 @@ fn opclasses() -> impl Iterator<Item = Vec<Oid>> {
 /// The operator class of an index over a column of a type, where none is named.
 pub fn default_opclass(ty: Oid) -> Oid {
     static DEFAULTS: LazyLock<HashMap<Oid, Oid>> = LazyLock::new(|| {
-        let lines = builtin::rows_of("pg_opclass").unwrap_or("").lines();
+        let own = builtin::extension_rows().filter(|(_, catalog, _)| *catalog == "pg_opclass").map(|(_, _, row)| row);
+        let lines = builtin::rows_of("pg_opclass").unwrap_or("").lines().chain(own);
         let row = |line: &str| {
             let f: Vec<&str> = line.split('\t').collect();
             let is_default = f.get(7) == Some(&"t");
@@ -225,7 +230,8 @@ pub fn storage_of(ty: Oid) -> Storage {
             let storage = Storage { by_value: f[5] == "t", align: f.get(22)?, storage: f.get(23)?, collation };
             Some((f.first()?.parse().ok()?, storage))
         };
-        memory::uncharged(|| builtin::rows_of("pg_type").unwrap_or("").lines().filter_map(row).collect())
+        let own = builtin::extension_rows().filter(|(_, catalog, _)| *catalog == "pg_type").map(|(_, _, row)| row);
+        memory::uncharged(|| builtin::rows_of("pg_type").unwrap_or("").lines().chain(own).filter_map(row).collect())
     });
     let unknown = Storage { by_value: false, align: "i", storage: "x", collation: 0 };
     KINDS.get(&ty).copied().unwrap_or(unknown)
@@ -236,6 +242,7 @@ fn pg_type(run: &Run<'_>) -> Vec<Row> {
     let known = known_types();
     let mut out = known.to_vec();
     out.extend(super::types::user_types(run, known, None));
+    out.extend(super::extensions::rows_of(run, "pg_type", None));
     out
 }
 
@@ -251,6 +258,7 @@ fn sought_types(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
         _ => copied(known, Some(sought)),
     };
     out.extend(super::types::user_types(run, known_types(), Some(sought)));
+    out.extend(super::extensions::rows_of(run, "pg_type", Some(sought)));
     Some(out)
 }
 

@@ -19,6 +19,7 @@ const PG_CLASS: Oid = 1259;
 const PG_CONSTRAINT: Oid = 2606;
 const PG_ATTRDEF: Oid = 2604;
 const PG_REWRITE: Oid = 2618;
+const PG_EXTENSION: Oid = 3079;
 
 /// An object, as pg_depend names it: its catalog, its oid, its column or 0.
 type Place = (Oid, Oid, usize);
@@ -67,6 +68,9 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
             }
             _ => {}
         }
+    }
+    for (extension, class, object) in super::extensions::members(run) {
+        depend(&mut out, (class, object, 0), (PG_EXTENSION, extension, 0), "e");
     }
     out
 }

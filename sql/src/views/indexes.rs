@@ -79,7 +79,7 @@ fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Ve
         let Some(table) = run.names.catalog.relation(i.table) else { continue };
         let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
         let types: Vec<Oid> = columns_of_key(table, i).map(|ty| ty.oid).collect();
-        let collated = |ty: Oid| matches!(ty, TEXT | oid::VARCHAR | oid::BPCHAR);
+        let collated = |ty: Oid| matches!(ty, TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT);
         let collations = types.iter().map(|ty| int_oid(if collated(*ty) { 100 } else { 0 }));
         let options = i.columns.iter().map(|c| Datum::Int2(i16::from(c.descending) + 2 * i16::from(c.nulls_first)));
         let public = i.state == clearway_engine::catalog::IndexState::Public;

@@ -116,6 +116,9 @@ impl ViewRows for SystemViews {
             None => {
                 let mut rows = builtin::rows(view, sought);
                 routines::extend(view, &mut rows, run);
+                if view.schema == "pg_catalog" {
+                    rows.extend(extensions::rows_of(run, view.name, sought));
+                }
                 if view.name == "pg_description" {
                     comments::append(run, sought, &mut rows);
                 }

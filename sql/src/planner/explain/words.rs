@@ -3,12 +3,14 @@
 use crate::expr::bind_rows::FIELD;
 use crate::expr::bound::BoundKind as K;
 use crate::expr::bound::SubqueryUse;
+use crate::expr::functions::Function;
+use crate::expr::hstore_functions::SUBSCRIPT;
 use crate::expr::nearest;
 use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::planner::plan::Query;
 use crate::planner::system_columns;
 use crate::types::text::{self, Conversion};
-use crate::types::{Datum, SqlType, element_of, format_type, oid};
+use crate::types::{Datum, Oid, SqlType, element_of, extension, format_type, oid, user};
 
 /// The names of a level's slots, and of those of the levels around it.
 #[derive(Clone, Default)]
@@ -73,7 +75,7 @@ impl Words<'_> {
             K::Const(value) => self.constant(value, e.ty),
             K::Column { index, level } => self.column(*index, usize::from(*level)),
             K::Param(n) => format!("${n}"),
-            K::Binary { op, left, right } => format!("({} {} {})", show(left), op.name(), show(right)),
+            K::Binary { op, left, right } => binary(op.name(), (left, right), show),
             K::Prefix { op, arg } => format!("({} {})", op.name(), show(arg)),
             K::And(list) => format!("({})", all(list, " AND ")),
             K::Or(list) => format!("({})", all(list, " OR ")),
@@ -90,11 +92,11 @@ impl Words<'_> {
             K::InList { arg, list, negated } if self.style != Style::Plan => self.listed(arg, list, *negated, show),
             K::InList { arg, list, negated } => {
                 let (op, word) = if *negated { ("<>", "ALL") } else { ("=", "ANY") };
-                format!("({} {op} {word} ({}))", show(arg), self.array(list, arg.ty, depth))
+                format!("({} {} {word} ({}))", show(arg), operator(op, &[arg]), self.array(list, arg.ty, depth))
             }
             K::Quantified { left, op, all, array } => {
                 let word = if *all { "ALL" } else { "ANY" };
-                format!("({} {} {word} ({}))", show(left), op.name(), show(array))
+                format!("({} {} {word} ({}))", show(left), operator(op.name(), &[left]), show(array))
             }
             K::Case { whens, otherwise } if self.style != Style::Plan => {
                 let when = |(when, then): &(Bound, Bound)| format!("    WHEN {} THEN {}\n", show(when), show(then));
@@ -114,7 +116,7 @@ impl Words<'_> {
             // The value itself tells a reader more.
             K::Call { .. } if let Some((_, value)) = nearest::of(e) => self.at(value, depth + 1),
             K::Call { .. } if let Some(column) = self.of_system(e, depth) => column,
-            K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
+            K::Call { function, args } | K::Spread { function, args } => called(function, args, show),
             K::Host { function, args } => host(*function, args.iter().map(show).collect()),
             K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),
             K::Subscript { arg, index } => format!("{}[{}]", show(arg), all(index, "][")),
@@ -185,7 +187,8 @@ impl Words<'_> {
             _ => show(e),
         };
         if let [one] = list {
-            return format!("({} {} {})", cast(arg), if negated { "<>" } else { "=" }, cast(one));
+            let op = operator(if negated { "<>" } else { "=" }, &[arg]);
+            return format!("({} {op} {})", cast(arg), cast(one));
         }
         let (op, word) = if negated { ("<>", "ALL") } else { ("=", "ANY") };
         let array = format!("ARRAY[{}]", list.iter().map(&show).collect::<Vec<_>>().join(", "));
@@ -194,7 +197,7 @@ impl Words<'_> {
             (true, true) => format!("{array}::text[]"),
             (true, false) => format!("({array})::text[]"),
         };
-        format!("({} {op} {word} ({array}))", cast(arg))
+        format!("({} {} {word} ({array}))", cast(arg), operator(op, &[arg]))
     }
 
     fn array(&self, list: &[Bound], element: SqlType, depth: usize) -> String {
@@ -309,13 +312,42 @@ fn is_named(name: &str) -> bool {
     name != FIELD.name && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
+/// The schema of an extension that brings one of these types, where names without a schema are not looked for in it.
+fn schema_needed(types: impl IntoIterator<Item = Oid>) -> Option<String> {
+    let own = types.into_iter().find(|ty| extension::is_one(*ty))?;
+    let schema = user::schema(own)?;
+    let on_path = user::current().is_some_and(|types| types.path().iter().any(|s| **s == *schema));
+    (!on_path).then(|| crate::context::names::quote(&schema))
+}
+
+/// An operator as SQL writes it between operands of these types.
+fn operator(name: &str, operands: &[&Bound]) -> String {
+    match schema_needed(operands.iter().map(|operand| operand.ty.oid)) {
+        Some(schema) => format!("OPERATOR({schema}.{name})"),
+        None => name.to_owned(),
+    }
+}
+
+/// An operator between its operands.
+fn binary(name: &str, (left, right): (&Bound, &Bound), show: impl Fn(&Bound) -> String) -> String {
+    format!("({} {} {})", show(left), operator(name, &[left, right]), show(right))
+}
+
 /// A call as SQL writes it.
-fn called(name: &str, args: &[Bound], show: impl Fn(&Bound) -> String) -> String {
+fn called(function: &Function, args: &[Bound], show: impl Fn(&Bound) -> String) -> String {
+    let name = function.name;
+    let all = || args.iter().map(&show).collect::<Vec<_>>().join(", ");
     match args {
         _ if name == FIELD.name => field(args, show),
-        _ if is_named(name) => format!("{name}({})", args.iter().map(show).collect::<Vec<_>>().join(", ")),
-        [left, right] => format!("({} {name} {})", show(left), show(right)),
-        _ => format!("({name} {})", args.iter().map(show).collect::<Vec<_>>().join(", ")),
+        [value, key] if name == SUBSCRIPT.name => format!("{}[{}]", show(value), show(key)),
+        _ if is_named(name) => {
+            let own = function.args.iter().copied().chain([function.result]);
+            let schema = schema_needed(own).map_or_else(String::new, |schema| schema + ".");
+            format!("{schema}{name}({})", all())
+        }
+        [left, right] => binary(name, (left, right), show),
+        [arg] => format!("({} {})", operator(name, &[arg]), all()),
+        _ => format!("({name} {})", all()),
     }
 }
 

@@ -151,12 +151,17 @@ fn parts<'c>(ty: &'c TypeObject) -> impl Iterator<Item = u32> + 'c {
 /// The numbers of a type and of all that is made of it: arrays of it, domains over it, rows that have it, and what is made of those. Each type
 /// is looked at once: one may be met on many ways.
 pub(super) fn made_of(catalog: &Catalog, of: &TypeObject) -> HashSet<u32> {
+    made_of_types(catalog, &[of.oid, of.array])
+}
+
+/// The same of several types.
+pub(super) fn made_of_types(catalog: &Catalog, of: &[u32]) -> HashSet<u32> {
     let mut users: HashMap<u32, Vec<&TypeObject>> = HashMap::new();
     for ty in catalog.types() {
         parts(ty).for_each(|part| users.entry(part).or_default().push(ty));
     }
-    let mut found = HashSet::from([of.oid, of.array]);
-    let mut todo = vec![of.oid, of.array];
+    let mut found: HashSet<u32> = of.iter().copied().collect();
+    let mut todo = of.to_vec();
     while let Some(oid) = todo.pop() {
         for user in users.get(&oid).into_iter().flatten() {
             if found.insert(user.oid) {

@@ -1,5 +1,6 @@
 //! CREATE, DROP and COMMENT ON EXTENSION.
 
+use super::extension_users::types_of;
 use super::{Ddl, missing};
 use crate::context::extensions::{KNOWN, comment_part, known, of};
 use crate::context::privileges::Judge;
@@ -16,8 +17,8 @@ impl Ddl<'_> {
                 self.create_extension(name, *if_not_exists, (schema.as_deref(), version.as_deref())).await?;
                 Ok("CREATE EXTENSION")
             }
-            ExtensionStatement::Drop { names, if_exists } => {
-                self.drop_extensions(names, *if_exists).await?;
+            ExtensionStatement::Drop { names, if_exists, cascade } => {
+                self.drop_extensions(names, *if_exists, *cascade).await?;
                 Ok("DROP EXTENSION")
             }
             ExtensionStatement::Comment { name, text } => {
@@ -92,6 +93,9 @@ impl Ddl<'_> {
                 None => SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in"),
             });
         };
+        for ty in types_of(name) {
+            self.free_type_name(&catalog, found.oid, ty.name)?;
+        }
         let oid = self.new_oid();
         database.extensions.push(Extension {
             oid,
@@ -104,7 +108,7 @@ impl Ddl<'_> {
         self.put_comment(self.core.database, comment_part(oid), Some(known.comment)).await
     }
 
-    async fn drop_extensions(&self, names: &[String], if_exists: bool) -> Result<()> {
+    async fn drop_extensions(&self, names: &[String], if_exists: bool, cascade: bool) -> Result<()> {
         let mut database = self.own_database().await?;
         let catalog = self.catalog();
         let judge = Judge::of(self.core, &catalog);
@@ -119,6 +123,8 @@ impl Ddl<'_> {
                 None => return Err(missing("extension", name)),
             }
         }
+        let going: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.drop_users(&going, cascade).await?;
         self.without(&mut database, |e| names.contains(&e.name)).await
     }
 
@@ -135,9 +141,13 @@ impl Ddl<'_> {
 
     /// A schema goes: so do the extensions that stand in it.
     pub(super) async fn drop_extensions_of(&self, schema: u32) -> Result<()> {
-        if !of(&self.catalog(), self.core.database).iter().any(|e| e.schema == schema) {
+        let catalog = self.catalog();
+        let here = of(&catalog, self.core.database).iter().filter(|e| e.schema == schema);
+        let going: Vec<&str> = here.map(|e| e.name.as_str()).collect();
+        if going.is_empty() {
             return Ok(());
         }
+        self.drop_users(&going, true).await?;
         let mut database = self.own_database().await?;
         self.without(&mut database, |e| e.schema == schema).await
     }

@@ -15,6 +15,7 @@ mod composite;
 mod domain;
 mod drop;
 mod extension;
+mod extension_users;
 mod foreign_key;
 mod grant;
 mod identity;

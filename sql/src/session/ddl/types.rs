@@ -9,7 +9,7 @@ use crate::session::utility::with_env;
 use crate::syntax::ast::{QualName, TypeName};
 use crate::syntax::ddl::Persistence;
 use crate::syntax::user_type::{TypeChange, TypeStatement};
-use crate::types::{SqlType, facts, resolve, user};
+use crate::types::{SqlType, extension, facts, resolve, user};
 use clearway_engine::catalog::types::{place_behind, place_between};
 use clearway_engine::catalog::{Catalog, Check, Domain, Label, Object, TypeBody, TypeObject};
 
@@ -44,10 +44,12 @@ impl Ddl<'_> {
         Ok(schema)
     }
 
-    fn free_type_name(&self, catalog: &Catalog, schema: u32, name: &str) -> Result<()> {
+    pub(super) fn free_type_name(&self, catalog: &Catalog, schema: u32, name: &str) -> Result<()> {
         // A table's name is that of the type of its rows, too.
         let table = catalog.in_schema(schema, name).is_some_and(|o| matches!(**o, Object::Relation(_)));
-        if catalog.type_in(schema, name).is_some() || table {
+        let made = crate::context::extensions::of(catalog, self.core.database).iter().filter(|e| e.schema == schema);
+        let of_extension = made.flat_map(|e| super::extension_users::types_of(&e.name)).any(|ty| ty.name == name);
+        if catalog.type_in(schema, name).is_some() || table || of_extension {
             return Err(SqlError::new("42710", format!("type \"{name}\" already exists")));
         }
         Ok(())
@@ -174,6 +176,13 @@ impl Ddl<'_> {
             _ => None,
         });
         let Some(found) = found else {
+            let of_extension = user::find(name.schema(), name.name())?;
+            if let Some(extension) = of_extension.and_then(|facts| extension::of_type(facts.oid)) {
+                let message = format!("cannot drop type {} because extension {extension} requires it", name.name());
+                return Err(
+                    SqlError::new("2BP01", message).hint(format!("You can drop extension {extension} instead."))
+                );
+            }
             if crate::types::by_name(name.name()).is_some() && name.schema().is_none_or(|s| s == "pg_catalog") {
                 return Err(SqlError::new("42501", format!("must be owner of type {}", name.name())));
             }

@@ -227,21 +227,19 @@ impl Parser<'_> {
         self.qual_name()
     }
 
-    /// `OPERATOR(pg_catalog.=)`.
+    /// `OPERATOR(pg_catalog.=)`; one of another schema with that before its name.
     pub(super) fn qualified_operator(&mut self) -> Result<String> {
         self.expect("operator")?;
         self.expect_punct(b'(')?;
-        while self.is_col_id() {
-            if !self.is("pg_catalog") {
-                return Err(self.unsupported("an operator outside pg_catalog"));
-            }
-            self.advance();
+        let mut schema = String::new();
+        if self.is_col_id() {
+            schema = self.col_id()? + ".";
             self.expect_punct(b'.')?;
         }
         let Tok::Op(op) = self.peek() else {
             return Err(self.error_here());
         };
-        let op = (*op).to_owned();
+        let op = if schema == "pg_catalog." { (*op).to_owned() } else { format!("{schema}{op}") };
         self.advance();
         self.expect_punct(b')')?;
         Ok(op)

@@ -35,12 +35,12 @@ impl Parser<'_> {
         Ok(Statement::Extension(ExtensionStatement::Comment { name, text }))
     }
 
-    /// Behind DROP. No object depends on an extension, so CASCADE says nothing.
+    /// Behind DROP.
     pub(super) fn drop_extension(&mut self) -> Result<Statement> {
         self.expect("extension")?;
         let if_exists = self.if_exists();
         let names = self.comma_list(Self::col_id)?;
-        self.cascade();
-        Ok(Statement::Extension(ExtensionStatement::Drop { names, if_exists }))
+        let cascade = self.cascade();
+        Ok(Statement::Extension(ExtensionStatement::Drop { names, if_exists, cascade }))
     }
 }

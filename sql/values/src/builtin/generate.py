@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Writes the data files of this folder from a PostgreSQL 15 that has no objects but those of initdb.
 
-Usage: generate.py PSQL-CONNECTION-STRING
+Usage: generate.py PSQL-CONNECTION-STRING                  every file but extensions.tsv
+       generate.py --extensions PSQL-CONNECTION-STRING     extensions.tsv alone, from a database in which the extensions have been created
 
 relations.tsv holds the relations of pg_catalog and information_schema with their columns. Each other file holds the rows of one
 catalog, in PostgreSQL's COPY text form. Columns of regproc and regtype hold oids. Types that Clearway has not are replaced by the
-type in which the value is shown (REPLACED).
+type in which the value is shown (REPLACED). extensions.tsv has the rows that extensions add: their name, the catalog, the row, with numbers of
+Clearway's own (EXTENSIONS); numbers of schemas and owners are those that the extension has.
 """
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -85,7 +88,77 @@ def rows(connection, catalog, condition):
     return psql(connection, f"COPY (SELECT {', '.join(shown)} FROM pg_catalog.{catalog} t WHERE {condition} ORDER BY 1, 2, 3) TO STDOUT")
 
 
+#: The first number of each extension's objects, and those of its types (`crate::types::extension`), each followed by that of its arrays.
+EXTENSIONS = {"citext": (16_010, {"citext": 16_000}), "hstore": (16_110, {"hstore": 16_002})}
+
+#: What Clearway has not: hash functions, what GiST and GIN need.
+NOT_HERE = r"hash|version_diag|^g(hstore|in_)|^hstore_subscript"
+
+#: Members of an extension, by catalog: which rows, and what they are ordered by.
+MEMBERS = {
+    "pg_type": ("NOT t.typname ~ 'ghstore'", "t.typname"),
+    "pg_proc": (f"NOT t.proname ~ '{NOT_HERE}'", "t.proname, t.proargtypes::regtype[]::text"),
+    "pg_operator": ("true", "t.oprname, t.oprleft::regtype::text, t.oprright::regtype::text"),
+    "pg_cast": ("true", "t.castsource::regtype::text, t.casttarget::regtype::text"),
+    "pg_opfamily": ("t.opfmethod = 403", "t.opfname"),
+    "pg_opclass": ("t.opcmethod = 403", "t.opcname"),
+}
+
+#: Rows that belong to those.
+BELONGING = {
+    "pg_aggregate": ("pg_proc", "aggfnoid::oid", "true"),
+    "pg_amop": ("pg_opfamily", "amopfamily", "t.amopmethod = 403"),
+    "pg_amproc": ("pg_opfamily", "amprocfamily", "t.amprocfamily IN (SELECT oid FROM pg_opfamily WHERE opfmethod = 403)"),
+}
+
+
+def renumbered(connection, catalog, line, numbers):
+    """A row with the numbers of Clearway's own; what is not here is 0."""
+    types = psql(connection, f"""SELECT attname || ':' || format_type(atttypid, -1) FROM pg_attribute
+        WHERE attrelid = 'pg_catalog.{catalog}'::regclass AND attnum > 0 ORDER BY attnum""").split()
+    out = []
+    for column, field in zip(types, line.split("\t"), strict=True):
+        name, ty = column.split(":")[0], column.split(":")[1]
+        if name.endswith(("namespace", "owner")):
+            field = "0"
+        elif ty in ("oid", "regproc", "regtype", "oidvector", "oid[]") and field != "\\N":
+            field = re.sub(r"\d+", lambda n: str(numbers.get(int(n[0]), n[0] if int(n[0]) < 16_384 else 0)), field)
+        out.append(field)
+    return "\t".join(out)
+
+
+def extensions(connection):
+    out = []
+    for extension, (first, types) in EXTENSIONS.items():
+        numbers, found = {}, []
+        for name, number in types.items():
+            own, array = psql(connection, f"SELECT oid, typarray FROM pg_type WHERE typname = '{name}'").strip().split("|")
+            numbers |= {int(own): number, int(array): number + 1}
+        member = f"""EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.refclassid = 'pg_extension'::regclass
+            AND e.extname = '{extension}' AND d.classid = '%s'::regclass AND d.objid = %s)"""
+        for catalog, (condition, order) in MEMBERS.items():
+            of = member % (catalog, "coalesce(nullif(t.typelem, 0), t.oid)" if catalog == "pg_type" else "t.oid")
+            listed = psql(connection, f"SELECT t.oid FROM {catalog} t WHERE {of} AND {condition} ORDER BY {order}").split()
+            for oid in map(int, listed):
+                if oid not in numbers:
+                    numbers[oid] = first
+                    first += 1
+            found += [(catalog, line) for line in rows(connection, catalog, f"t.oid IN ({', '.join(listed)})").splitlines()]
+        for catalog, (of, column, condition) in BELONGING.items():
+            chosen = f"{member % (of, 't.' + column)} AND {condition}"
+            found += [(catalog, line) for line in rows(connection, catalog, chosen).splitlines()]
+            if catalog != "pg_aggregate":
+                for oid in sorted(int(line.split("\t")[0]) for name, line in found if name == catalog):
+                    numbers[oid] = first
+                    first += 1
+        out += sorted(f"{extension}\t{catalog}\t{renumbered(connection, catalog, line, numbers)}\n" for catalog, line in found)
+    return "".join(out)
+
+
 def main():
+    if sys.argv[1] == "--extensions":
+        (HERE / "extensions.tsv").write_text(extensions(sys.argv[2]))
+        return
     connection = sys.argv[1]
     (HERE / "relations.tsv").write_text(relations(connection))
     for catalog, condition in ROWS.items():

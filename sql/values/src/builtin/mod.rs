@@ -14,6 +14,15 @@ use std::sync::LazyLock;
 /// The relations of pg_catalog and information_schema: schema, name, oid, kind, and `column:type` separated by blanks.
 pub const RELATIONS: &str = include_str!("relations.tsv");
 
+/// The rows that extensions add, with the extension and the catalog before each; schemas and owners are those of the extension.
+pub fn extension_rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    include_str!("extensions.tsv").lines().filter_map(|line| {
+        let (extension, rest) = line.split_once('\t')?;
+        let (catalog, row) = rest.split_once('\t')?;
+        Some((extension, catalog, row))
+    })
+}
+
 /// The rows of a catalog; none for one that has no data here.
 pub fn rows_of(catalog: &str) -> Option<&'static str> {
     Some(match catalog {
@@ -104,33 +113,50 @@ fn number(field: Option<&&'static str>) -> u32 {
     field.and_then(|f| f.parse().ok()).unwrap_or(0)
 }
 
+fn proc_of(line: &'static str) -> Proc {
+    let f: Vec<&'static str> = line.split('\t').collect();
+    let kind = f.get(9).and_then(|k| k.chars().next()).unwrap_or('f');
+    Proc {
+        oid: number(f.first()),
+        name: f.get(1).copied().unwrap_or(""),
+        schema: number(f.get(2)),
+        kind,
+        gives_rows: f.get(13) == Some(&"t"),
+        result: number(f.get(18)),
+        arguments: f.get(19).map_or_else(Vec::new, |a| a.split(' ').filter_map(|t| t.parse().ok()).collect()),
+    }
+}
+
 /// Every function of PostgreSQL, by oid.
 pub fn procs() -> &'static [Proc] {
     static PROCS: LazyLock<Vec<Proc>> = LazyLock::new(|| {
-        let row = |line: &'static str| {
-            let f: Vec<&'static str> = line.split('\t').collect();
-            let kind = f.get(9).and_then(|k| k.chars().next()).unwrap_or('f');
-            Proc {
-                oid: number(f.first()),
-                name: f.get(1).copied().unwrap_or(""),
-                schema: number(f.get(2)),
-                kind,
-                gives_rows: f.get(13) == Some(&"t"),
-                result: number(f.get(18)),
-                arguments: f.get(19).map_or_else(Vec::new, |a| a.split(' ').filter_map(|t| t.parse().ok()).collect()),
-            }
-        };
-        let mut list: Vec<Proc> = include_str!("pg_proc.tsv").lines().map(row).collect();
+        let mut list: Vec<Proc> = include_str!("pg_proc.tsv").lines().map(proc_of).collect();
         list.sort_unstable_by_key(|p| p.oid);
         list
     });
     &PROCS
 }
 
-/// The function of an oid.
+/// The functions that extensions add, by oid.
+fn extension_procs() -> &'static [Proc] {
+    static PROCS: LazyLock<Vec<Proc>> = LazyLock::new(|| {
+        let rows = extension_rows().filter(|(_, catalog, _)| *catalog == "pg_proc");
+        let mut list: Vec<Proc> = rows.map(|(_, _, row)| proc_of(row)).collect();
+        list.sort_unstable_by_key(|p| p.oid);
+        list
+    });
+    &PROCS
+}
+
+/// How many functions of extensions have a name.
+pub fn extension_procs_named(name: &str) -> usize {
+    extension_procs().iter().filter(|p| p.name == name).count()
+}
+
+/// The function of an oid, those of extensions included.
 pub fn proc(oid: u32) -> Option<&'static Proc> {
-    let list = procs();
-    list.binary_search_by_key(&oid, |p| p.oid).ok().map(|at| &list[at])
+    let among = |list: &'static [Proc]| list.binary_search_by_key(&oid, |p| p.oid).ok().map(|at| &list[at]);
+    among(procs()).or_else(|| among(extension_procs()))
 }
 
 /// The functions of a name.
@@ -189,7 +215,8 @@ mod tests {
         for relation in RELATIONS.lines() {
             let parts: Vec<&str> = relation.split('\t').collect();
             let [_, name, _, _, columns] = parts[..] else { panic!("{relation}") };
-            for line in rows_of(name).unwrap_or("").lines() {
+            let own = extension_rows().filter(|(_, catalog, _)| *catalog == name).map(|(_, _, row)| row);
+            for line in rows_of(name).unwrap_or("").lines().chain(own) {
                 assert_eq!(fields(line).count(), columns.split(' ').count(), "{name}: {line}");
             }
         }

@@ -241,6 +241,7 @@ const ORDERED: &[&[Oid]] = &[
     &[oid::MONEY],
     &[oid::XID8],
     &[oid::TID],
+    &[oid::CITEXT],
 ];
 
 /// Whether a name is that of an aggregate.

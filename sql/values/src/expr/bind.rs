@@ -11,7 +11,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, Query};
 use crate::types::cast::{self, Context};
 use crate::types::text::{self, Conversion};
-use crate::types::{Datum, Oid, SqlType, category, element_of, format_type, oid, user};
+use crate::types::{Datum, Oid, SqlType, category, element_of, extension, format_type, oid, user};
 use clearway_base::stack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -275,6 +275,7 @@ impl Binder<'_> {
     /// A binary operator on bound operands.
     pub fn binary(&mut self, name: &str, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
         let (l, r) = (left.ty.oid, right.ty.oid);
+        let name = without_schema(name, &[l, r], pos)?;
         let op = Op::from_name(name);
         let called = called_operators(name, 2);
         if let Some(op) = op
@@ -291,7 +292,14 @@ impl Binder<'_> {
         {
             return Ok(test);
         }
-        let rows = if op.is_some() { operator_rows(name, false) } else { Vec::new() };
+        if name == "#="
+            && let Some(row) = super::hstore_record::bind(self, name, &[left.clone(), right.clone()], pos)?
+        {
+            return Ok(row);
+        }
+        let mut rows = if op.is_some() { operator_rows(name, false) } else { Vec::new() };
+        // No other type becomes one of an extension by itself.
+        rows.retain(|row| !extension::is_one(row.1) || extension::is_one(l) || extension::is_one(r));
         // One side unknown: the operator on two of the other side's type, if there is one.
         let assumed = match (l, r) {
             (oid::UNKNOWN, t) if t != oid::UNKNOWN => [t, t],
@@ -420,6 +428,7 @@ impl Binder<'_> {
 
     pub(super) fn prefix(&mut self, name: &str, arg: Bound, pos: Pos) -> Result<Bound> {
         let t = arg.ty.oid;
+        let name = without_schema(name, &[t], pos)?;
         let rows = operator_rows(name, true);
         let called = called_operators(name, 1);
         let singles: Vec<[Oid; 1]> = rows.iter().map(|row| [row.2]).chain(called.iter().map(|f| [f.args[0]])).collect();
@@ -514,12 +523,19 @@ impl Binder<'_> {
     }
 }
 
+/// The name of an operator without its schema: an extension that brings one of the operands' types must have put it there.
+fn without_schema<'n>(name: &'n str, operands: &[Oid], pos: Pos) -> Result<&'n str> {
+    let Some((schema, own)) = name.rsplit_once('.') else { return Ok(name) };
+    let here = |ty: &Oid| extension::is_one(*ty) && user::schema(*ty).is_some_and(|s| &*s == schema);
+    if operands.iter().any(here) { Ok(own) } else { Err(no_operator(name, operands, pos)) }
+}
+
 /// The operators of a name that functions compute.
 fn called_operators(name: &str, operands: usize) -> Vec<&'static Function> {
     super::called_operators::TABLES
         .iter()
         .flat_map(|table| table.iter())
-        .filter(|f| f.name == name && f.args.len() == operands)
+        .filter(|f| f.name == name && f.args.len() == operands && extension::is_there(f.args, f.result))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use super::bind::Binder;
 use super::bind_rows::{self, SET_FIELD};
 use super::bound::{Bound, BoundKind};
+use super::hstore_functions;
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::{Expr, Index};
 use crate::types::{self, Datum, SqlType, format_type, oid};
@@ -11,7 +12,9 @@ use clearway_base::stack;
 /// Whether an expression is a column with some of its parts set.
 pub fn sets_part(e: &Bound) -> bool {
     let BoundKind::Call { function, .. } = &e.kind else { return false };
-    function.name.starts_with("array_set_") || function.name == SET_FIELD.name || function.name == JSON_SET
+    function.name.starts_with("array_set_")
+        || function.name == SET_FIELD.name
+        || matches!(function.name, JSON_SET | hstore_functions::SET_NAME)
 }
 
 /// What jsonb's assignment is called.
@@ -30,6 +33,13 @@ impl Binder<'_> {
         };
         if let Index::Field(field) = first {
             return stack::deeper(|| self.with_field((whole, below), field, &part[1..], value, name));
+        }
+        if below.oid == oid::HSTORE {
+            let (ty, pos) = (whole.ty, whole.pos);
+            let key = self.hstore_key(part)?;
+            let value = self.bind_assigned(value, oid::TEXT.into(), name)?;
+            let kind = BoundKind::Call { function: &hstore_functions::SET, args: vec![whole, value, key] };
+            return Ok(Bound { kind, ty, pos });
         }
         if below.oid == oid::JSONB {
             return self.with_member(whole, part, value, name);

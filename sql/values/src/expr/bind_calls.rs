@@ -6,6 +6,7 @@ use super::bound::{Bound, BoundKind, Unplaced};
 use super::collect::add_aggregate;
 use super::functions;
 use super::host::HOST_FUNCTIONS;
+use super::hstore_record;
 use super::inquiries;
 use super::json_populate;
 use super::range_functions;
@@ -16,7 +17,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 use crate::types::cast::Context;
 use crate::types::datum::Array;
-use crate::types::{Datum, Oid, array_of, element_of, format_type, oid, user};
+use crate::types::{Datum, Oid, array_of, element_of, extension, format_type, oid, user};
 
 /// `$1::void`.
 fn is_void_parameter(e: &Expr) -> bool {
@@ -44,7 +45,7 @@ impl Binder<'_> {
         let in_catalog = match call.name.schema() {
             Some("information_schema") => name.starts_with("_pg_"),
             None | Some("pg_catalog") => true,
-            Some(schema) => self.conversion.names.has_extension_function(schema, name),
+            Some(schema) => self.conversion.names.has_extension_function(schema, name) || is_of_types_in(schema, name),
         };
         if call.over.is_none()
             && !call.within_group
@@ -90,7 +91,7 @@ impl Binder<'_> {
             if let Some(bound) = self.enum_call(name, &args, pos) {
                 return bound;
             }
-            if let Some(bound) = json_populate::bind(self, name, &args, None, pos)? {
+            if let Some(bound) = self.call_of_row(name, &args, pos)? {
                 return Ok(bound);
             }
             if call.variadic {
@@ -107,6 +108,14 @@ impl Binder<'_> {
             }
         }
         Err(no_function(&call.name.dotted(), &types, pos))
+    }
+
+    /// A function that makes a row of a document or of pairs, or pairs of a row.
+    fn call_of_row(&mut self, name: &str, args: &[Bound], pos: Pos) -> Result<Option<Bound>> {
+        match json_populate::bind(self, name, args, None, pos)? {
+            Some(bound) => Ok(Some(bound)),
+            None => hstore_record::bind(self, name, args, pos),
+        }
     }
 
     fn host_call(&mut self, name: &str, args: &[Bound], types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
@@ -134,7 +143,18 @@ impl Binder<'_> {
         {
             return Ok(Some(cast));
         }
-        let rows = functions::named(name);
+        if let ("citext", [arg]) = (name, args.as_slice())
+            && extension::is_there(&[oid::CITEXT], oid::CITEXT)
+        {
+            return self.coerce(arg.clone(), oid::CITEXT.into(), Context::Explicit);
+        }
+        if let ("hstore", [arg], [oid::UNKNOWN]) = (name, args.as_slice(), types)
+            && extension::is_there(&[oid::HSTORE], oid::HSTORE)
+        {
+            return self.coerce(arg.clone(), oid::HSTORE.into(), Context::Explicit);
+        }
+        let there = |f: &&functions::Function| extension::is_there(f.args, f.result);
+        let rows: Vec<_> = functions::named(name).iter().copied().filter(there).collect();
         let expanded: Vec<Vec<Oid>> = rows
             .iter()
             .map(|f| {
@@ -350,6 +370,13 @@ impl Binder<'_> {
         }
         Ok(Some(out))
     }
+}
+
+/// Whether a function of this name is about types that an extension has put into a schema: texts of indexes are bound without the catalog's names.
+fn is_of_types_in(schema: &str, name: &str) -> bool {
+    let types = functions::named(name).iter().flat_map(|f| f.args.iter().copied().chain([f.result]));
+    let mut own = types.filter(|ty| extension::is_one(*ty));
+    own.any(|ty| user::schema(ty).is_some_and(|s| &*s == schema))
 }
 
 /// 42883: no function of the name takes arguments of these types.

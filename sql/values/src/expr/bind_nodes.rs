@@ -346,6 +346,9 @@ impl Binder<'_> {
         if arg.ty.oid == oid::JSONB {
             return self.json_subscript(arg, index, pos);
         }
+        if arg.ty.oid == oid::HSTORE {
+            return self.hstore_subscript(arg, index, pos);
+        }
         if let (oid::NAME, [Index::At(at)]) = (arg.ty.oid, index) {
             return self.byte_of_name(arg, at, pos);
         }
@@ -418,6 +421,23 @@ impl Binder<'_> {
             args.push(self.json_key(e)?);
         }
         Ok(node(BoundKind::Call { function: &super::json_functions::SUBSCRIPT, args }, oid::JSONB, pos))
+    }
+
+    fn hstore_subscript(&mut self, arg: Bound, index: &[Index], pos: Pos) -> Result<Bound> {
+        let key = self.hstore_key(index)?;
+        let kind = BoundKind::Call { function: &super::hstore_functions::SUBSCRIPT, args: vec![arg, key] };
+        Ok(node(kind, oid::TEXT, pos))
+    }
+
+    /// The one subscript that an hstore takes.
+    pub fn hstore_key(&mut self, index: &[Index]) -> Result<Bound> {
+        let [Index::At(e)] = index else {
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "hstore allows only one subscript"));
+        };
+        let key = self.bind(e)?;
+        let at = key.pos;
+        self.coerce(key, oid::TEXT.into(), Context::Assignment)?
+            .ok_or_else(|| SqlError::new(code::DATATYPE_MISMATCH, "hstore subscript must have type text").at(at))
     }
 
     /// One subscript of a document: an integer or a text.

@@ -267,7 +267,8 @@ impl Bound {
             return false;
         }
         let alike = match (&self.kind, &other.kind) {
-            (K::Const(x), K::Const(y)) => x.is_null() == y.is_null() && x == y,
+            // Texts of which case or blanks do not count may be equal and not the same.
+            (K::Const(x), K::Const(y)) => x.is_null() == y.is_null() && x == y && x.as_str() == y.as_str(),
             (K::Column { index: i, level: l }, K::Column { index: j, level: m }) => i == j && l == m,
             (K::Param(i), K::Param(j)) => i == j,
             (K::Aggregate(i), K::Aggregate(j)) => i == j,

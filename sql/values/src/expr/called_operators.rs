@@ -12,4 +12,6 @@ pub static TABLES: &[&[Function]] = &[
     super::bit_functions::OPERATORS,
     super::lsn_functions::OPERATORS,
     super::word_functions::OPERATORS,
+    super::citext_functions::OPERATORS,
+    super::hstore_functions::OPERATORS,
 ];

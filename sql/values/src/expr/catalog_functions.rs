@@ -162,7 +162,8 @@ fn parameters(oid: Oid) -> Option<(Vec<Parameter>, Vec<Option<String>>)> {
     }
     let known = builtin::proc(oid)?;
     let start = format!("{oid}\t");
-    let line = builtin::rows_of("pg_proc")?.lines().find(|l| l.starts_with(&start))?;
+    let own = builtin::extension_rows().filter(|(_, catalog, _)| *catalog == "pg_proc").map(|(_, _, row)| row);
+    let line = builtin::rows_of("pg_proc")?.lines().chain(own).find(|l| l.starts_with(&start))?;
     let fields: Vec<Option<String>> = builtin::fields(line).collect();
     let field = |at: usize| fields.get(at).cloned().flatten();
     let all: Vec<Oid> = list(field(20)).iter().filter_map(|t| t.parse().ok()).collect();

@@ -462,6 +462,8 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Bits(_) => oid::VARBIT,
         Datum::Range(r) => r.kind.range,
         Datum::Multirange(m) => m.kind.multirange,
+        Datum::Citext(_) => oid::CITEXT,
+        Datum::Hstore(_) => oid::HSTORE,
         Datum::Inet(_, cidr) => {
             if *cidr {
                 oid::CIDR

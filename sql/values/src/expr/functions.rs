@@ -78,6 +78,8 @@ static TABLES: &[&[Function]] = &[
     super::regexp::FUNCTIONS,
     super::byte_functions::FUNCTIONS,
     super::extension_functions::FUNCTIONS,
+    super::citext_functions::FUNCTIONS,
+    super::hstore_functions::FUNCTIONS,
     super::time_functions::FUNCTIONS,
     super::date_fields::FUNCTIONS,
     super::to_char::FUNCTIONS,
@@ -188,7 +190,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
     "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;
-    "pg_function_is_visible"(OID) BOOL strict function_is_visible; "pg_type_is_visible"(OID) BOOL strict visible;
+    "pg_function_is_visible"(OID) BOOL strict function_is_visible; "pg_type_is_visible"(OID) BOOL strict type_is_visible;
     "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
     "pg_opfamily_is_visible"(OID) BOOL strict visible; "pg_conversion_is_visible"(OID) BOOL strict visible;
     "pg_collation_is_visible"(OID) BOOL strict visible; "pg_statistics_obj_is_visible"(OID) BOOL strict visible;
@@ -209,11 +211,21 @@ fn visible(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Datum::Bool(true))
 }
 
+/// Whether a type's name alone leads to it.
+fn type_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let oid = i(a, 0) as Oid;
+    Ok(Datum::Bool(match crate::types::user::schema(oid) {
+        Some(schema) => crate::types::user::current().is_none_or(|types| types.path().iter().any(|s| **s == *schema)),
+        None => true,
+    }))
+}
+
 /// Whether a function's name alone leads to it.
 fn function_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let oid = i(a, 0) as Oid;
     Ok(match crate::types::routine::of_oid(oid) {
         Some(found) => Datum::Bool(crate::types::routine::is_visible(&found)),
+        None if crate::types::extension::is_one(oid) => Datum::Bool(crate::types::aliases::is_on_path(oid)),
         None if crate::builtin::proc(oid).is_some() => Datum::Bool(true),
         None => Datum::Null,
     })

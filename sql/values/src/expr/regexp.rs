@@ -121,7 +121,7 @@ fn flags(a: &[Datum], n: usize) -> &str {
     a.get(n).and_then(Datum::as_str).unwrap_or("")
 }
 
-fn first_match(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+pub(super) fn first_match(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let (pattern, global) = compile(s(a, 1), flags(a, 2))?;
     if global {
         return Err(invalid("regexp_match() does not support the \"global\" option")
@@ -149,7 +149,7 @@ fn start_byte(text: &str, start: i64) -> Result<usize> {
     long_text::offset(text, start as usize - 1)
 }
 
-fn replace_flags(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+pub(super) fn replace_flags(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let flags = s(a, 3);
     if let Some(c) = flags.chars().next().filter(char::is_ascii_digit) {
         let hint = "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.";
@@ -241,7 +241,7 @@ pub fn pieces(a: &[Datum]) -> Result<Vec<Datum>> {
     Ok(out)
 }
 
-fn split_to_array(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+pub(super) fn split_to_array(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if flags(a, 2).contains('g') {
         return Err(invalid("regexp_split_to_array() does not support the \"global\" option"));
     }

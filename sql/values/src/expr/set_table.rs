@@ -3,7 +3,7 @@
 use super::functions::s;
 use super::host::Session;
 use super::json_functions::element_text;
-use super::{json_path, regexp};
+use super::{citext_functions, hstore_functions, json_path, regexp};
 use crate::error::{Result, SqlError, code};
 use crate::types::json::{Json, raw};
 use crate::types::{Datum, Oid, oid};
@@ -31,7 +31,7 @@ impl std::fmt::Debug for SetRow {
     }
 }
 
-use oid::{ANYARRAY, ANYELEMENT, BOOL, INT4, JSON, JSONB, JSONPATH, TEXT, TEXT_ARRAY};
+use oid::{ANYARRAY, ANYELEMENT, BOOL, CITEXT, HSTORE, INT4, JSON, JSONB, JSONPATH, TEXT, TEXT_ARRAY};
 
 macro_rules! sets {
     ($($name:literal ($($arg:ident),*) [$($column:literal $ty:ident),*] $strict:literal $body:expr;)*) => {
@@ -64,6 +64,12 @@ pub static SETS: &[SetRow] = sets! {
     "regexp_matches"(TEXT, TEXT, TEXT) ["" TEXT_ARRAY] true |a, _| regexp::all_matches(a);
     "regexp_split_to_table"(TEXT, TEXT) ["" TEXT] true |a, _| Ok(column(regexp::pieces(a)?));
     "regexp_split_to_table"(TEXT, TEXT, TEXT) ["" TEXT] true |a, _| Ok(column(regexp::pieces(a)?));
+    "regexp_matches"(CITEXT, CITEXT) ["" TEXT_ARRAY] true |a, _| citext_functions::all_matches(a);
+    "regexp_matches"(CITEXT, CITEXT, TEXT) ["" TEXT_ARRAY] true |a, _| citext_functions::all_matches(a);
+    "regexp_split_to_table"(CITEXT, CITEXT) ["" TEXT] true |a, _| Ok(column(citext_functions::pieces(a)?));
+    "regexp_split_to_table"(CITEXT, CITEXT, TEXT) ["" TEXT] true |a, _| Ok(column(citext_functions::pieces(a)?));
+    "skeys"(HSTORE) ["" TEXT] true |a, _| hstore_functions::key_rows(a); "svals"(HSTORE) ["" TEXT] true |a, _| hstore_functions::value_rows(a);
+    "each"(HSTORE) ["key" TEXT, "value" TEXT] true |a, _| hstore_functions::pair_rows(a);
     "string_to_table"(TEXT, TEXT) ["" TEXT] false |a, _| split(a); "string_to_table"(TEXT, TEXT, TEXT) ["" TEXT] false |a, _| split(a);
 };
 

@@ -14,7 +14,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
 use crate::types::cast::Context;
 use crate::types::datum::{Array, RowShape};
-use crate::types::{Datum, Oid, SqlType, array_of, element_of, oid, range, user};
+use crate::types::{Datum, Oid, SqlType, array_of, element_of, extension, oid, range, user};
 use clearway_base::{breath, memory};
 use std::sync::Arc;
 
@@ -293,7 +293,8 @@ fn of_array(call: &Call, args: Vec<Bound>, pos: Pos) -> Result<SetCall> {
 }
 
 fn of_table(b: &mut Binder<'_>, name: &str, args: Vec<Bound>, pos: Pos) -> Result<SetCall> {
-    let rows: Vec<&'static SetRow> = SETS.iter().filter(|s| s.name == name).collect();
+    let there = |s: &&SetRow| s.name == name && extension::is_there(s.args, oid::VOID);
+    let rows: Vec<&'static SetRow> = SETS.iter().filter(there).collect();
     let candidates: Vec<&[Oid]> = rows.iter().map(|r| r.args).collect();
     let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
     let Choice::One(at) = resolve::choose(&types, &candidates) else { return Err(no_function(name, &args, pos)) };

@@ -50,7 +50,7 @@ fn one(mut it: impl Iterator<Item = char>) -> Option<char> {
 }
 
 pub fn lower(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(fold(s(a, 0), |c| one(c.to_lowercase()))?)
+    text(long_text::map(s(a, 0), |c| Some(clearway_base::fold::lower(c)))?)
 }
 
 pub fn upper(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -3,9 +3,10 @@
 
 use super::routine::{self, Signature};
 use super::text::{Conversion, Names};
-use super::{Oid, format_type, oid};
+use super::{Oid, extension, format_type, oid, user};
 use crate::builtin::{self, Operator, Proc};
 use crate::error::{Result, SqlError, code};
+use std::sync::Arc;
 
 /// The collations that Clearway has, with PostgreSQL's oids.
 const COLLATIONS: [(Oid, &str); 4] = [(100, "default"), (950, "C"), (951, "POSIX"), (962, "ucs_basic")];
@@ -111,6 +112,26 @@ fn shown_routine(signature: &Signature) -> String {
     if routine::is_visible(signature) { name } else { format!("{}.{name}", quoted(&signature.schema)) }
 }
 
+/// The schema of a function of an extension: that of its types.
+fn schema_of(p: &Proc) -> Option<Arc<str>> {
+    p.arguments.iter().chain([&p.result]).filter(|ty| extension::is_one(**ty)).find_map(|ty| user::schema(*ty))
+}
+
+/// Whether the search path has the schema of a function of an extension.
+pub fn is_on_path(function: Oid) -> bool {
+    let schema = builtin::proc(function).and_then(schema_of);
+    schema.is_some_and(|schema| user::current().is_some_and(|types| types.path().iter().any(|s| **s == *schema)))
+}
+
+/// A function of an extension, with its schema where its name alone does not lead to it, or leads to others too.
+fn shown_added(p: &Proc) -> String {
+    let alone = builtin::extension_procs_named(p.name) == 1 && builtin::procs_named(p.name).is_empty();
+    match schema_of(p) {
+        Some(schema) if !(alone && is_on_path(p.oid)) => format!("{}.{}", quoted(&schema), quoted(p.name)),
+        _ => p.name.to_owned(),
+    }
+}
+
 /// A name without its quotes; what is not quoted in lower case.
 fn folded(text: &str) -> String {
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
@@ -193,6 +214,7 @@ pub fn output(ty: Oid, value: Oid, names: &dyn Names) -> String {
             "ucs_basic" => c.1.to_owned(),
             name => format!("\"{name}\""),
         }),
+        oid::REGPROC if extension::is_one(value) => builtin::proc(value).map(shown_added),
         oid::REGPROC => builtin::proc(value)
             .map(|p| match builtin::procs_named(p.name) {
                 [_] => p.name.to_owned(),

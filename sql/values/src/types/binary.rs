@@ -3,11 +3,11 @@
 use super::datum::{Array, Datum};
 use super::interval::Interval;
 use super::numeric::Numeric;
-use super::{Oid, SqlType, cast, element_of, oid, range};
+use super::{Oid, SqlType, cast, element_of, hstore, oid, range};
 use crate::error::{Result, SqlError, code};
 
 /// TYP-3
-fn bad() -> SqlError {
+pub(super) fn bad() -> SqlError {
     SqlError::new(code::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
 
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes)
         .ok()
         .filter(|t| !t.contains('\0'))
@@ -82,6 +82,8 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             let text = utf8(r.bytes(r.0.len())?)?;
             if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }
+        oid::CITEXT => Datum::Citext(utf8(r.bytes(r.0.len())?)?.into()),
+        oid::HSTORE => Datum::Hstore(hstore::receive(r)?.into()),
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
         oid::PG_LSN => Datum::Lsn(u64::from_be_bytes(r.take()?)),
         _ if super::word::is_word(ty) => super::word::input(ty, r.bytes(r.0.len())?).ok_or_else(bad)?,
@@ -221,7 +223,8 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Float4(v) => out.extend(v.to_be_bytes()),
         Datum::Float8(v) => out.extend(v.to_be_bytes()),
         Datum::Text(s) if ty.oid == oid::CHAR => out.push(super::byte_char::byte(s)),
-        Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) => out.extend(s.as_bytes()),
+        Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => out.extend(s.as_bytes()),
+        Datum::Hstore(h) => hstore::send(h, out),
         Datum::Uuid(u) => out.extend(u),
         Datum::Lsn(v) => out.extend(v.to_be_bytes()),
         Datum::Word(v, ty) => super::word::output(*v, *ty, out),

@@ -162,6 +162,15 @@ pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Con
         return fit(value, to, explicit);
     }
     let converted = match value {
+        // A citext converts as the text that it is, and any other value to a citext as to a text.
+        Datum::Citext(text) => return convert(Datum::Text(text), oid::TEXT.into(), to, explicit, c),
+        Datum::Text(text) if to.oid == oid::CITEXT => Datum::Citext(text),
+        Datum::Hstore(pairs) if matches!(to.oid, oid::JSON | oid::JSONB) => hstore_to_json(&pairs, to)?,
+        Datum::Array(pairs) if to.oid == oid::HSTORE => Datum::Hstore(super::hstore::of_array(&pairs)?.into()),
+        value if to.oid == oid::CITEXT => {
+            let text = convert(value, from, oid::TEXT.into(), explicit, c)?;
+            return convert(text, oid::TEXT.into(), to, explicit, c);
+        }
         Datum::Void => text::input(SqlType::new(to.oid), "", c)?,
         value => convert_plain(value, from, to, explicit, c)?,
     };
@@ -242,6 +251,11 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
             return Err(SqlError::new(code::CANNOT_COERCE, message));
         }
     })
+}
+
+fn hstore_to_json(value: &super::hstore::Hstore, to: SqlType) -> Result<Datum> {
+    let json = super::hstore::to_json(value, false)?;
+    Ok(if to.oid == oid::JSON { Datum::Json(json.into()) } else { Datum::Jsonb(super::json::parse(&json)?.into()) })
 }
 
 fn char_range() -> SqlError {

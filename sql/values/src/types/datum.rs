@@ -1,6 +1,7 @@
 //! A value in memory: 24 bytes; machine words are stored inline, larger values are shared.
 
 use super::bits::Bits;
+use super::hstore::Hstore;
 use super::inet::Inet;
 use super::interval::Interval;
 use super::json::Json;
@@ -76,6 +77,10 @@ pub enum Datum {
     Range(Arc<Range>),
     /// A multirange.
     Multirange(Arc<Multirange>),
+    /// citext.
+    Citext(Arc<str>),
+    /// hstore.
+    Hstore(Arc<Hstore>),
     /// The value of void.
     Void,
 }
@@ -165,7 +170,8 @@ impl Datum {
             Self::Bytea(b) => b.len(),
             Self::Array(a) => a.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
             Self::Row(r) => usize::try_from(r.bytes.saturating_mul(3)).unwrap_or(usize::MAX),
-            Self::Bpchar(s) | Self::Json(s) => s.len(),
+            Self::Bpchar(s) | Self::Json(s) | Self::Citext(s) => s.len(),
+            Self::Hstore(h) => h.heap_bytes(),
             Self::Numeric(n) => n.heap_bytes(),
             Self::Bits(b) => b.bytes().len(),
             Self::Range(r) => r.heap_bytes(),
@@ -177,7 +183,7 @@ impl Datum {
     /// The value of a text type.
     pub fn as_str(&self) -> Option<&str> {
         match self {
-            Self::Text(s) | Self::Bpchar(s) | Self::Json(s) => Some(s),
+            Self::Text(s) | Self::Bpchar(s) | Self::Json(s) | Self::Citext(s) => Some(s),
             _ => None,
         }
     }
@@ -267,6 +273,8 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Bits(x), D::Bits(y)) => x.compare(y),
         (D::Range(x), D::Range(y)) => range::compare(x, y),
         (D::Multirange(x), D::Multirange(y)) => range::compare_multi(x, y),
+        (D::Citext(x), D::Citext(y)) => super::citext::compare(x, y),
+        (D::Hstore(x), D::Hstore(y)) => super::hstore::compare(x, y),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
             without_blanks(a).cmp(without_blanks(b))
         }
@@ -311,6 +319,8 @@ fn kind(d: &Datum) -> u8 {
         D::Bits(_) => 22,
         D::Lsn(_) => 23,
         D::Word(..) => 24,
+        D::Citext(_) => 25,
+        D::Hstore(_) => 26,
     }
 }
 
@@ -361,6 +371,8 @@ impl Hash for Datum {
             D::Bits(b) => b.hash(state),
             D::Range(r) => r.hash(state),
             D::Multirange(m) => m.ranges.iter().for_each(|r| r.hash(state)),
+            D::Citext(s) => super::citext::hash(s, state),
+            D::Hstore(h) => h.hash(state),
             _ => kind(self).hash(state),
         }
     }

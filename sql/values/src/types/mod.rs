@@ -9,21 +9,24 @@
 //! - TYP-2: no arithmetic wraps: a result that does not fit is 22003, 22008 or 22012.
 //! - TYP-3: no bytes from the wire cause a panic: a form that does not decode is 22P02 or 22P03.
 
-mod aliases;
+pub mod aliases;
 pub mod array;
 pub mod binary;
 pub mod bits;
 mod byte_char;
 pub mod cast;
 mod cast_table;
+pub mod citext;
 pub mod datetime;
 mod datetime_fields;
 mod datetime_input;
 mod datetime_numbers;
 pub mod datum;
+pub mod extension;
 mod facts;
 pub mod float;
 pub mod hex;
+pub mod hstore;
 pub mod inet;
 pub mod interval;
 mod interval_input;
@@ -140,6 +143,11 @@ pub mod oid {
     pub const TEXT_ARRAY: Oid = 1009;
     pub const FLOAT8_ARRAY: Oid = 1022;
     pub const INTERVAL_ARRAY: Oid = 1187;
+    // Of extensions (`super::extension`).
+    pub const CITEXT: Oid = 16_000;
+    pub const CITEXT_ARRAY: Oid = 16_001;
+    pub const HSTORE: Oid = 16_002;
+    pub const HSTORE_ARRAY: Oid = 16_003;
 }
 
 /// What pg_type says of a type.

@@ -138,7 +138,7 @@ fn shown(value: &Datum, exact: bool) -> Result<Shown> {
     let parts = match value {
         Datum::Row(row) => &row.values,
         Datum::Array(array) => &array.values,
-        Datum::Text(text) | Datum::Bpchar(text) => {
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Citext(text) => {
             let mut doubled = text.len();
             if exact {
                 breath::step_bytes(text.len())?;

@@ -6,7 +6,7 @@ use super::datum::Datum;
 use super::inet::Inet;
 use super::interval::Interval;
 use super::numeric::{self, Numeric};
-use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, oid, range};
+use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, hstore, oid, range};
 use crate::error::{Result, SqlError, code};
 
 /// The pseudo-type record[].
@@ -180,6 +180,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING => Datum::text(text),
         oid::BPCHAR => Datum::Bpchar(text.into()),
+        oid::CITEXT | oid::HSTORE | oid::JSON | oid::JSONB | oid::JSONPATH => document(ty, text)?,
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?.into()),
         oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
         oid::PG_LSN => Datum::Lsn(super::lsn::parse(text).ok_or_else(|| invalid("pg_lsn", text))?),
@@ -187,9 +188,6 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty == oid::CIDR)?, ty == oid::CIDR),
         oid::TIME => Datum::Time(super::time::parse(text, c)?),
         oid::TIMETZ => super::time::parse_zoned(text, c)?,
-        oid::JSON => super::json::validate(text).map(|_| Datum::Json(text.into()))?,
-        oid::JSONB => Datum::Jsonb(super::json::parse(text)?.into()),
-        oid::JSONPATH => Datum::JsonPath(super::jsonpath::parse(text)?.into()),
         oid::NAME => Datum::text(crate::syntax::lexer::truncate_name(text.into()).into_owned()),
         oid::CHAR => super::byte_char::parse(text),
         oid::BYTEA => Datum::Bytea(bytea(text)?.into()),
@@ -230,6 +228,17 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
     })
 }
 
+/// A text without a length that is a value of its own.
+fn document(ty: Oid, text: &str) -> Result<Datum> {
+    Ok(match ty {
+        oid::JSON => super::json::validate(text).map(|_| Datum::Json(text.into()))?,
+        oid::JSONB => Datum::Jsonb(super::json::parse(text)?.into()),
+        oid::JSONPATH => Datum::JsonPath(super::jsonpath::parse(text)?.into()),
+        oid::HSTORE => Datum::Hstore(hstore::parse(text)?.into()),
+        _ => Datum::Citext(text.into()),
+    })
+}
+
 fn range_input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
     if let Some(kind) = range::of_range(ty) {
         return range::parse(kind, text, c).map(range::datum);
@@ -251,7 +260,8 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Float4(v) => float::shown4(*v, c.format.float_digits),
         Datum::Float8(v) => float::shown8(*v, c.format.float_digits),
         Datum::Numeric(n) => n.to_string(),
-        Datum::Bpchar(s) | Datum::Json(s) => s.to_string(),
+        Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => s.to_string(),
+        Datum::Hstore(h) => hstore::format(h),
         Datum::Uuid(u) => super::uuid::format(u),
         Datum::Lsn(v) => super::lsn::format(*v),
         Datum::Word(v, ty) => super::word::format(*v, *ty),

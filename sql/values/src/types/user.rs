@@ -1,5 +1,5 @@
-//! The types that users define, as the running statement sees them: enums, domains, composite types, the types of tables' rows, and the
-//! types of their arrays.
+//! The types that users define, as the running statement sees them: enums, domains, composite types, the types of tables' rows, those that an
+//! extension brings, and the types of their arrays.
 //!
 //! Code asks for the facts of a type everywhere, by number alone. So a session's types are found through the thread: the code that polls
 //! a statement installs the session's types for the duration of the poll ([`within`], [`enter`]).
@@ -26,8 +26,8 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// The first number of a type that a user defines.
-pub const FIRST_OID: Oid = 16_384;
+/// The first number of a type that a user defines or an extension brings (EXN-1).
+pub const FIRST_OID: Oid = super::extension::FIRST_OID;
 
 /// Judges the values of a domain.
 pub trait DomainCheck: Send + Sync + std::fmt::Debug {
@@ -60,6 +60,8 @@ pub enum Kind {
     Array,
     /// Rows of a shape.
     Composite(Arc<RowShape>),
+    /// A base type of an extension.
+    Base,
 }
 
 /// The types of the rows of tables: made when they are asked for, since most tables' never are.
@@ -278,6 +280,11 @@ pub fn is_enum(oid: Oid) -> bool {
 /// Whether a type is a domain.
 pub fn is_domain(oid: Oid) -> bool {
     with(oid, |t| matches!(t.kind, Kind::Domain(_))) == Some(true)
+}
+
+/// The schema of a type.
+pub fn schema(oid: Oid) -> Option<Arc<str>> {
+    with(oid, |t| t.schema.clone())
 }
 
 /// The facts of a number.

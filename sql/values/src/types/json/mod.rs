@@ -20,4 +20,4 @@ pub use document::{DEPTH_MAX, Json, name_order};
 pub use format::{escape, pretty};
 pub use moment::Moment;
 pub use order::compare;
-pub use parse::{parse, validate};
+pub use parse::{is_number, parse, validate};

@@ -383,6 +383,11 @@ impl<S: Sink> Reader<'_, S> {
     }
 }
 
+/// Whether a text is a JSON number and nothing else.
+pub fn is_number(text: &str) -> bool {
+    number_end(text) == Some(text.len())
+}
+
 /// Where a number at the start of a text ends; none: there is none.
 fn number_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();

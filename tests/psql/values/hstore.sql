@@ -1,0 +1,88 @@
+-- hstore.
+\pset footer off
+create extension hstore;
+select ''::hstore, 'a=>b'::hstore, ' a => b '::hstore, '"a"=>"b c"'::hstore, 'aa=>1 , b=>NULL, c=>"NULL", b=>2'::hstore, 'a\=b=>\,c'::hstore, '"q\"\\"=>"x\"y"'::hstore, 'é=>ü'::hstore, '""=>1'::hstore, 'a=>"",b=>null'::hstore;
+select 'a'::hstore;
+select 'a=>'::hstore;
+select '=>b'::hstore;
+select 'a=>b c'::hstore;
+select 'a=>"b'::hstore;
+select 'é=>b,ü=ä'::hstore;
+select 'a=>1, b=>2'::hstore -> 'a', 'a=>1'::hstore -> 'x', 'a=>NULL'::hstore -> 'a', 'a=>1, b=>2'::hstore -> array['b', 'x', 'a'], 'a=>1, b=>2'::hstore -> '{{a,b},{c,null}}'::text[], 'a=>1'::hstore -> '{}'::text[];
+select 'a=>1'::hstore -> 1;
+select 'a=>1, b=>2'::hstore || 'b=>3, c=>4', 'a=>1'::hstore || '', ''::hstore || 'a=>1', 'a=>1'::hstore || null;
+select 'a=>1'::hstore ? 'a', 'a=>NULL'::hstore ? 'a', 'a=>1'::hstore ? 'b', 'a=>1, b=>2'::hstore ?& array['a', 'b'], 'a=>1'::hstore ?& array['a', null], 'a=>1'::hstore ?& array['a', 'c'], 'a=>1'::hstore ?| array['c', 'a'], 'a=>1'::hstore ?| '{}', 'a=>1'::hstore ?& '{}';
+select 'a=>b, b=>1, c=>NULL'::hstore @> 'b=>1', 'a=>1, b=>NULL'::hstore @> 'b=>NULL', 'a=>1, b=>2'::hstore @> 'b=>NULL', 'a=>1'::hstore @> '', 'a=>1'::hstore <@ 'a=>1, b=>2', 'a=>2'::hstore <@ 'a=>1';
+select 'a=>1, b=>2, c=>3'::hstore - 'b'::text, 'a=>1, b=>2, c=>3'::hstore - array['a', 'c', null], 'a=>1, b=>2, c=>3'::hstore - 'a=>4, b=>2'::hstore, 'a=>NULL'::hstore - 'a=>NULL'::hstore, delete('a=>1'::hstore, 'a'), delete('a=>1'::hstore, array['a']), delete('a=>1,b=>2'::hstore, 'b=>2'::hstore);
+select %% 'a=>foo, b=>NULL'::hstore, %# 'a=>foo, b=>bar'::hstore, %# ''::hstore, %% ''::hstore;
+select hstore('a', 'b'), hstore('a', null), hstore(null, 'b'), hstore(array['a', '1', 'b', null]), hstore('{{c,3},{d,4}}'::text[]), hstore('{}'::text[]), hstore(array['a', 'b'], array['1', null]), hstore(array['a', 'b'], null), hstore(null::text[], '{a}'), array['x', '1']::hstore, hstore('a=>1'), tconvert('a', 'b');
+select hstore('{a,b,c}'::text[]);
+select hstore('{{a,b,c}}'::text[]);
+select hstore('{{{a}}}'::text[]);
+select hstore(array['a', 'b'], array['c']);
+select hstore(array[null, 'b']);
+select akeys('a=>1, bb=>2'::hstore), avals('a=>1, b=>NULL'::hstore), akeys(''), avals(''::hstore), hstore_to_array('a=>1, b=>NULL'), hstore_to_matrix('a=>1, b=>NULL');
+select skeys('a=>1, bb=>2'::hstore);
+select svals('a=>1, b=>NULL'::hstore);
+select * from each('a=>1, b=>NULL'::hstore);
+select (each('a=>1'::hstore)).key, key, value from each('q=>w');
+select hstore_to_json('"a key"=>1, b=>t, c=>null, d=>12345, e=>012345, f=>1.234, g=>2.345e+4, h=>"x\"y"'), hstore_to_json_loose('"a key"=>1, b=>t, c=>null, d=>12345, e=>012345, f=>1.234, g=>2.345e+4');
+select hstore_to_jsonb('b=>t, c=>null, f=>1.50'), hstore_to_jsonb_loose('b=>t, c=>null, e=>012345, f=>1.50, g=>2.345e+4, ff=>f'), 'a=>1'::hstore::json, 'a=>1,b=>NULL'::hstore::jsonb;
+select slice('a=>1, b=>2, c=>3'::hstore, array['b', 'c', 'x', null]), slice_array('a=>1, b=>2'::hstore, array['b', 'x']), exist('a=>NULL'::hstore, 'a'), defined('a=>NULL'::hstore, 'a'), isexists('a=>1'::hstore, 'a'), isdefined('a=>1'::hstore, 'b'), fetchval('a=>1'::hstore, 'a'), exists_any('a=>1'::hstore, array['a']), exists_all('a=>1'::hstore, array['a', 'b']);
+select ('a=>1, b=>NULL'::hstore)['a'], ('a=>1'::hstore)['b'], ('a=>1'::hstore)[null];
+select ('a=>1'::hstore)['a']['b'];
+select ('a=>1'::hstore)[1:2];
+select 'a=>1'::hstore = 'a=>1', 'a=>1,b=>2'::hstore = 'b=>2,a=>1', 'a=>1'::hstore <> 'a=>2', 'a=>1'::hstore #<# 'a=>2', 'a=>1'::hstore #>=# 'a=>2', hstore_cmp('a=>1', 'b=>1'), hstore_cmp('', 'a=>1'), hstore_eq('', ''), 'a=>1'::hstore is distinct from 'a=>1';
+select 'a=>1'::hstore < 'a=>2';
+select max('a=>1'::hstore);
+select h from (values ('a=>1'::hstore), ('a=>0'), (''), ('b=>NULL,c=>x'), ('a=>1,b=>2'), ('ab=>""'), (null), ('""=>NULL'), ('""=>""')) v(h) order by h;
+select h, count(*) from (values ('a=>1,b=>2'::hstore), ('b=>2,a=>1'), ('')) v(h) group by h order by h;
+select pg_typeof('a=>1'::hstore || 'b=>2'), pg_typeof('a=>1'::hstore || 'x'::text), array['a=>1', 'b=>2']::hstore[], '{"a=>1","\"b\"=>\"x y\""}'::hstore[];
+select hstore(row(1, 'x', null)), hstore(v) from (values (1, 'a b')) v(num, word);
+create type hs_row as (a int, b text, c date, d numeric(5,1));
+select hstore(null::hs_row), hstore(row(1, 'x', '2020-01-02', 2.25)::hs_row);
+select populate_record(null::hs_row, 'a=>7, c=>2020-02-03, d=>1.26, zz=>9'), populate_record(row(1, 'x', null, 3)::hs_row, 'a=>NULL, b=>y'), row(1, 'x', null, 3)::hs_row #= 'b=>z', row(1, 'x', null, 3)::hs_row #= '', populate_record(null::hs_row, null);
+select (populate_record(null::hs_row, 'a=>7')).a;
+select populate_record(null::hs_row, 'a=>foo');
+select populate_record(1, 'a=>foo');
+create table hs (id int primary key, h hstore default 'x=>y', list hstore[]);
+insert into hs values (1, 'a=>1, b=>2', array['c=>3'::hstore]), (2, null, null), (3, '', '{}');
+insert into hs (id) values (4);
+insert into hs (id, h) values (5, 'k=>v');
+select * from hs order by id;
+update hs set h['n'] = 'new', h['m'] = null where id = 1;
+update hs set h['only'] = '1' where id = 2;
+update hs set h = h || 'z=>26'::hstore where id = 4;
+update hs set h[null] = '1' where id = 1;
+select id, h, h['n'], h ? 'm' from hs order by id;
+select id from hs where h @> 'a=>1';
+select id from hs where h -> 'x' = 'y';
+create index hs_h on hs (h);
+create index hs_x on hs ((h -> 'x'));
+set enable_seqscan = off;
+select id, h from hs where h = 'b=>2,a=>1,n=>new,m=>NULL';
+select h from hs order by h;
+reset enable_seqscan;
+create table hs_key (h hstore primary key, n int);
+insert into hs_key values ('a=>1,b=>2', 1), ('', 2);
+insert into hs_key values ('b=>2,a=>1', 3);
+select h, n from hs_key order by h;
+copy (select id, h from hs order by id) to stdout;
+copy hs (id, h) from stdin;
+6	"tab"=>"a\\tb"
+\.
+select h -> 'tab' from hs where id = 6;
+prepare of_hstore(hstore, text) as select $1 -> $2, $1 || hstore($2, 'new');
+execute of_hstore('a=>1', 'a');
+select typname, typcategory, typinput, typsend, typarray::regtype from pg_type where typname = 'hstore';
+select count(*) from pg_depend where refclassid = 'pg_extension'::regclass and refobjid = (select oid from pg_extension where extname = 'hstore') and classid = 'pg_operator'::regclass;
+\d hs
+\dT hstore
+\set VERBOSITY terse
+drop extension hstore;
+drop table hs, hs_key;
+drop type hs_row;
+drop extension hstore;
+select hstore('a', 'b');
+select 'a=>1'::hstore;
+select skeys('a=>1');
