@@ -112,7 +112,7 @@ pub static KNOWN: &[Known] = &[
         version: "1.3",
         comment: "cryptographic functions",
         trusted: true,
-        functions: &["digest", "hmac", "gen_random_bytes", "gen_random_uuid"],
+        functions: &["crypt", "digest", "hmac", "gen_random_bytes", "gen_random_uuid", "gen_salt"],
     },
     Known {
         name: "uuid-ossp",

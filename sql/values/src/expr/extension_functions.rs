@@ -111,7 +111,7 @@ fn hmac(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Datum::Bytea(hash.of(&[&padded(0x5c), &inner])?.into()))
 }
 
-fn random<const N: usize>() -> Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| SqlError::internal("could not generate random values"))?;
     Ok(bytes)

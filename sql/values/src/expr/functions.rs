@@ -78,6 +78,7 @@ static TABLES: &[&[Function]] = &[
     super::regexp::FUNCTIONS,
     super::byte_functions::FUNCTIONS,
     super::extension_functions::FUNCTIONS,
+    super::crypt_functions::FUNCTIONS,
     super::citext_functions::FUNCTIONS,
     super::hstore_functions::FUNCTIONS,
     super::time_functions::FUNCTIONS,

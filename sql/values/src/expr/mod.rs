@@ -34,6 +34,7 @@ mod called_operators;
 mod catalog_functions;
 mod citext_functions;
 pub mod collect;
+mod crypt_functions;
 mod date_fields;
 pub mod eval;
 mod extension_functions;
