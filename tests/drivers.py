@@ -47,7 +47,7 @@ REASONS = {
     "text-search": "Text search is refused.",
     "xml": "The type xml is refused.",
     "range": "Ranges that a user defines are refused.",
-    "extension": "An extension that does not exist here: hstore, citext and others.",
+    "extension": "An extension that does not exist here: ltree and others.",
     "prepared": "Prepared transactions are refused.",
     "serializable": "SERIALIZABLE is refused, or runs as repeatable read.",
     "replication": "Replication connections are refused.",
@@ -91,12 +91,18 @@ def fetched(command, **options):
         raise NotReached(f"{' '.join(map(str, command))}: {(getattr(error, 'stderr', '') or str(error)).strip()[-300:]}") from error
 
 
+def psql_of(port):
+    return ["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres"]
+
+
 class PythonSuite:
     """How the tests of a driver for Python are fetched and run."""
 
-    def __init__(self, package, install, short, environment, options=(), alone=True):
+    def __init__(self, package, install, short, environment, options=(), alone=True, extensions=()):
         self.package, self.install, self.short = package, install, short
         self.environment, self.options = environment, options
+        #: Without these the suite leaves its tests of them out.
+        self.extensions = extensions
         #: Each test is a method of a class, without parameters in its name, so that it can be asked for.
         self.alone = alone
         self.python = self.where = None
@@ -106,6 +112,8 @@ class PythonSuite:
         self.python, self.where = environment_of(name, self), source_of(name, self, given)
 
     def run(self, port, given, tests=()):
+        for extension in self.extensions:
+            subprocess.run([*psql_of(port), "-c", f"create extension {extension}"], check=True)
         files = [(file, rest) for file, *rest in (test.split(".") for test in tests)]
         return run(self.python, self, self.where, port, given, [f"tests/{file}.py::{'::'.join(rest)}" for file, rest in files])
 
@@ -169,7 +177,7 @@ SUITES = {
                      by_variables),
     "psycopg2": PythonSuite("psycopg2==2.9.13", ["psycopg2-binary==2.9.13", "pytest"],
                       ["test_async.py", "test_copy.py", "test_cursor.py", "test_dates.py", "test_extras_dictcursor.py", "test_sql.py", "test_types_basic.py",
-                       "test_types_extras.py", "test_with.py"], of_psycopg2),
+                       "test_types_extras.py", "test_with.py"], of_psycopg2, extensions=["hstore"]),
     "psycopg": PythonSuite(None, ["psycopg[binary]==3.3.4", "psycopg_pool", "pytest", "anyio", "dnspython"], ["test_cursor.py", "test_copy.py", "types"],
                      of_psycopg, ("-m", "not slow and not timing and not refcount and not proxy and not crdb and not mypy and not subprocess"), alone=False),
     "pgx": GoSuite("github.com/jackc/pgx/v5@v5.12.0", "testsetup/postgresql_setup.sql",
