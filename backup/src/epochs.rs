@@ -77,7 +77,13 @@ impl Epoch {
     /// # Errors
     /// Damage, a newer version.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Epoch> {
-        let damaged = || BackupError::damaged(name, "an epoch of format version 1", String::from_utf8_lossy(bytes));
+        let damaged = || {
+            BackupError::damaged(
+                name,
+                format!("an epoch of format version {FORMAT_VERSION} or older"),
+                String::from_utf8_lossy(bytes),
+            )
+        };
         let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
         let (body, stored) = text.trim_end_matches('\n').rsplit_once("\nsum ").ok_or_else(damaged)?;
         if crate::object::sum(format!("{body}\n").as_bytes()) != stored {

@@ -87,6 +87,24 @@ fn a_newer_control_file_is_refused() {
 }
 
 #[test]
+fn a_directory_of_an_earlier_version_is_opened_and_is_of_this_version_then() {
+    let vfs = closed();
+    let segment = only(&vfs, "wal");
+    change(&vfs, &segment, |bytes| put(bytes, 8, FORMAT_VERSION - 1));
+    change(&vfs, "control", |bytes| bytes.chunks_mut(4096).for_each(|copy| put(copy, 8, FORMAT_VERSION - 1)));
+    let db = open(&vfs).expect("an earlier version is opened");
+    // An earlier program refuses the directory before the first record of the new version is in its log.
+    change(&vfs, "control", |bytes| {
+        let newest =
+            bytes.chunks(4096).max_by_key(|copy| u64::from_le_bytes(copy[16..24].try_into().expect("8 bytes")));
+        assert_eq!(newest.expect("a copy")[8..12], FORMAT_VERSION.to_le_bytes());
+    });
+    let table: Table<i64, i64> = db.table("t", &["id"], &["n"]).expect("the table");
+    assert_eq!(db.transact(|txn| txn.get(&table, &1)).expect("read"), Some(1));
+    db.close().expect("closed");
+}
+
+#[test]
 fn a_newer_log_segment_is_refused() {
     let vfs = closed();
     let name = only(&vfs, "wal");

@@ -99,13 +99,16 @@ impl Transaction {
         let state = TxnState::new(loser.log.txn, owner.clone());
         owner.set_txn(state.id());
         state.moved(&loser.log);
-        for entry in &loser.entries {
+        // RSH-1
+        for entries in loser.entries.chunk_by(|a, b| a.tag == b.tag && !a.tag.is_settled()) {
+            let entry = &entries[0];
             let new = NewUndo {
                 txn: state.clone(),
                 tree: entry.tree,
                 key: (&entry.key[..]).into(),
                 before: entry.before.clone(),
-                prev: entry.prev_tag,
+                // RSH-2
+                prev: if entries.len() > 1 { Tag::SETTLED } else { entry.prev_tag },
                 before_lsn: Lsn::ZERO,
                 // The strongest mode that the change may have implied.
                 strength: LockMode::RowUpdate,
@@ -119,7 +122,7 @@ impl Transaction {
                 let (_, record) = all.book().undo().push(state.id().0 as usize, new);
                 record.logged(entry.lsn, entry.undo_next);
             } else {
-                all.book().undo().restore(entry.tag, entry, new);
+                all.book().undo().restore(entry.tag, entries, new);
             }
         }
         all.book().adopt(&state);
@@ -462,9 +465,13 @@ impl Transaction {
                     book.fetch(tag, &mut self.fetched).await?;
                 }
                 TagState::InMemory(record) => {
-                    if record.lsn() != Lsn::ZERO {
-                        undo_one(self.all.store(), &mut self.log, &record.entry(tag)).await?;
-                        state.moved(&self.log);
+                    let is_run = record.rows().is_some();
+                    for entry in record.entries(tag).iter().rev() {
+                        // A rollback that was broken off has undone the later rows of the run.
+                        if entry.lsn != Lsn::ZERO && !(is_run && entry.lsn > self.log.last_lsn) {
+                            undo_one(self.all.store(), &mut self.log, entry).await?;
+                            state.moved(&self.log);
+                        }
                     }
                     state.pop_change();
                     if !record.rowless {

@@ -29,8 +29,8 @@ const WORTHWHILE_ROWS: u32 = 64;
 /// So many loads of that kind, and the statement's other rows are inserted one by one.
 const POOR_LOADS_MAX: u32 = 8;
 
-/// So many rows gather before they are inserted.
-const GATHER_ROWS: usize = 256;
+/// So many rows gather before they are inserted: those of several leaves, since rows of one run share undo records leaf by leaf.
+const GATHER_ROWS: usize = 1_024;
 /// So many bytes of them.
 const GATHER_BYTES: usize = 1 << 20;
 

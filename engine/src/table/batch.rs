@@ -20,8 +20,8 @@ use crate::value::Value;
 
 /// Bytes of the entries of all indexes that a batch holds, about.
 const BYTES_MAX: usize = 8 << 20;
-/// So many entries are given to a run; between two runs others may go on.
-const RUN_ENTRIES: usize = 256;
+/// So many entries are given to a run: several leaves of them, since those of one run share undo records leaf by leaf.
+const RUN_ENTRIES: usize = 4_096;
 
 #[derive(Clone, Copy)]
 struct EntryPlace {

@@ -1,16 +1,18 @@
 //! Changes of rows in runs have the same effect as changes one by one, beside other transactions, and are all there or none after a crash.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use clearway_base::for_each_seed;
 use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::catalog::Object;
+use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
 use clearway_engine::session::batch::Replaced;
 use clearway_engine::session::load::Loading;
-use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
+use clearway_engine::session::{Durability, Isolation, Session, StatementMode, TxnOptions};
 use clearway_engine::table::batch::EntryBatch;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::table::verify::verify;
@@ -21,6 +23,8 @@ use clearway_txn::transaction::{Basis, Changed};
 use super::support::{DATABASE, create, index_on_a, key, row, simulated};
 
 const ROWS: i64 = 400;
+/// Rows from this id on are long.
+const LONG: i64 = 100_000;
 
 fn in_simulation<T: Send + 'static>(seed: u64, test: impl Future<Output = T> + Send + 'static) -> T {
     Sim::with_options(seed, SimOptions { steps_max: 40_000_000 }).block_on(test).expect("the run ends")
@@ -46,7 +50,8 @@ async fn insert_all(
     for id in ids {
         loading.set_number(id as u64);
         // As INSERT does: what needs no wait is taken at once.
-        if let Some(row) = session.take_one_of(&mut loading, shape, row(id, (id * 7_919) % 1_009, "xyz"))? {
+        let text = if id < LONG { "xyz".to_owned() } else { "x".repeat(600) };
+        if let Some(row) = session.take_one_of(&mut loading, shape, row(id, (id * 7_919) % 1_009, &text))? {
             session.insert_one_of(&mut loading, shape, &row).await?;
         }
     }
@@ -151,6 +156,11 @@ async fn history(disk: SimDisk) {
             2 => delete_even(&mut session, &shape).await,
             3 => insert_all(&mut session, &shape, (0..ROWS).filter(|id| id % 2 == 0)).await.expect("inserted"),
             _ => {
+                insert_all(&mut session, &shape, 1_000..1_000 + ROWS).await.expect("inserted");
+                let mark = session.mark();
+                delete_even(&mut session, &shape).await;
+                insert_all(&mut session, &shape, 2_000..2_000 + ROWS).await.expect("inserted");
+                session.roll_back_to(&mark).await.expect("undone");
                 update(&mut session, &shape, 100).await;
                 delete_even(&mut session, &shape).await;
                 session.roll_back().await.expect("undone");
@@ -221,6 +231,187 @@ fn a_crash_leaves_the_rows_of_whole_statements() {
         }
         assert!(seen.iter().filter(|count| **count > 0).count() >= 4, "crashes after too few steps: {seen:?}");
     });
+}
+
+/// The ids that the table shows, and those that its index shows, which are the same.
+async fn ids(session: &mut Session, shape: &Arc<TableShape>) -> Vec<i64> {
+    let found: Vec<i64> = rows(session, shape).await.iter().map(|row| id_of(row)).collect();
+    let statement = session.open_statement(&"read".into(), StatementMode::Write);
+    let mut scan = session.index_scan(shape, 0, KeyRange::all(), Direction::Forward, &statement.view);
+    let mut by_index = Vec::new();
+    while let Some(keyed) = session.next_by_index(&mut scan).await.expect("a row") {
+        by_index.push(id_of(&keyed.row));
+    }
+    session.close_statement(statement);
+    by_index.sort_unstable();
+    assert_eq!(by_index, found, "TAB-1");
+    found
+}
+
+/// Changes in the book of versions: undo records.
+fn records(db: &Db) -> usize {
+    let mut count = 0;
+    db.transactions().book().undo().for_each(|_| count += 1);
+    count
+}
+
+#[test]
+fn runs_before_and_behind_a_savepoint_are_undone_each_for_itself() {
+    // RSH-1, RSH-2
+    for_each_seed!(2, |seed| {
+        in_simulation(seed, async move {
+            let db = simulated(&SimDisk::new(seed)).await;
+            let (mut session, mut old) = (db.session(1, DATABASE), db.session(2, DATABASE));
+            let shape = indexed(&mut session).await;
+            session.begin(TxnOptions::default());
+            insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
+            session.commit(Durability::Wait).await.expect("committed");
+            old.begin(TxnOptions { isolation: Isolation::RepeatableRead, read_only: false });
+            let first: Vec<i64> = (0..ROWS).collect();
+            assert_eq!(ids(&mut old, &shape).await, first);
+
+            session.begin(TxnOptions::default());
+            insert_all(&mut session, &shape, 1_000..1_000 + ROWS).await.expect("inserted");
+            let both: Vec<i64> = (0..ROWS).chain(1_000..1_000 + ROWS).collect();
+            let mark = session.mark();
+            for _ in 0..2 {
+                delete_even(&mut session, &shape).await;
+                insert_all(&mut session, &shape, 2_000..2_000 + ROWS).await.expect("inserted");
+                assert_eq!(ids(&mut session, &shape).await.len() as i64, 2 * ROWS);
+                session.roll_back_to(&mark).await.expect("undone");
+                assert_eq!(ids(&mut session, &shape).await, both);
+            }
+            assert_eq!(ids(&mut old, &shape).await, first);
+            // Rows of the run get records of their own above it, and lose them.
+            update(&mut session, &shape, 3).await;
+            session.roll_back_to(&mark).await.expect("undone");
+            delete_even(&mut session, &shape).await;
+            session.commit(Durability::Wait).await.expect("committed");
+            assert_sound(&mut session, &shape).await;
+
+            // The rows of a run are changed again under a snapshot from before it, and one from after it.
+            let odd: Vec<i64> = both.iter().copied().filter(|id| id % 2 == 1).collect();
+            let mut newer = db.session(3, DATABASE);
+            newer.begin(TxnOptions { isolation: Isolation::RepeatableRead, read_only: false });
+            assert_eq!(ids(&mut newer, &shape).await, odd);
+            for by in [7, 9] {
+                session.begin(TxnOptions::default());
+                update(&mut session, &shape, by).await;
+                insert_all(&mut session, &shape, both.iter().copied().filter(|id| id % 2 == 0)).await.expect("back");
+                session.commit(Durability::Wait).await.expect("committed");
+                testkit::sleep(Duration::from_millis(300)).await;
+                session.begin(TxnOptions::default());
+                delete_even(&mut session, &shape).await;
+                session.commit(Durability::Wait).await.expect("committed");
+                testkit::sleep(Duration::from_millis(300)).await;
+                assert_eq!((ids(&mut old, &shape).await, ids(&mut newer, &shape).await), (first.clone(), odd.clone()));
+            }
+            old.roll_back().await.expect("ended");
+            newer.roll_back().await.expect("ended");
+            drop((old, newer));
+            testkit::sleep(Duration::from_secs(2)).await;
+            session.begin(TxnOptions::default());
+            assert_eq!(ids(&mut session, &shape).await, odd);
+            session.roll_back().await.expect("ended");
+            assert_sound(&mut session, &shape).await;
+            let ghosts = purgeable(&db, &shape).await;
+            assert_eq!(ghosts, 0, "PUR-1: each row of a run is purged");
+            drop(session);
+            db.close().await.expect("closed");
+        });
+    });
+}
+
+/// Ghosts in the trees of a table.
+async fn purgeable(db: &Db, shape: &TableShape) -> u64 {
+    let all = db.transactions();
+    let mut ghosts = 0;
+    for tree in std::iter::once(shape.rows(all)).chain(shape.indexes.iter().map(|index| index.entries(all))) {
+        let mut cursor = tree.cursor(KeyRange::all(), Direction::Forward);
+        while let Some(leaf) = cursor.next_leaf().await.expect("a leaf") {
+            ghosts += leaf.iter().filter(|(_, row)| row.ghost).count() as u64;
+        }
+    }
+    ghosts
+}
+
+#[test]
+fn neighbours_that_change_in_the_same_way_share_a_record() {
+    // RSH-2
+    in_simulation(1, async {
+        let db = simulated(&SimDisk::new(1)).await;
+        let mut session = db.session(1, DATABASE);
+        let shape = indexed(&mut session).await;
+        session.begin(TxnOptions::default());
+        insert_all(&mut session, &shape, 0..4 * ROWS).await.expect("inserted");
+        let inserted = records(&db);
+        assert!(inserted < ROWS as usize, "{inserted} records for {} new rows and their entries", 4 * ROWS);
+        session.commit(Durability::Wait).await.expect("committed");
+        testkit::sleep(Duration::from_secs(2)).await;
+        let before = records(&db);
+        session.begin(TxnOptions::default());
+        delete_even(&mut session, &shape).await;
+        let deleted = records(&db) - before;
+        // The rows of the table have values, and so a record each.
+        let rows = 2 * ROWS as usize;
+        assert!((rows..rows + rows / 4).contains(&deleted), "{deleted} records for {rows} rows and their entries");
+        session.roll_back().await.expect("undone");
+        session.begin(TxnOptions::default());
+        assert_eq!(ids(&mut session, &shape).await, (0..4 * ROWS).collect::<Vec<_>>());
+        session.roll_back().await.expect("ended");
+        assert_sound(&mut session, &shape).await;
+        drop(session);
+        db.close().await.expect("closed");
+    });
+}
+
+/// Polls a future so many times, and drops it if it is not done then.
+async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {
+    let (mut future, mut polls) = (std::pin::pin!(future), 0);
+    std::future::poll_fn(|cx| {
+        polls += 1;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if polls >= times => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+#[test]
+fn a_rollback_of_runs_that_is_broken_off_goes_on_where_it_was() {
+    // RSH-3. With a budget, part of the undo is in the spill file.
+    for budget in [None, Some(64 << 10)] {
+        in_simulation(1, async move {
+            let db = simulated(&SimDisk::new(1)).await;
+            if let Some(budget) = budget {
+                db.transactions().book().set_budget(budget);
+            }
+            let mut session = db.session(1, DATABASE);
+            let shape = indexed(&mut session).await;
+            session.begin(TxnOptions::default());
+            insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
+            session.commit(Durability::Wait).await.expect("committed");
+            session.begin(TxnOptions::default());
+            let mark = session.mark();
+            // More than the cache holds, so that the rollback has to wait for pages.
+            insert_all(&mut session, &shape, LONG..LONG + 3_000).await.expect("inserted");
+            delete_even(&mut session, &shape).await;
+            let mut broken_off = 0;
+            while polled(2 + broken_off % 3, session.roll_back_to(&mark)).await.is_none() {
+                broken_off += 1;
+            }
+            assert!(broken_off > 20, "broken off {broken_off} times");
+            let spilled = db.transactions().book().spill_file().map_or(0, |file| file.written_bytes());
+            assert_eq!(spilled > 0, budget.is_some(), "{spilled} bytes were spilled");
+            assert_eq!(ids(&mut session, &shape).await, (0..ROWS).collect::<Vec<_>>());
+            session.commit(Durability::Wait).await.expect("committed");
+            assert_sound(&mut session, &shape).await;
+            drop(session);
+            db.close().await.expect("closed");
+        });
+    }
 }
 
 #[test]

@@ -5,30 +5,36 @@
 //! - BTR-4: a change that does not fit leaves the node as it was.
 
 use super::image::{CellHead, Frame, Image, NodeRow, Rows, node_of, row_bytes};
-use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SLOT_BYTES, SLOTS};
+use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SHARED, SLOT_BYTES, SLOTS};
 use crate::buffer::page::{PAGE_BYTES, PageMut};
 use crate::ids::{PageId, Tag};
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// The change did not fit the node, which is as it was.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// The tag that a page's rows may share once this row is in: a new row's, where none is shared yet.
-fn shared_after(page: &PageMut<'_>, row: &NodeRow<'_>, is_new: bool) -> Tag {
+/// The tag that a page's rows may share once this row is in: where none is shared yet, a new row's, or that of a row with `shares`.
+fn shared_after(page: &PageMut<'_>, row: &NodeRow<'_>, is_new: bool, shares: bool) -> Tag {
     let shared = node_of(page).shared_tag();
-    if shared.is_settled() && is_new && page.level() == 0 { row.tag } else { shared }
+    if shared.is_settled() && (is_new || shares) && page.level() == 0 { row.tag } else { shared }
 }
 
 /// Puts a row in, or replaces the one with its key.
 pub(super) fn put(page: &PageMut<'_>, row: &NodeRow<'_>) -> Result<(), Full> {
-    put_at(page, row, node_of(page).search(row.key))
+    put_at(page, row, node_of(page).search(row.key), false)
 }
 
-/// The same, where the row stands or would stand is known.
-pub(super) fn put_at(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize, usize>) -> Result<(), Full> {
+/// The same, where the row stands or would stand is known. `shares`: other rows of the leaf are to carry its tag, too (BTR-23).
+pub(super) fn put_at(
+    page: &PageMut<'_>,
+    row: &NodeRow<'_>,
+    found: Result<usize, usize>,
+    shares: bool,
+) -> Result<(), Full> {
     let node = node_of(page);
-    let shared = shared_after(page, row, found.is_err());
+    let shared = shared_after(page, row, found.is_err(), shares);
     let own = !row.tag.is_settled() && row.tag != shared;
     let prefix_len = node.prefix_len();
     let has_prefix =
@@ -44,6 +50,7 @@ pub(super) fn put_at(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize,
                 let cell = node.cell(node.slot(index));
                 set_garbage(page, node.garbage() + cell.len() - cell_len);
                 put_cell(page, row, prefix_len, shared, cell.offset, index);
+                page.set_u64(AT_SHARED_TAG, shared.0);
                 return Ok(());
             }
             Ok(index) if node.gap() >= cell_len => {
@@ -51,6 +58,7 @@ pub(super) fn put_at(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize,
                 let offset = node.heap_top() - cell_len;
                 page.set_u16(AT_HEAP_TOP, offset as u16);
                 put_cell(page, row, prefix_len, shared, offset, index);
+                page.set_u64(AT_SHARED_TAG, shared.0);
                 return Ok(());
             }
             Err(index) if node.gap() >= slot_and_cell => {
@@ -136,6 +144,28 @@ pub(super) fn truncate(page: &PageMut<'_>, keep: usize, right: PageId, high: &[u
     rebuild(page, &frame, &rows, 0, rows.len())
 }
 
+/// Answers for tags, each asked for once as long as it comes again and again: most rows of a leaf have the same one.
+struct Asked<F> {
+    is_settled: F,
+    last: Cell<(Tag, bool)>,
+}
+
+impl<F: Fn(Tag) -> bool> Asked<F> {
+    fn new(is_settled: F) -> Asked<F> {
+        Asked { is_settled, last: Cell::new((Tag::SETTLED, true)) }
+    }
+
+    fn is_settled(&self, tag: Tag) -> bool {
+        let (last, settled) = self.last.get();
+        if tag.is_settled() || tag == last {
+            return tag.is_settled() || settled;
+        }
+        let settled = (self.is_settled)(tag);
+        self.last.set((tag, settled));
+        settled
+    }
+}
+
 /// What a strip does, found under the latch and repeated by redo.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Strip {
@@ -150,15 +180,14 @@ pub(super) struct Strip {
 impl Strip {
     /// The ghosts that `is_settled` gives up on this leaf.
     pub(super) fn ghosts(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
-        let node = node_of(page);
+        let (node, asked) = (node_of(page), Asked::new(is_settled));
         let mut strip = Strip::default();
         for index in 0..node.count() {
             let slot = node.slot(index);
             if slot & GHOST == 0 {
                 continue;
             }
-            let tag = node.tag(slot, &node.cell(slot));
-            if tag.is_settled() || is_settled(tag) {
+            if asked.is_settled(node.tag(slot, &node.cell(slot))) {
                 // A ghost's overflow chain is freed by the transaction that made the ghost, never here.
                 strip.purge.push(index as u16);
             }
@@ -190,13 +219,17 @@ impl Strip {
     /// What `is_settled` allows on this leaf.
     pub(super) fn find(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
         let node = node_of(page);
-        let shared_tag = node.shared_tag();
-        let mut strip = Strip { shared: !shared_tag.is_settled() && is_settled(shared_tag), ..Strip::default() };
+        let (shared_tag, asked) = (node.shared_tag(), Asked::new(is_settled));
+        let shared = asked.is_settled(shared_tag);
+        let mut strip = Strip { shared: !shared_tag.is_settled() && shared, ..Strip::default() };
         for index in 0..node.count() {
             let slot = node.slot(index);
-            let cell = node.cell(slot);
-            let tag = node.tag(slot, &cell);
-            if !tag.is_settled() && !is_settled(tag) {
+            let settled = match slot & OWN {
+                0 if slot & SHARED != 0 => shared,
+                0 => true,
+                _ => asked.is_settled(node.tag(slot, &node.cell(slot))),
+            };
+            if !settled {
                 continue;
             }
             if slot & GHOST != 0 {

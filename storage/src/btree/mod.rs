@@ -20,7 +20,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`. 22: `picks`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`. 22: `picks`. 23: `run`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -62,7 +62,7 @@ pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
 pub use purge::Purged;
-pub use run::{RunEdits, RunPut};
+pub use run::{RunEdits, RunPut, TagRoom};
 pub use tidy::{Tidied, TidyBudget};
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
 pub use write::undo_bytes;

@@ -4,6 +4,7 @@
 //! ```text
 //!   INIT      the node: header and slots, then heap and tail             any page, whatever it held
 //!   PUT       flags u8, [key_len u16, key], [tag u64], value             key and tag of a Row are in its undo part
+//!             flags: 1 ghost, 2 overflow, 4 with key, 8 with tag, 16 its tag is shared (BTR-23)
 //!   REMOVE    flags u8, [key_len u16, key]
 //!   TRUNCATE  keep u16, right u32, high fence                            left half of a split
 //!   STRIP     horizon u64, see `Strip::encode`
@@ -18,7 +19,7 @@
 //! # Errors
 //! Impossible arguments mean damage of the log or of the page: `Corruption`, never a panic.
 
-use super::edit::{Strip, put, remove, truncate};
+use super::edit::{Strip, put_at, remove, truncate};
 use super::image::{Frame, Image, NodeRow, Rows, node_of};
 use super::node::NO_HIGH;
 use crate::buffer::page::{PageMut, kind};
@@ -47,6 +48,7 @@ const PUT_GHOST: u8 = 1;
 const PUT_OVERFLOW: u8 = 2;
 const WITH_KEY: u8 = 4;
 const WITH_TAG: u8 = 8;
+pub(super) const PUT_SHARES: u8 = 16;
 
 /// The arguments of PUT before the value, where key and tag stand in the record's undo part.
 pub(super) fn put_flags(row: &NodeRow<'_>) -> u8 {
@@ -179,7 +181,8 @@ fn redo_put(page: &PageMut<'_>, payload: &[u8], record: &RecordView<'_>) -> Opti
     if key.len() > super::KEY_BYTES_MAX || key.len() + rest.len() > super::ROW_BYTES_MAX {
         return None;
     }
-    put(page, &NodeRow { key, value: rest, tag, ghost, overflow }).ok()
+    let found = node_of(page).search(key);
+    put_at(page, &NodeRow { key, value: rest, tag, ghost, overflow }, found, flags & PUT_SHARES != 0).ok()
 }
 
 /// The arguments of TRUNCATE before the fence.

@@ -21,6 +21,8 @@
 //! - BTR-19: a run appends the records that edits of the same rows would append, in the same order. So redo, undo and recovery know nothing of
 //!   runs.
 //! - BTR-8 and BTR-9 hold as for edits.
+//! - BTR-23: rows of one run may carry one tag. They then share it in the page, where no other tag is shared: the record of a row says so, and redo
+//!   does the same. A row that only gets a shared tag takes no more room than before, and neither does its undo: so neither splits a leaf.
 
 use super::descend::{Descent, Target};
 use super::edit::put_at;
@@ -50,6 +52,19 @@ pub struct RunPut<'v> {
     pub tag: Tag,
     /// It is a ghost.
     pub ghost: bool,
+    /// Other rows of the run may carry the same tag (BTR-23). There was no row before, or a settled one.
+    pub shares: bool,
+}
+
+/// For which tags a leaf has room (BTR-23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagRoom {
+    /// For one that the row does not share.
+    Any,
+    /// For one that it shares.
+    Shared,
+    /// For that of the last edit.
+    Last,
 }
 
 /// The edits of a run, numbered from 0.
@@ -57,8 +72,12 @@ pub trait RunEdits<'v> {
     /// The key of an edit, and the most bytes that its value has; none: there are no more.
     fn key(&self, n: usize) -> Option<(&'v [u8], usize)>;
 
+    /// The tag of the last edit, if the next one may carry it as well (BTR-23).
+    fn tag(&self) -> Option<Tag>;
+
     /// Decides on an edit under the latch of its leaf, as the closure of [`Tree::edit`]; none: the run ends before it, and nothing was done.
-    fn decide(&mut self, n: usize, leaf: LeafRow<'_>) -> Option<RunPut<'v>>;
+    /// The row then fits with a tag that `fits` allows.
+    fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'v>>;
 
     /// The edit was logged; `previous` is the transaction's record before it. Called under the latch.
     fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn);
@@ -124,8 +143,8 @@ impl<'p> Leaf<'p> {
         }
     }
 
-    /// BTR-18: whether any row with this key and at most so many bytes fits the node.
-    fn fits(&mut self, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
+    /// BTR-18: whether any row with this key and at most so many bytes fits the node; with a tag of its own, if `own`.
+    fn fits(&mut self, key: &[u8], max_value: usize, found: Result<usize, usize>, own: bool) -> bool {
         let node = node_of(self.latched.page());
         // In a copy the prefix may be shorter than in the page.
         let has_prefix = key.len() >= self.prefix_len
@@ -133,12 +152,13 @@ impl<'p> Leaf<'p> {
         if !has_prefix {
             return self.shorten_prefix(key, max_value);
         }
-        let most = |value_len| row_bytes(key.len() - self.prefix_len, value_len, false, true) + PREFIX_SLACK;
+        let most = |value_len| row_bytes(key.len() - self.prefix_len, value_len, false, own);
         match found {
-            Err(_) => most(max_value) <= self.free,
+            Err(_) => most(max_value) + PREFIX_SLACK <= self.free,
             Ok(_) => {
-                let growth = most(max_value.max(self.before.value.len())).saturating_sub(self.bytes_before(key));
-                growth <= self.free
+                let (before, after) = (self.bytes_before(key), most(max_value.max(self.before.value.len())));
+                // What does not grow is put in the place of what was there, by redo too.
+                after <= before || after + PREFIX_SLACK - before <= self.free
             }
         }
     }
@@ -178,12 +198,14 @@ impl<'p> Leaf<'p> {
     }
 
     /// Puts a row in place, which fits.
-    fn put(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>) {
+    fn put(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>, shares: bool) {
         self.changed = true;
         let bytes_before = if found.is_ok() { self.bytes_before(row.key) } else { 0 };
         if let Work::Page = self.work {
             let node = node_of(self.latched.page());
-            let needed = row_bytes(row.key.len() - self.prefix_len, row.value.len(), row.overflow, true);
+            let shared = node.shared_tag();
+            let own = row.tag != shared && !(shared.is_settled() && (shares || found.is_err()));
+            let needed = row_bytes(row.key.len() - self.prefix_len, row.value.len(), row.overflow, own);
             let in_place = found.is_ok_and(|index| node.cell(node.slot(index)).len() + SLOT_BYTES >= needed);
             if node.count() > 1 && !in_place && node.gap() < needed {
                 self.work = Work::Copy(Frame::of(node), Rows::of(node, 0, node.count()));
@@ -191,25 +213,20 @@ impl<'p> Leaf<'p> {
         }
         match &mut self.work {
             Work::Page => {
-                put_at(self.latched.page(), row, found).expect("BTR-18: the row fits");
+                put_at(self.latched.page(), row, found, shares).expect("BTR-18: the row fits");
                 let node = node_of(self.latched.page());
                 // The prefix of a node that was built anew may be longer.
                 (self.prefix_len, self.free) = (node.prefix_len(), node.gap() + node.garbage());
             }
             Work::Copy(frame, rows) => {
-                let index = match found {
-                    Ok(index) => {
-                        rows.remove(index);
-                        index
-                    }
-                    Err(index) => {
-                        // As `edit::put` shares a tag.
-                        if frame.shared_tag.is_settled() {
-                            frame.shared_tag = row.tag;
-                        }
-                        index
-                    }
-                };
+                // As `edit::put_at` shares a tag.
+                if frame.shared_tag.is_settled() && (found.is_err() || shares) {
+                    frame.shared_tag = row.tag;
+                }
+                if let Ok(index) = found {
+                    rows.remove(index);
+                }
+                let index = found.unwrap_or_else(|index| index);
                 rows.insert(index, row);
                 let own = !row.tag.is_settled() && row.tag != frame.shared_tag;
                 let bytes = row_bytes(row.key.len() - self.prefix_len, row.value.len(), row.overflow, own);
@@ -281,24 +298,31 @@ impl Tree {
             }
             let found = leaf.find(key, low);
             let before_len = found.map_or(0, |_| leaf.before.value.len());
-            if !leaf.fits(key, max_value, found) || credit.left_bytes() < edit_bytes(self, key, max_value, before_len) {
+            let shared = leaf.shared_tag();
+            // BTR-23
+            let own = !shared.is_settled() && edits.tag() != Some(shared);
+            if !leaf.fits(key, max_value, found, own)
+                || credit.left_bytes() < edit_bytes(self, key, max_value, before_len)
+            {
                 break;
             }
+            let fits = match own || leaf.fits(key, max_value, found, true) {
+                true => TagRoom::Any,
+                false if shared.is_settled() => TagRoom::Shared,
+                false => TagRoom::Last,
+            };
             let at_most = RoomChange { given_up: found.map_or(0, |_| PAGE_BYTES), taken: key.len() + max_value + 32 };
             if self.pool().log().undo_room().is_some_and(|room| !room.allows(at_most)) {
                 break;
             }
             let slot = found.unwrap_or_else(|index| index) as u16;
             let row = found.is_ok().then(|| leaf.before.row());
-            let Some(put) =
-                edits.decide(from + done, LeafRow { row, memory_locks: flags & MEMORY_LOCKS != 0, page, slot })
-            else {
-                break;
-            };
+            let leaf_row = LeafRow { row, memory_locks: flags & MEMORY_LOCKS != 0, page, slot };
+            let Some(put) = edits.decide(from + done, leaf_row, fits) else { break };
             assert!(put.value.len() <= max_value, "BTR-9: a value longer than announced");
             let row = NodeRow { key, value: put.value, tag: put.tag, ghost: put.ghost, overflow: false };
             let previous = log.last_lsn;
-            let range = self.log_run_put(&mut leaf, log, credit, &row, found);
+            let range = self.log_run_put(&mut leaf, log, credit, &row, found, put.shares);
             edits.logged(from + done, range, previous);
             let count = node_of(leaf.latched.page()).count();
             self.note_append(page, found.is_err() && usize::from(slot) + 1 >= count);
@@ -317,10 +341,15 @@ impl Tree {
         credit: &mut Credit<'_>,
         row: &NodeRow<'_>,
         found: Result<usize, usize>,
+        shares: bool,
     ) -> LsnRange {
         leaf.latched.will_change();
-        leaf.put(row, found);
-        let head = [ops::put_flags(row)];
+        leaf.put(row, found, shares);
+        if shares {
+            // BTR-23: undo puts the row back without a tag.
+            leaf.before.tag = Tag::SETTLED;
+        }
+        let head = [ops::put_flags(row) | if shares { ops::PUT_SHARES } else { 0 }];
         let before = found.is_ok().then(|| leaf.before.row());
         let room = RoomChange::of(row.key.len(), before.map(|before| before.value.len()), Some(row.value.len()));
         self.append_row(&mut leaf.latched, log, credit, ops::PUT, &[&head, row.value], row.key, row.tag, before, room)

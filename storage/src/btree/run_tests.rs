@@ -1,14 +1,14 @@
 //! Runs beside a map: rows that a run leaves go one by one; the log is redone afterwards.
 
 use super::tree_tests::put;
-use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunPut, Tree};
-use crate::ids::{Lsn, Tag, TxnId};
-use crate::record::{LsnRange, TxnLog};
-use crate::testing::{Rig, now};
+use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunPut, TagRoom, Tree};
+use crate::ids::{Lsn, PageId, Tag, TxnId};
+use crate::record::{LsnRange, TxnLog, UndoEntry};
+use crate::testing::{Kept, Rig, now};
 use clearway_base::for_each_seed;
 use clearway_base::testkit::Rng;
 use clearway_base::vfs::MemVfs;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Value, tag, whether it is a ghost.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, u64, bool)>;
@@ -22,6 +22,9 @@ struct Edits<'v> {
     model: &'v mut Model,
     /// Left to the caller.
     refused: u64,
+    /// Rows that were absent, or settled without a value, share a tag.
+    shares: bool,
+    tag: Option<(PageId, Tag)>,
     logged: Vec<(usize, LsnRange, Lsn)>,
 }
 
@@ -30,15 +33,27 @@ impl<'v> RunEdits<'v> for Edits<'v> {
         self.wanted.get(n).map(|(key, value, ..)| (&key[..], value.len()))
     }
 
-    fn decide(&mut self, n: usize, leaf: LeafRow<'_>) -> Option<RunPut<'v>> {
+    fn tag(&self) -> Option<Tag> {
+        self.tag.map(|(_, tag)| tag)
+    }
+
+    fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'v>> {
         let (key, value, tag, ghost) = &self.wanted[n];
         let known = self.model.get(key).map(|(value, tag, ghost)| (value.clone(), Tag(*tag), *ghost));
         assert_eq!(leaf.row.map(|row| (row.value.to_vec(), row.tag, row.ghost)), known, "BTR-9");
         if *tag == self.refused {
             return None;
         }
-        self.model.insert(key.clone(), (value.clone(), *tag, *ghost));
-        Some(RunPut { value, tag: Tag(*tag), ghost: *ghost })
+        let gone = |row: crate::btree::Row<'_>| *ghost && row.tag.is_settled() && row.value.is_empty();
+        let shares = self.shares && leaf.row.map_or(!ghost, gone);
+        let joined = self.tag.filter(|(page, _)| shares && *page == leaf.page).map(|(_, tag)| tag);
+        if joined.is_none() && (fits == TagRoom::Last || fits == TagRoom::Shared && !shares) {
+            return None;
+        }
+        let tag = joined.unwrap_or(Tag(*tag));
+        self.tag = shares.then_some((leaf.page, tag));
+        self.model.insert(key.clone(), (value.clone(), tag.0, *ghost));
+        Some(RunPut { value, tag, ghost: *ghost, shares })
     }
 
     fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn) {
@@ -63,10 +78,12 @@ fn round(rng: &mut Rng, tag: &mut u64) -> Vec<Wanted> {
 }
 
 async fn make(tree: &Tree, log: &mut TxnLog, wanted: &[Wanted], model: &mut Model, refused: u64) -> (u64, u64) {
-    let (mut by_run, mut alone, mut done) = (0, 0, 0);
+    // Half of the rounds share tags.
+    let shares = wanted.len() % 2 == 0;
+    let (mut by_run, mut alone, mut done, mut last) = (0, 0, 0, None);
     while done < wanted.len() {
         let before = log.last_lsn;
-        let mut edits = Edits { wanted, model: &mut *model, refused, logged: Vec::new() };
+        let mut edits = Edits { wanted, model: &mut *model, refused, shares, tag: last, logged: Vec::new() };
         let made = tree.edit_run(log, done, &mut edits).await.unwrap();
         // BTR-19: one record an edit, each naming the one before.
         let mut previous = before;
@@ -75,6 +92,7 @@ async fn make(tree: &Tree, log: &mut TxnLog, wanted: &[Wanted], model: &mut Mode
             previous = range.start;
         }
         assert_eq!((edits.logged.len(), log.last_lsn), (made, previous), "BTR-19");
+        last = edits.tag.filter(|_| made > 0);
         (done, by_run) = (done + made, by_run + made as u64);
         if made == 0 {
             let (key, value, tag, ghost) = &wanted[done];
@@ -125,6 +143,82 @@ fn runs_make_what_single_edits_make_and_redo_makes_it_again() {
             let redone = rig.redone(&MemVfs::new(), 2_000, Lsn::MAX).await;
             let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
             assert_same(&twin, &model).await;
+        });
+    });
+}
+
+/// Undoes all changes, latest first.
+async fn undo(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
+    let entries: Vec<UndoEntry> = rig.log.records.lock().iter().filter_map(|kept: &Kept| kept.undo.clone()).collect();
+    for entry in entries.iter().rev() {
+        tree.compensate(log, entry).await.unwrap();
+    }
+}
+
+async fn assert_redone(rig: &Rig, tree: &Tree, model: &Model) {
+    let redone = rig.redone(&MemVfs::new(), 2_000, Lsn::MAX).await;
+    assert_same(&Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone()), model).await;
+}
+
+#[test]
+fn rows_that_share_a_tag_take_no_room_for_it_and_neither_does_their_undo() {
+    // BTR-23
+    for_each_seed!(3, |seed| {
+        now(async {
+            let rig = Rig::in_memory(2_000);
+            let tree = rig.tree(1).await;
+            let (mut rng, mut model, mut log) = (Rng::new(seed), Model::new(), TxnLog::new(TxnId(1)));
+            // Leaves that are full to the last byte but a few, as an index build leaves them.
+            let mut load = tree.bulk_load();
+            let (mut key, mut wanted) = (0_u64, Vec::new());
+            for n in 0..12_000 {
+                key += 1 + rng.below(70_000);
+                let mut bytes = key.to_be_bytes().to_vec();
+                bytes.resize(8 + (key % 9) as usize, b'k');
+                load.push(&bytes, &[]).await.unwrap();
+                model.insert(bytes.clone(), (Vec::new(), 0, false));
+                if rng.chance(2, 3) {
+                    wanted.push((bytes, Vec::new(), 1_000 + n, true));
+                }
+            }
+            wanted.truncate(wanted.len() / 2 * 2);
+            load.finish().await.unwrap();
+            let (before, leaves) = (model.clone(), tree.check().await.unwrap().leaves);
+            let (_, alone) = make(&tree, &mut log, &wanted, &mut model, 0).await;
+            assert_eq!((alone, tree.check().await.unwrap().leaves), (0, leaves), "no leaf was split");
+            assert_same(&tree, &model).await;
+            let tags: BTreeSet<u64> = model.values().map(|(_, tag, _)| *tag).collect();
+            assert!(tags.len() <= leaves + 1, "{} tags in {leaves} leaves", tags.len());
+            assert_redone(&rig, &tree, &model).await;
+            undo(&rig, &tree, &mut log).await;
+            assert_eq!((log.last_lsn, log.undo_reserved), (Lsn::ZERO, 0), "all was undone with what was set aside");
+            assert_eq!(tree.check().await.unwrap().leaves, leaves, "WAL-20: nor by the undo");
+            assert_same(&tree, &before).await;
+            assert_redone(&rig, &tree, &before).await;
+        });
+    });
+}
+
+#[test]
+fn new_rows_of_one_tag_are_undone_wherever_splits_have_put_them() {
+    // BTR-23
+    for_each_seed!(4, |seed| {
+        now(async {
+            let rig = Rig::in_memory(2_000);
+            let tree = rig.tree(1).await;
+            let (mut rng, mut model, mut tag, mut log) = (Rng::new(seed), Model::new(), 0, TxnLog::new(TxnId(1)));
+            for _ in 0..40 {
+                let mut wanted = round(&mut rng, &mut tag);
+                wanted.truncate(wanted.len() / 2 * 2);
+                make(&tree, &mut log, &wanted, &mut model, 0).await;
+            }
+            assert_same(&tree, &model).await;
+            let tags: BTreeSet<u64> = model.values().map(|(_, tag, _)| *tag).collect();
+            let (rows, shared) = (model.len(), model.len() - tags.len());
+            assert!(shared > rows / 10, "seed {seed}: {shared} of {rows} rows share the tag of another");
+            undo(&rig, &tree, &mut log).await;
+            assert_eq!(tree.check().await.unwrap().rows, 0);
+            assert_redone(&rig, &tree, &Model::new()).await;
         });
     });
 }

@@ -238,7 +238,7 @@ impl Tree {
         before: Option<Row<'_>>,
     ) -> LsnRange {
         leaf.will_change();
-        put_at(leaf.page(), row, found).expect("BTR-9: room was made");
+        put_at(leaf.page(), row, found, false).expect("BTR-9: room was made");
         let head = [ops::put_flags(row)];
         let payload = [&head[..], row.value];
         let room = RoomChange::of(row.key.len(), before.map(|before| before.value.len()), Some(row.value.len()));
@@ -349,7 +349,7 @@ impl Tree {
             Ok(leaf) => leaf,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        if !has_room(&mut leaf, &entry.key, value_len) {
+        if !undone_in_place(&leaf, entry) && !has_room(&mut leaf, &entry.key, value_len) {
             return Ok(Err(Obstacle::Room));
         }
         self.check_undoable(&leaf, entry)?;
@@ -404,6 +404,20 @@ impl Tree {
         let corruption = Corruption::in_page(page, leaf.page().lsn(), expected, found);
         Err(corruption.in_file(self.pool().space().file_name(page)).into())
     }
+}
+
+/// BTR-23: whether the undo of a change takes no more room than the change does: the row goes, or becomes no longer. A full leaf has no room even
+/// for the tag for which an edit would ask, and a split here would take pages that are not set aside (WAL-20).
+fn undone_in_place(leaf: &Latched<'_>, entry: &UndoEntry) -> bool {
+    let node = node_of(leaf.page());
+    let BeforeImage::Row { overflow, value, .. } = &entry.before else { return true };
+    let own = |tag: Tag| !tag.is_settled() && tag != node.shared_tag();
+    node.search(&entry.key).is_ok_and(|index| {
+        let slot = node.slot(index);
+        let cell = node.cell(slot);
+        let now = row_bytes(cell.suffix_len, cell.value_len, cell.overflow, own(node.tag(slot, &cell)));
+        row_bytes(cell.suffix_len, value.len(), *overflow, own(entry.prev_tag)) <= now
+    })
 }
 
 /// What a change, which still stands in the leaf, did to the room there.

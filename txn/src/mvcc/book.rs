@@ -426,6 +426,7 @@ impl VersionBook {
             return Ok(Link { prev: head, before_lsn: committed, intact_since });
         }
         for (at, _, record) in &passed {
+            assert!(record.rows().is_none(), "RSH-2: other rows need {record:?}");
             // PRU-3: the pruner has replaced this record first; the new version points to the record that stands there now.
             if !self.undo.free(*at, record) {
                 return Ok(Link { prev: *at, before_lsn: committed, intact_since });
@@ -437,15 +438,15 @@ impl VersionBook {
     /// The undo of a transaction up to a log record, oldest first; a spilled record is given as its span.
     fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<Undo> {
         let undo = |tag| match self.undo.state(tag) {
-            TagState::Gone => None,
-            TagState::InMemory(record) => Some(Undo::Entry(record.entry(tag))),
-            TagState::Spilled(span) => Some(Undo::Spilled(tag, span)),
+            TagState::Gone => Vec::new(),
+            TagState::InMemory(record) => record.entries(tag).into_iter().map(Undo::Entry).collect(),
+            TagState::Spilled(span) => vec![Undo::Spilled(tag, span)],
         };
         let logged = |undo: &Undo| match undo {
             Undo::Entry(entry) => entry.lsn != Lsn::ZERO && entry.lsn <= last,
             Undo::Spilled(..) => true,
         };
-        state.all_changes().into_iter().filter_map(undo).filter(logged).collect()
+        state.all_changes().into_iter().flat_map(undo).filter(logged).collect()
     }
 
     /// The transactions that are active at one moment, each with its undo up to a log record that is no older than the checkpoint's begin
@@ -496,7 +497,7 @@ impl VersionBook {
                 }
                 let records = fetched.as_ref().map_or(&[][..], |(_, records)| records);
                 if let Ok(at) = records.binary_search_by_key(&tag, |(tag, _)| *tag) {
-                    txn.undo.push(records[at].1.entry(tag));
+                    txn.undo.extend(records[at].1.entries(tag));
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //! book ── snapshots   open snapshots and the horizon       state    writing transactions: status, changes
-//!      ├─ undo        undo records by tag                  record   one undo record, and its key
+//!      ├─ undo        undo records by tag                  record   one undo record, its key, the rows that share it
 //!      ├─ prune       frees records that no snapshot needs fate     how a row ended, or where it was moved
 //!      └─ budget      memory limit of undo                 span, spill   undo in the file   holders   who holds undo
 //! ```
@@ -15,6 +15,7 @@ pub mod holders;
 pub mod key;
 pub mod prune;
 pub mod record;
+pub(crate) mod rows;
 pub mod snapshots;
 pub mod span;
 pub mod spill;

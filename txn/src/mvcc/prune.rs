@@ -95,7 +95,8 @@ impl Pruner {
     }
 
     pub(super) fn purge_later(&self, record: &UndoRecord) {
-        self.purgeable.lock().push_back(Purgeable { tree: record.tree, key: record.key.clone() });
+        let mut rows = self.purgeable.lock();
+        record.for_each_key(|key| rows.push_back(Purgeable { tree: record.tree, key }));
     }
 
     /// How many kept changes there are to look at again.
@@ -237,6 +238,7 @@ impl VersionBook {
                 break;
             }
             assert!(lsn <= commit, "PRU-2: a change at {commit} leads to a younger one at {lsn}");
+            assert!(older.rows().is_none(), "RSH-2: other rows need {older:?}");
             let next = older.prev;
             passed.push((prev, lsn, older));
             prev = next;

@@ -9,6 +9,7 @@ use clearway_storage::record::{BeforeImage, UndoEntry};
 
 use super::fate::Passed;
 use super::key::RowKey;
+use super::rows::RunRows;
 use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
 use crate::lockmgr::LockMode;
@@ -36,6 +37,7 @@ pub(super) struct Aside {
     moved_to: Option<Box<[u8]>>,
     passed: Option<Box<Passed>>,
     spot: Option<Spot>,
+    rows: Option<Arc<RunRows>>,
 }
 
 impl Aside {
@@ -44,18 +46,20 @@ impl Aside {
         moved_to: Option<Box<[u8]>>,
         passed: Option<Box<Passed>>,
         spot: Option<Spot>,
+        rows: Option<Arc<RunRows>>,
     ) -> Option<Box<Aside>> {
-        let any = moved_to.is_some() || passed.is_some() || spot.is_some();
-        any.then(|| Box::new(Aside { moved_to, passed, spot }))
+        let any = moved_to.is_some() || passed.is_some() || spot.is_some() || rows.is_some();
+        any.then(|| Box::new(Aside { moved_to, passed, spot, rows }))
     }
 
     /// Its bytes on the heap, without the summary's.
     fn bytes(&self) -> usize {
-        size_of::<Aside>() + self.moved_to.as_ref().map_or(0, |key| key.len())
+        let rows = self.rows.as_ref().map_or(0, |rows| rows.bytes());
+        size_of::<Aside>() + self.moved_to.as_ref().map_or(0, |key| key.len()) + rows
     }
 }
 
-/// One change of one row.
+/// One change of one row; or, with the same change each, of several rows (`rows`).
 #[derive(Debug)]
 pub struct UndoRecord {
     /// The transaction that made the change.
@@ -64,7 +68,7 @@ pub struct UndoRecord {
     pub position: u32,
     /// The tree.
     pub tree: TreeId,
-    /// The key in the tree; empty if it is no longer needed.
+    /// The key in the tree, of several rows the first one's; empty if it is no longer needed.
     pub key: RowKey,
     /// The row before the change.
     pub before: BeforeImage,
@@ -139,7 +143,7 @@ pub struct NewUndo {
 impl UndoRecord {
     /// The next record of a transaction.
     pub(super) fn new(new: NewUndo) -> UndoRecord {
-        let aside = Aside::of(new.moved_to, None, None);
+        let aside = Aside::of(new.moved_to, None, None, None);
         UndoRecord {
             _memory: heap(&new.key, &new.before, aside.as_deref()),
             position: new.txn.next_position(),
@@ -169,6 +173,19 @@ impl UndoRecord {
     /// A summary of the changes between `prev` and this one, which the record leads past (FAT-2).
     pub fn passed(&self) -> Option<&Passed> {
         self.aside.as_ref()?.passed.as_deref()
+    }
+
+    /// The rows of a run, if the change is of several rows (RSH-1).
+    pub(crate) fn rows(&self) -> Option<&Arc<RunRows>> {
+        self.aside.as_ref()?.rows.as_ref()
+    }
+
+    /// The keys of its rows.
+    pub(super) fn for_each_key(&self, mut f: impl FnMut(RowKey)) {
+        match self.rows() {
+            Some(rows) => rows.iter().for_each(|(key, _)| f(key.into())),
+            None => f(self.key.clone()),
+        }
     }
 
     /// Where it stands in the spill file, if it was read from there.
@@ -246,16 +263,39 @@ impl UndoRecord {
         size_of::<UndoRecord>() + 2 * size_of::<usize>() + RowKey::heap_bytes(self.key.len()) + before + aside + txn
     }
 
-    /// The change as its rollback needs it.
-    pub fn entry(&self, tag: Tag) -> UndoEntry {
-        UndoEntry {
-            lsn: self.lsn(),
-            undo_next: self.undo_next(),
+    /// The changes as their rollback needs them, oldest first: one for each row (RSH-1).
+    pub fn entries(&self, tag: Tag) -> Vec<UndoEntry> {
+        let entry = |key: Box<[u8]>, lsn, undo_next| UndoEntry {
+            lsn,
+            undo_next,
             tree: self.tree,
-            key: (&self.key).into(),
+            key,
             tag,
             prev_tag: self.prev,
             before: self.before.clone(),
+        };
+        let Some(rows) = self.rows() else {
+            return vec![entry((&self.key).into(), self.lsn(), self.undo_next())];
+        };
+        let mut next = self.undo_next();
+        rows.iter().map(|(key, lsn)| entry(key.into(), lsn, std::mem::replace(&mut next, lsn))).collect()
+    }
+
+    /// The record with these rows of its run, instead of the first ones; not logged yet (RSH-4).
+    pub(super) fn with_rows(&self, rows: RunRows, undo_next: Lsn) -> UndoRecord {
+        let first = rows.iter().next().map(|(key, _)| key);
+        assert!(first == Some(&self.key[..]), "RSH-1: the record's row is the first one");
+        assert!(self.moved_to().is_none() && self.passed().is_none() && self.prev.is_settled(), "RSH-2: {self:?}");
+        let aside = Aside::of(None, None, None, Some(Arc::new(rows)));
+        UndoRecord {
+            _memory: heap(&self.key, &self.before, aside.as_deref()),
+            writer: self.writer.clone(),
+            key: self.key.clone(),
+            before: self.before.clone(),
+            aside,
+            lsn: AtomicU64::new(0),
+            undo_next: AtomicU64::new(undo_next.0),
+            ..*self
         }
     }
 
@@ -263,7 +303,9 @@ impl UndoRecord {
     pub(super) fn ended(&self, commit: Lsn) -> UndoRecord {
         assert!(matches!(self.writer, Writer::Live(_)), "PRU-1: a record is separated from its transaction once");
         assert!(commit > Lsn::ZERO, "PRU-1: what ends has committed");
-        let aside = Aside::of(self.moved_to().map(Into::into), self.passed().cloned().map(Box::new), None);
+        // What was committed is not undone; only a purge asks for the keys.
+        let rows = self.rows().filter(|_| self.deletes).cloned();
+        let aside = Aside::of(self.moved_to().map(Into::into), self.passed().cloned().map(Box::new), None, rows);
         UndoRecord {
             _memory: heap(&self.key, &self.before, aside.as_deref()),
             writer: Writer::Ended(commit),
@@ -280,8 +322,12 @@ impl UndoRecord {
     pub(super) fn link(&self, commit: Lsn, prev: Tag, passed: Option<Box<Passed>>) -> UndoRecord {
         assert!(!self.rowless, "PRU-2: a link is in the chain of a row");
         assert!(commit > Lsn::ZERO, "PRU-1: what becomes a link has committed");
+        assert!(
+            self.rows().is_none(),
+            "RSH-2: no snapshot is between a settled version and the change that replaced it"
+        );
         let key = if self.deletes { self.key.clone() } else { RowKey::default() };
-        let aside = Aside::of(self.moved_to().map(Into::into), passed, None);
+        let aside = Aside::of(self.moved_to().map(Into::into), passed, None, None);
         UndoRecord {
             _memory: heap(&key, &BeforeImage::Absent, aside.as_deref()),
             writer: Writer::Ended(commit),
@@ -306,6 +352,6 @@ mod tests {
         // With the two counts of its `Arc` it takes a block of the allocator of 160 bytes.
         let bytes = size_of::<UndoRecord>() + 2 * size_of::<usize>();
         assert!(bytes <= 152, "{bytes} bytes for each row that a statement changes");
-        assert!(Aside::of(None, None, None).is_none());
+        assert!(Aside::of(None, None, None, None).is_none());
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! crc32c 4 | length 4 | span 8 | count 4 | (tag 8, offset 4) x count, by rising tag | record ...
 //! record = flags 1 | strength, with the flag `OVER_SHOWN`, 1 | writer 8 | position 4 | tree 8 | prev 8 | before_lsn 8 | lsn 8 | undo_next 8
-//!          | key | value of the row before | new key | what it leads past       each with a length of 4 before it
+//!          | key | value of the row before | new key | what it leads past | the rows of a run       each with a length of 4 before it
 //! ```
 //! All numbers are little-endian. `writer` is a commit LSN or, with the flag `LIVE`, the index of a transaction in the span's list in
 //! memory. Through that list a reader learns that the transaction has ended since the span was written.
@@ -35,6 +35,7 @@ use clearway_storage::record::BeforeImage;
 
 use super::fate::Passed;
 use super::record::{Aside, Spot, UndoRecord, Writer};
+use super::rows::RunRows;
 use super::spill::SpillFile;
 use super::state::{Status, TxnState};
 use crate::lockmgr::modes::{ALL_MODES, LockMode};
@@ -285,7 +286,8 @@ impl View<'_> {
         };
         let moved_to = (flags & MOVED != 0).then_some(moved_to);
         let spot = Spot { span: self.span.id, index };
-        let aside = Aside::of(moved_to.map(Into::into), parsed.passed.map(Box::new), Some(spot));
+        let rows = parsed.rows.map(Arc::new);
+        let aside = Aside::of(moved_to.map(Into::into), parsed.passed.map(Box::new), Some(spot), rows);
         Some(UndoRecord {
             _memory: super::record::heap(key, &before, aside.as_deref()),
             writer,
@@ -337,10 +339,15 @@ impl View<'_> {
             value: reader.bytes()?,
             moved_to: reader.bytes()?,
             passed: None,
+            rows: None,
         };
         let passed = reader.bytes()?;
         if !passed.is_empty() {
             parsed.passed = Some(Passed::decode(passed)?);
+        }
+        let rows = reader.bytes()?;
+        if !rows.is_empty() {
+            parsed.rows = Some(RunRows::decode(rows)?);
         }
         Some(parsed)
     }
@@ -362,6 +369,7 @@ struct Parsed<'a> {
     value: &'a [u8],
     moved_to: &'a [u8],
     passed: Option<Passed>,
+    rows: Option<RunRows>,
 }
 
 /// Takes numbers and strings from the front of bytes.
@@ -466,7 +474,9 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
     }
     let mut passed = Vec::new();
     record.passed().iter().for_each(|p| p.encode(&mut passed));
-    for bytes in [&record.key[..], value, record.moved_to().unwrap_or_default(), &passed] {
+    let mut rows = Vec::new();
+    record.rows().iter().for_each(|r| r.encode(&mut rows));
+    for bytes in [&record.key[..], value, record.moved_to().unwrap_or_default(), &passed, &rows] {
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(bytes);
     }

@@ -127,6 +127,11 @@ impl TxnState {
         self.changes.lock().push(tag);
     }
 
+    /// The record of its latest change has become larger by so many bytes.
+    pub(super) fn grew(&self, undo_bytes: u64) {
+        self.undo_bytes.store(self.undo_bytes.load(Ordering::Relaxed) + undo_bytes, Ordering::Relaxed);
+    }
+
     /// How many bytes of undo its changes have written, those of undone changes included.
     pub fn undo_bytes(&self) -> u64 {
         self.undo_bytes.load(Ordering::Relaxed)

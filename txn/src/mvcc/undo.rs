@@ -15,7 +15,7 @@
 //!   tells the two apart by re-validating the page afterwards.
 //! - UND-2: a record stays until its change is undone or its transaction has committed. After a commit it stays until the commit is at or
 //!   below the horizon, or until no snapshot can read the version before the change (pruning between snapshots).
-//! - UND-3: positions within a transaction rise by one with every change.
+//! - UND-3: positions within a transaction rise by one with every change, or with every run of changes that share a record (RSH-1).
 //! - UND-4: a chunk number is in a shard's chunks or within one of its spans, never in both. It changes from the chunks to a span
 //!   under the shard's mutex, after the span has been written.
 //! - UND-6: a lookup in fetched bytes gives the same answer as a fetch at this moment would. The bytes of a span never change (SPN-1) and
@@ -33,6 +33,7 @@ use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::UndoEntry;
 
 use super::record::{NewUndo, Spot, UndoRecord, Writer};
+use super::rows::RunRows;
 use super::span::Span;
 
 const PLACES: usize = 64;
@@ -210,11 +211,34 @@ impl UndoStore {
         Tag((number << PLACE_BITS) | place as u64)
     }
 
-    /// Puts back a record that a restart found, under the tag that its row carries.
-    pub fn restore(&self, tag: Tag, entry: &UndoEntry, new: NewUndo) {
+    /// The record of a run's first rows becomes that of more of them; it is in memory (RSH-4).
+    pub(crate) fn put_rows(
+        &self,
+        tag: Tag,
+        record: &Arc<UndoRecord>,
+        rows: RunRows,
+        undo_next: Lsn,
+    ) -> Arc<UndoRecord> {
+        assert!(record.lsn() == Lsn::ZERO, "RSH-4: {record:?} has all its rows");
+        let with_rows = Arc::new(record.with_rows(rows, undo_next));
+        record.live().grew(with_rows.bytes().saturating_sub(record.bytes()) as u64);
+        assert!(self.replace_by(tag, record, with_rows.clone()), "RSH-4: {record:?} was replaced");
+        self.measure();
+        with_rows
+    }
+
+    /// Puts back the record of changes that a restart found, under the tag that their rows carry (RSH-1).
+    pub fn restore(&self, tag: Tag, entries: &[UndoEntry], new: NewUndo) {
+        let Some(first) = entries.first() else { return };
         let txn = new.txn.clone();
-        let record = UndoRecord::new(new);
-        record.logged(entry.lsn, entry.undo_next);
+        let mut record = UndoRecord::new(new);
+        match entries.len() {
+            1 => record.logged(first.lsn, first.undo_next),
+            _ => {
+                record = record.with_rows(RunRows::of(entries), first.undo_next);
+                record.logged(first.lsn, first.undo_next);
+            }
+        }
         assert!(!tag.is_settled(), "UND-1: a record is under a tag");
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
@@ -298,8 +322,11 @@ impl UndoStore {
 
     /// Replaces a record if it still stands under its tag in memory; returns whether it did.
     pub(super) fn replace(&self, tag: Tag, record: &Arc<UndoRecord>, by: UndoRecord) -> bool {
+        self.replace_by(tag, record, Arc::new(by))
+    }
+
+    fn replace_by(&self, tag: Tag, record: &Arc<UndoRecord>, by: Arc<UndoRecord>) -> bool {
         let (index, number, place) = locate(tag);
-        let by = Arc::new(by);
         let change = by.bytes() as i64 - record.bytes() as i64;
         let mut shard = self.shards[index].lock();
         let slot = shard.chunks.get_mut(&number).and_then(|chunk| chunk.places.get_mut(place)).and_then(Option::as_mut);

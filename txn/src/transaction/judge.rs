@@ -54,6 +54,16 @@ pub(super) enum Attempt<'m> {
     Refused,
 }
 
+/// What a change that may be made is to be kept with.
+pub(super) struct Permit {
+    pub(super) strength: LockMode,
+    pub(super) over_shown: bool,
+    pub(super) link: Link,
+    /// The commit LSN of the version that was judged, and whether that version was the transaction's own.
+    pub(super) judged: Lsn,
+    pub(super) over_own: bool,
+}
+
 /// The standing changes of a transaction that is changing a row.
 struct Writing<'n> {
     first: Arc<UndoRecord>,
@@ -122,64 +132,82 @@ impl<'m> Judge<'m, '_> {
         value: &'v [u8],
         overflow: bool,
     ) -> (Edit<'v>, Attempt<'m>) {
+        match self.permit(&leaf, change, basis) {
+            Ok(permit) => {
+                let (judged, over_own) = (permit.judged, permit.over_own);
+                let (edit, record) = self.put(&leaf, change, (value, overflow), permit);
+                (edit, Attempt::Finished { changed: Changed::Done, record: Some(record), judged, over_own })
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Whether a change may be made now; else what is to be done instead.
+    pub(super) fn permit(
+        &self,
+        leaf: &LeafRow<'_>,
+        change: Change<'_>,
+        basis: Basis,
+    ) -> Result<Permit, (Edit<'static>, Attempt<'m>)> {
         let strength = strength_of(change);
         let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
         let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
         let judged = match &newest {
-            Newest::Spilled => return (Edit::Keep, Attempt::Fetch(tag)),
+            Newest::Spilled => return Err((Edit::Keep, Attempt::Fetch(tag))),
             Newest::Committed(lsn) => *lsn,
             _ => Lsn::ZERO,
         };
         let busy = match self.busy(&newest) {
             Ok(busy) => busy,
-            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+            Err(spilled) => return Err((Edit::Keep, Attempt::Fetch(spilled))),
         };
         let outcome = match (change, basis) {
-            (Change::Insert { .. }, _) => self.in_the_way(&leaf, &newest),
+            (Change::Insert { .. }, _) => self.in_the_way(leaf, &newest),
             (_, Basis::Read(view)) => self.superseded(tag, &view, &newest, busy.as_ref()),
             _ => None,
         };
         if let Some(outcome) = outcome {
-            return (Edit::Keep, outcome);
+            return Err((Edit::Keep, outcome));
         }
         // TXN-3. What no transaction has locked or waits for needs no holder in the lock table either: a transaction that asks for the row comes under this
         // latch, later, and finds the tag.
         let in_table = leaf.memory_locks && self.all.locks().knows_row(self.tree.id(), self.key);
         if in_table || busy.is_some() {
             match self.ask(strength, busy.as_ref()) {
-                Err(()) => return (Edit::Keep, Attempt::Refused),
-                Ok(RequestState::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
+                Err(()) => return Err((Edit::Keep, Attempt::Refused)),
+                Ok(RequestState::Queued(pending)) => return Err((Edit::SetMemoryLockHint, Attempt::Wait(pending))),
                 // The writer ended between the reading of its status and the request.
-                Ok(RequestState::Granted(_)) if busy.is_some() => return (Edit::SetMemoryLockHint, Attempt::Again),
+                Ok(RequestState::Granted(_)) if busy.is_some() => {
+                    return Err((Edit::SetMemoryLockHint, Attempt::Again));
+                }
                 Ok(RequestState::Granted(_)) => {}
             }
         }
-        match self.refuse(&leaf, change, basis, &newest) {
-            Ok(Some(no)) => return (Edit::Keep, refused(no, judged)),
+        match self.refuse(leaf, change, basis, &newest) {
+            Ok(Some(no)) => return Err((Edit::Keep, refused(no, judged))),
             Ok(None) => {}
-            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+            Err(spilled) => return Err((Edit::Keep, Attempt::Fetch(spilled))),
         }
         let mine = match self.own_change(&newest, tag) {
             Ok(mine) => mine,
-            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+            Err(spilled) => return Err((Edit::Keep, Attempt::Fetch(spilled))),
         };
         let strength = self.strength_with(strength, mine.as_deref(), in_table);
         let over_shown = match (&mine, change) {
             (Some(mine), _) => Ok(mine.over_shown),
-            (None, Change::Insert { .. }) => self.shows_a_row(&leaf, &newest),
+            (None, Change::Insert { .. }) => self.shows_a_row(leaf, &newest),
             (None, _) => Ok(false),
         };
         let over_shown = match over_shown {
             Ok(over_shown) => over_shown,
-            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+            Err(spilled) => return Err((Edit::Keep, Attempt::Fetch(spilled))),
         };
         let link = match self.all.book().link(tag, self.fetched) {
             Ok(link) => link,
-            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+            Err(spilled) => return Err((Edit::Keep, Attempt::Fetch(spilled))),
         };
         let over_own = matches!(newest, Newest::Mine(_));
-        let (edit, record) = self.put(&leaf, change, (value, overflow), (strength, over_shown, link));
-        (edit, Attempt::Finished { changed: Changed::Done, record: Some(record), judged, over_own })
+        Ok(Permit { strength, over_shown, link, judged, over_own })
     }
 
     /// Whether a change that stands in the row's queue has its outcome (TXN-10): it would not enter the queue any more.
@@ -214,12 +242,12 @@ impl<'m> Judge<'m, '_> {
     }
 
     /// Keeps the undo of the change and returns the edit that puts the new version in place.
-    fn put<'v>(
+    pub(super) fn put<'v>(
         &self,
         leaf: &LeafRow<'_>,
         change: Change<'_>,
         (value, overflow): (&'v [u8], bool),
-        (strength, over_shown, link): (LockMode, bool, Link),
+        Permit { strength, over_shown, link, .. }: Permit,
     ) -> (Edit<'v>, Arc<UndoRecord>) {
         let (deletes, moved_to) = match change {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
