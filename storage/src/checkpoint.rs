@@ -20,6 +20,7 @@ use crate::mutation::{self, Mutation};
 use crate::recovery::control::Control;
 use crate::recovery::saved::{self, Saved};
 use crate::recovery::taken::{CheckpointTaken, Totals};
+use crate::seams::BoxFuture;
 use crate::store::Store;
 use clearway_base::waits::{self, Object, WaitEvent, in_wait};
 
@@ -51,7 +52,12 @@ impl Store {
 
     /// `clean` says that nothing is active and nothing will be appended, `paced` that there is time: pages are written evenly while the
     /// log grows by what it may grow meanwhile (`Store::pace`).
-    pub(crate) async fn take_checkpoint(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
+    /// Boxed like [`crate::recovery::open`].
+    pub(crate) fn take_checkpoint(&self, clean: bool, paced: bool) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(self.take_checkpoint_in_turn(clean, paced))
+    }
+
+    async fn take_checkpoint_in_turn(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
         // It needs the page cleaner, which may rest.
         self.rest().end();
         let _turn = self.checkpoints().turn().take().await;

@@ -181,8 +181,12 @@ impl Store {
     ///
     /// # Errors
     /// No space, a failed file operation, poisoned.
-    pub async fn create_tree(&self, log: &mut TxnLog, kind: TreeKind) -> Result<(TreeId, UndoEntry), StorageError> {
-        self.space.create_tree(log, kind).await
+    pub fn create_tree<'a>(
+        &'a self,
+        log: &'a mut TxnLog,
+        kind: TreeKind,
+    ) -> BoxFuture<'a, Result<(TreeId, UndoEntry), StorageError>> {
+        Box::pin(self.space.create_tree(log, kind))
     }
 
     /// Whether it was closed, or has stopped after an error.

@@ -22,6 +22,7 @@ use clearway_storage::btree::{Edit, LeafRow, Tree};
 use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::{TxnLog, UndoEntry};
 use clearway_storage::recovery::Loser;
+use clearway_storage::seams::BoxFuture;
 use clearway_storage::undo::{end_abort, undo_one};
 
 use crate::error::TxnError;
@@ -451,6 +452,15 @@ impl Transaction {
             return Ok(());
         };
         assert!(left <= state.changes(), "TXN-4: {left} changes are to stay of {}", state.changes());
+        self.undo_down_to(state, left).await
+    }
+
+    /// Undoes changes, the latest first, until `left` are there. The future is boxed, so that its code is compiled in this crate only.
+    fn undo_down_to(&mut self, state: Arc<TxnState>, left: usize) -> BoxFuture<'_, Result<(), TxnError>> {
+        Box::pin(self.undo_one_by_one(state, left))
+    }
+
+    async fn undo_one_by_one(&mut self, state: Arc<TxnState>, left: usize) -> Result<(), TxnError> {
         let book = self.all.book().clone();
         self.created.back_to(left);
         while state.changes() > left {

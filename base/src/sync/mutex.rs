@@ -63,17 +63,13 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    fn key(&self) -> usize {
-        std::ptr::from_ref(&self.word) as usize
-    }
-
     /// Waits until no thread holds the mutex, and takes it.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         held::check_order(self.class.place());
         if self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_err() {
-            self.lock_slow();
+            lock_slow(&self.word, self.class);
         }
         self.holds()
     }
@@ -82,7 +78,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.take()?;
+        take(&self.word)?;
         Some(self.holds())
     }
 
@@ -108,35 +104,6 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     #[inline]
-    fn take(&self) -> Option<()> {
-        let mut word = self.word.load(Relaxed);
-        loop {
-            if word & LOCKED != 0 {
-                return None;
-            }
-            match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
-                Ok(_) => return Some(()),
-                Err(now) => word = now,
-            }
-        }
-    }
-
-    #[cold]
-    fn lock_slow(&self) {
-        let announce = |_| loop {
-            if self.take().is_some() {
-                return Attempt::Got(());
-            }
-            if self.word.compare_exchange(LOCKED, LOCKED | PARKED, Relaxed, Relaxed).is_ok()
-                || self.word.load(Relaxed) == LOCKED | PARKED
-            {
-                return Attempt::Announced; // PARK-1: PARKED can't go while we have the bucket's mutex
-            }
-        };
-        park::contend(self.class, WaitEvent::Mutex, self.key(), Want::Exclusive, |_| self.take(), announce);
-    }
-
-    #[inline]
     fn unlock(&self) {
         held::mutex_given_back(self.class.place());
         self.class.gave_back();
@@ -148,11 +115,53 @@ impl<T: ?Sized> Mutex<T> {
         let before = self.word.fetch_sub(LOCKED, Release);
         debug_assert!(before & LOCKED != 0, "MUTEX-1");
         if before & PARKED != 0 {
-            park::wake(self.key(), || {
-                self.word.fetch_and(!PARKED, Relaxed);
-            });
+            wake(&self.word);
         }
     }
+}
+
+// What needs the word alone is not generic: it would be compiled for each type of value, in each crate.
+
+#[inline]
+fn take(word: &AtomicU32) -> Option<()> {
+    let mut seen = word.load(Relaxed);
+    loop {
+        if seen & LOCKED != 0 {
+            return None;
+        }
+        match word.compare_exchange_weak(seen, seen | LOCKED, Acquire, Relaxed) {
+            Ok(_) => return Some(()),
+            Err(now) => seen = now,
+        }
+    }
+}
+
+fn key(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word) as usize
+}
+
+#[cold]
+#[inline(never)]
+fn lock_slow(word: &AtomicU32, class: &'static Class) {
+    let announce = |_| loop {
+        if take(word).is_some() {
+            return Attempt::Got(());
+        }
+        if word.compare_exchange(LOCKED, LOCKED | PARKED, Relaxed, Relaxed).is_ok()
+            || word.load(Relaxed) == LOCKED | PARKED
+        {
+            return Attempt::Announced; // PARK-1: PARKED can't go while we have the bucket's mutex
+        }
+    };
+    park::contend(class, WaitEvent::Mutex, key(word), Want::Exclusive, |_| take(word), announce);
+}
+
+#[cold]
+#[inline(never)]
+fn wake(word: &AtomicU32) {
+    park::wake(key(word), || {
+        word.fetch_and(!PARKED, Relaxed);
+    });
 }
 
 impl<T: ?Sized> fmt::Debug for Mutex<T> {

@@ -35,6 +35,7 @@
 use super::control::{self, Control};
 use crate::error::StorageError;
 use crate::ids::Lsn;
+use crate::seams::BoxFuture;
 use crate::store::StoreOptions;
 use crate::wal::format::BLOCK_BYTES;
 use clearway_base::vfs::{DirEntry, EntryKind, FileKind, IoBuf, OpenHow, Vfs};
@@ -64,7 +65,11 @@ pub enum Held {
 ///
 /// # Errors
 /// It is neither empty nor a database; a database without its control file or a directory of its own; a wider mode; a failed read.
-pub async fn contents_of(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Held, StorageError> {
+pub fn contents_of<'a>(vfs: &'a Arc<dyn Vfs>, dir: &'a Path) -> BoxFuture<'a, Result<Held, StorageError>> {
+    Box::pin(check_contents(vfs, dir))
+}
+
+async fn check_contents(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Held, StorageError> {
     let entries = vfs.list(dir).await?;
     if entries.iter().any(|entry| entry.name == CONTROL) {
         for part in PARTS {

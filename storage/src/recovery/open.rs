@@ -15,7 +15,7 @@ use crate::ids::{Lsn, PageId, Tag, TxnId};
 use crate::mutation::{self, Mutation};
 use crate::options::StoreOptions;
 use crate::record::{BeforeImage, UndoEntry};
-use crate::seams::Versions;
+use crate::seams::{BoxFuture, Versions};
 use crate::space::{Expected, Space, SpaceOptions, SpaceRedo, survey};
 use crate::temp_files;
 use crate::wal::mark::{self, DurableMark};
@@ -78,8 +78,18 @@ impl Paths {
     }
 }
 
-/// Opens the database in `dir`, or creates one if there is none.
-pub(crate) async fn open(
+/// Opens the database in `dir`, or creates one if there is none. The future is boxed, so that its code is compiled in this crate and not again in each
+/// crate that awaits it.
+pub(crate) fn open<'a>(
+    vfs: &'a Arc<dyn Vfs>,
+    dir: &'a Path,
+    options: &'a StoreOptions,
+    versions: &'a Arc<dyn Versions>,
+) -> BoxFuture<'a, Result<Opened, StorageError>> {
+    Box::pin(open_or_create(vfs, dir, options, versions))
+}
+
+async fn open_or_create(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
     options: &StoreOptions,
