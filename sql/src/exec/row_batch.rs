@@ -97,7 +97,7 @@ impl Batch {
         self.end();
     }
 
-    /// Adds a row that nobody else needs.
+    /// Adds a row that no other node needs.
     #[inline]
     pub fn push_owned(&mut self, row: Row) {
         self.begin().extend(row);
