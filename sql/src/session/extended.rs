@@ -15,6 +15,7 @@ use crate::exec::BoxFuture;
 use crate::expr::Params;
 use crate::syntax::parse;
 use crate::syntax::stmt::Statement;
+use crate::types::datetime::received;
 use crate::types::user;
 use crate::types::{Datum, Oid, SqlType, oid, text};
 use clearway_base::breath;
@@ -508,10 +509,14 @@ fn plain_parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool) -> Option<Dat
         (oid::TEXT | oid::VARCHAR, _) if !bytes.contains(&0) => std::str::from_utf8(bytes).ok().map(Datum::text),
         (oid::BYTEA, true) => Some(Datum::Bytea(bytes.into())),
         (oid::FLOAT8, true) => Some(Datum::Float8(f64::from_be_bytes(bytes.try_into().ok()?))),
-        (oid::TIMESTAMP, true) => Some(Datum::Timestamp(i64::from_be_bytes(bytes.try_into().ok()?))),
-        (oid::TIMESTAMPTZ, true) => Some(Datum::TimestampTz(i64::from_be_bytes(bytes.try_into().ok()?))),
+        (oid::TIMESTAMP, true) => moment(bytes).map(Datum::Timestamp),
+        (oid::TIMESTAMPTZ, true) => moment(bytes).map(Datum::TimestampTz),
         _ => None,
     }
+}
+
+fn moment(bytes: &[u8]) -> Option<i64> {
+    received(i64::from_be_bytes(bytes.try_into().ok()?)).ok()
 }
 
 /// An integer of up to eighteen digits, with or without a minus.

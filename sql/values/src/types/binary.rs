@@ -3,7 +3,7 @@
 use super::datum::{Array, Datum};
 use super::interval::Interval;
 use super::numeric::Numeric;
-use super::{Oid, SqlType, cast, element_of, hstore, oid, range};
+use super::{Oid, SqlType, cast, datetime, element_of, hstore, oid, range};
 use crate::error::{Result, SqlError, code};
 
 /// TYP-3
@@ -90,9 +90,9 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::UUID | oid::INET | oid::CIDR | oid::TIME | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => {
             input_other(ty, r)?
         }
-        oid::DATE => Datum::Date(r.i32()?),
-        oid::TIMESTAMP => Datum::Timestamp(i64::from_be_bytes(r.take()?)),
-        oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_be_bytes(r.take()?)),
+        oid::DATE => Datum::Date(datetime::date_received(r.i32()?)?),
+        oid::TIMESTAMP => Datum::Timestamp(datetime::received(i64::from_be_bytes(r.take()?))?),
+        oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::received(i64::from_be_bytes(r.take()?))?),
         oid::INTERVAL => {
             let micros = i64::from_be_bytes(r.take()?);
             Datum::Interval(Interval { micros, days: r.i32()?, months: r.i32()? })
@@ -293,4 +293,37 @@ pub(super) fn field(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
     output(ty, value, out);
     let len = (out.len() - at - 4) as i32;
     out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client's moments and dates are PostgreSQL's or an infinity.
+    #[test]
+    fn moments_and_dates_beyond_the_range_are_refused() {
+        let moment = |ty: Oid, t: i64| {
+            input(ty.into(), &t.to_be_bytes()).map_err(|e| (e.code().to_owned(), e.message().to_owned()))
+        };
+        let first = -211_813_488_000_000_000;
+        for ty in [oid::TIMESTAMP, oid::TIMESTAMPTZ] {
+            for good in [i64::MIN, first, 0, 9_223_371_331_199_999_999, i64::MAX] {
+                assert!(moment(ty, good).is_ok(), "{good}");
+            }
+            for bad in [i64::MIN + 1, first - 1, 9_223_371_331_200_000_000, i64::MAX - 1] {
+                let (code, message) = moment(ty, bad).expect_err("beyond the range");
+                assert_eq!((&code[..], &message[..]), ("22008", "timestamp out of range"), "{bad}");
+            }
+        }
+        let date = |days: i32| {
+            input(oid::DATE.into(), &days.to_be_bytes()).map_err(|e| (e.code().to_owned(), e.message().to_owned()))
+        };
+        for good in [i32::MIN, -2_451_545, 0, 2_145_031_948, i32::MAX] {
+            assert!(date(good).is_ok(), "{good}");
+        }
+        for bad in [i32::MIN + 1, -2_451_546, 2_145_031_949, i32::MAX - 1] {
+            let (code, message) = date(bad).expect_err("beyond the range");
+            assert_eq!((&code[..], &message[..]), ("22008", "date out of range"), "{bad}");
+        }
+    }
 }

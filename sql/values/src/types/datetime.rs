@@ -136,6 +136,26 @@ pub(crate) fn check_range(t: i64) -> Result<i64> {
     }
 }
 
+/// A moment in the binary form: an infinity, or one that PostgreSQL can represent.
+///
+/// # Errors
+/// 22008 for any other.
+pub fn received(t: i64) -> Result<i64> {
+    if matches!(t, i64::MIN | i64::MAX) { Ok(t) } else { check_range(t) }
+}
+
+/// A date in the binary form, likewise: 4714-11-24 BC to 5874897-12-31.
+///
+/// # Errors
+/// 22008 for any other.
+pub fn date_received(days: i32) -> Result<i32> {
+    if matches!(days, i32::MIN | i32::MAX) || (-2_451_545..2_145_031_949).contains(&days) {
+        Ok(days)
+    } else {
+        Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, "date out of range"))
+    }
+}
+
 /// Rounds to `precision` digits of the second; negative: leaves it.
 pub fn fit(t: i64, precision: i32) -> i64 {
     if !(0..6).contains(&precision) || matches!(t, i64::MAX | i64::MIN) {
