@@ -458,7 +458,7 @@ fn short_ranges_by_an_index_answer_as_the_long_way() {
             ("SELECT g, v FROM items WHERE g >= $1 ORDER BY g LIMIT $2", &["1290", "0"], true),
             ("SELECT g, v FROM items WHERE g <= $1 ORDER BY g DESC LIMIT $2", &["1320", "40"], true),
             ("SELECT v, g FROM items WHERE g > $1 AND g < $2 ORDER BY g", &["1290", "1330"], true),
-            ("SELECT v, n FROM items WHERE n = $1 ORDER BY n", &["17"], false),
+            ("SELECT v, n FROM items WHERE n = $1 ORDER BY id", &["17"], false),
             ("SELECT v FROM items WHERE name = $1", &["'name 77'"], true),
             ("SELECT v FROM items WHERE g > $1 AND g < $1", &["1290"], true),
             ("SELECT v FROM items WHERE g >= $1 AND g <= $1", &["1290"], true),

@@ -22,6 +22,7 @@ pub use actual::{Actual, Actuals};
 use super::apart::Sharing;
 use super::cost::Figures;
 use super::estimate::Estimate;
+use super::facts::is_said_by;
 use super::indexes::expression_at;
 use super::joins::Joins;
 use super::order::relied_on;
@@ -36,7 +37,7 @@ use crate::syntax::ast::SetOp;
 use crate::types::text::Conversion;
 use crate::types::{SqlType, facts};
 use clearway_storage::btree::Direction;
-use parts::{is_guaranteed, is_scalar, leaves, node_subqueries, subqueries, table_slots};
+use parts::{is_scalar, leaves, node_subqueries, subqueries, table_slots};
 use render::{Shown, Value};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -461,7 +462,7 @@ impl<'a> Explainer<'a> {
         skip::note(s, &words, &mut details);
         // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
         let guaranteed = |e: &Bound| match &s.access {
-            Access::Index(i, r) => is_guaranteed(e, table, &table.shape.indexes[*i].columns, r),
+            Access::Index(i, r) => is_said_by(e, table, &table.shape.indexes[*i].columns, r),
             _ => false,
         };
         let rest: Vec<Bound> = s.filter.iter().cloned().flat_map(split).filter(|e| !guaranteed(e)).collect();

@@ -2,9 +2,7 @@
 
 use crate::expr::Bound;
 use crate::expr::bound::{BoundKind, SubqueryUse};
-use crate::expr::operators::Op;
-use crate::planner::facts::{ColumnTest, fact_of};
-use crate::planner::plan::{Action, Node, Plan, Range, TableSlot};
+use crate::planner::plan::{Action, Node, Plan, TableSlot};
 use crate::planner::walk;
 
 pub(super) fn leaves(node: &Node, f: &mut dyn FnMut(&Node)) {
@@ -75,16 +73,4 @@ pub(super) fn is_scalar(plan: &Plan, id: usize) -> bool {
         Action::Merge(m) => m.filter.iter().for_each(&mut look),
     }
     scalar
-}
-
-/// Whether a condition is one of those from which a range was made.
-pub(super) fn is_guaranteed(e: &Bound, table: &TableSlot, columns: &[usize], r: &Range) -> bool {
-    let Some(fact) = fact_of(table, e, 0) else { return false };
-    let ColumnTest::Compared(op, value) = fact.test else { return false };
-    let at = columns.iter().position(|c| *c == fact.column);
-    match (op, at) {
-        (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, &value)),
-        (_, Some(at)) if at == r.equal.len() => r.low.iter().chain(&r.high).any(|(v, _)| walk::same(v, &value)),
-        _ => false,
-    }
 }
