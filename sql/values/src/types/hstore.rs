@@ -431,7 +431,7 @@ mod tests {
     /// HST-2
     #[test]
     fn the_stored_form_gives_the_value_back_and_sorts_an_empty_one_first() {
-        let texts = ["", "\"\"=>NULL", "\"\"=>\"\"", "a=>0", "a=>1", "a=>1,b=>2", "ab=>\"\"", "b=>NULL,c=>x"];
+        let texts = ["", "\"\"=>\"\"", "\"\"=>NULL", "a=>0", "a=>1", "a=>1,b=>2", "ab=>\"\"", "b=>NULL,c=>x"];
         for text in texts {
             assert_eq!(of_stored(&stored(&read(text))), Some(read(text)), "{text}");
         }
