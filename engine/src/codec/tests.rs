@@ -20,7 +20,7 @@ impl Rng {
     }
 }
 
-const ALL: [Storage; 9] = [
+const ALL: [Storage; 10] = [
     Storage::Bool,
     Storage::Int(1),
     Storage::Int(2),
@@ -30,6 +30,7 @@ const ALL: [Storage; 9] = [
     Storage::Float,
     Storage::Decimal,
     Storage::Bytes,
+    Storage::Folded,
 ];
 
 fn random_value(rng: &mut Rng, storage: Storage) -> Value {
@@ -57,6 +58,10 @@ fn random_value(rng: &mut Rng, storage: Storage) -> Value {
         Storage::Bytes => {
             let len = if rng.below(40) == 0 { 300 } else { rng.below(5) };
             Value::Bytes((0..len).map(|_| [0u8, 1, 0xff, b'a'][rng.below(4) as usize]).collect())
+        }
+        // In lower case, so that their bytes sort as they do.
+        Storage::Folded => {
+            Value::Bytes((0..rng.below(5)).map(|_| [0u8, 1, b'a', b'z'][rng.below(4) as usize]).collect())
         }
     }
 }
@@ -88,7 +93,7 @@ fn compare_decimals(a: &Decimal, b: &Decimal) -> Ordering {
 fn rows_come_back_and_damage_is_an_error() {
     for seed in 0..3_000 {
         let mut rng = Rng(seed);
-        let columns: Vec<Storage> = (0..rng.below(12)).map(|_| ALL[rng.below(9) as usize]).collect();
+        let columns: Vec<Storage> = (0..rng.below(12)).map(|_| ALL[rng.below(ALL.len() as u64) as usize]).collect();
         let values: Vec<Value> = columns.iter().map(|s| random_value(&mut rng, *s)).collect();
         let version = [0u16, 1, 63, 64, 9_999][rng.below(5) as usize];
         let mut bytes = Vec::new();
@@ -123,7 +128,7 @@ fn keys_sort_as_values_do_and_come_back() {
         let mut rng = Rng(seed);
         let columns: Vec<KeyColumn> = (0..1 + rng.below(3))
             .map(|_| KeyColumn {
-                storage: ALL[rng.below(9) as usize],
+                storage: ALL[rng.below(ALL.len() as u64) as usize],
                 descending: rng.below(3) == 0,
                 nulls_first: rng.below(2) == 0,
             })
@@ -184,7 +189,7 @@ fn a_new_value_of_fixed_width_changes_the_bytes_of_its_place_only() {
     let mut rng = Rng(41);
     let (mut places, mut none) = (0, 0);
     for _ in 0..3_000 {
-        let columns: Vec<Storage> = (0..1 + rng.below(9)).map(|_| ALL[rng.below(9) as usize]).collect();
+        let columns: Vec<Storage> = (0..1 + rng.below(9)).map(|_| ALL[rng.below(ALL.len() as u64) as usize]).collect();
         let mut values: Vec<Value> = columns.iter().map(|c| random_value(&mut rng, *c)).collect();
         let version = [0, 7, 100][rng.below(3) as usize];
         let encode = |values: &[Value]| {
