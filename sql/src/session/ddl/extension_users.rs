@@ -62,14 +62,13 @@ fn users(catalog: &Catalog, database: u32, types: &[&TypeFacts]) -> Vec<(User, S
     let own: Vec<u32> = types.iter().flat_map(|ty| [ty.oid, ty.array]).collect();
     let made = made_of_types(catalog, &own);
     let mut out = Vec::new();
+    let is_here = |i: &Index| catalog.relation(i.table).is_some_and(|r| r.database == database);
     let has = |r: &Routine| r.arguments.iter().map(|a| a.type_oid).chain([r.result]).any(|ty| made.contains(&ty));
     for object in catalog.objects() {
         match &**object {
             Object::Relation(r) if r.database == database => of_relation(r, types, &made, &mut out),
-            Object::Index(i) if catalog.relation(i.table).is_some_and(|r| r.database == database) => {
-                if of_index(i, types, &made) {
-                    out.push((User::Whole(i.oid), format!("index {}", i.name)));
-                }
+            Object::Index(i) if is_here(i) && of_index(i, types, &made) => {
+                out.push((User::Whole(i.oid), format!("index {}", i.name)));
             }
             Object::Routine(r) if r.database == database && has(r) => {
                 out.push((User::Other, format!("{} {}", r.kind.name(), super::routine::shown_plainly(r))));

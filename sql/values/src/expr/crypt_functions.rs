@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn hashes_are_those_of_pgcrypto() {
         let hashed = |password: &str, salt: &str| {
-            if salt.starts_with("$1$") { by_md5(password, &salt[3..]) } else { by_blowfish(password, salt) }
+            salt.strip_prefix("$1$").map_or_else(|| by_blowfish(password, salt), |salt| by_md5(password, salt))
         };
         for (password, salt, hash) in [
             ("a", "$2a$04$abcdefghijklmnopqrstuv", "$2a$04$abcdefghijklmnopqrstuuMFdJu9yVgmagVAIC24fOZkaFqd3s9JC"),
