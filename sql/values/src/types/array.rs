@@ -239,6 +239,11 @@ fn quote(text: &str, out: &mut String) {
     if !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special) {
         return out.push_str(text);
     }
+    put_quoted(text, out);
+}
+
+/// Appends a text in double quotes; a backslash stands before quotes and backslashes in it.
+pub(super) fn put_quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         if matches!(c, '"' | '\\') {

@@ -4,6 +4,7 @@
 //! - HST-1: the pairs of a value are sorted by the key's length, then its bytes; no key stands twice.
 //! - HST-2: the stored form sorts as [`compare`] does, and gives the value back.
 
+use super::array::put_quoted;
 use super::binary::{self, Reader, bad};
 use super::datum::{Array, Datum};
 use super::json;
@@ -156,24 +157,14 @@ pub fn of_stored(bytes: &[u8]) -> Option<Hstore> {
 /// The text of a value.
 pub fn format(value: &Hstore) -> String {
     let mut out = String::new();
-    let quoted = |text: &str, out: &mut String| {
-        out.push('"');
-        for c in text.chars() {
-            if matches!(c, '"' | '\\') {
-                out.push('\\');
-            }
-            out.push(c);
-        }
-        out.push('"');
-    };
     for (at, (key, value)) in value.pairs.iter().enumerate() {
         if at > 0 {
             out.push_str(", ");
         }
-        quoted(key, &mut out);
+        put_quoted(key, &mut out);
         out.push_str("=>");
         match value {
-            Some(value) => quoted(value, &mut out),
+            Some(value) => put_quoted(value, &mut out),
             None => out.push_str("NULL"),
         }
     }
