@@ -1,4 +1,8 @@
 //! Waits of background tasks: a bell, for one task that sleeps until it has work, and a turn, for tasks that exclude each other.
+//!
+//! # Invariants
+//! - WTN-1: a task whose wait for a turn is dropped leaves the queue. The end of a turn wakes the first of the queue alone, so that a place
+//!   without a task would keep all others waiting for ever.
 
 use clearway_base::sync::Mutex;
 use std::future::{Future, poll_fn};
@@ -97,6 +101,8 @@ impl Turn {
     pub fn take(&self) -> impl Future<Output = TurnGuard<'_>> + Send {
         let mut arrival = Arrival { turn: self, place: None };
         poll_fn(move |cx| {
+            // WTN-1: by this the closure owns the arrival itself. Of fields that can be copied it would own copies, which no drop ends.
+            let arrival = &mut arrival;
             let turn = arrival.turn;
             let mut state = turn.inner.lock();
             let mine = arrival.place.is_none_or(|place| !state.waiting.contains_key(&place));
@@ -142,5 +148,27 @@ impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         self.0.inner.lock().taken = false;
         self.0.wake_first();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::Context;
+
+    /// WTN-1
+    #[test]
+    fn a_dropped_wait_for_a_turn_keeps_no_task_from_it() {
+        let turn = Turn::new("storage/tests/turn");
+        let cx = &mut Context::from_waker(Waker::noop());
+        let Poll::Ready(taken) = pin!(turn.take()).poll(cx) else { panic!("the turn is free") };
+        let mut dropped = Box::pin(turn.take());
+        assert!(dropped.as_mut().poll(cx).is_pending());
+        let mut second = pin!(turn.take());
+        assert!(second.as_mut().poll(cx).is_pending());
+        drop(dropped);
+        drop(taken);
+        assert!(second.as_mut().poll(cx).is_ready(), "the first of the queue has gone");
     }
 }
