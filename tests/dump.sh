@@ -51,6 +51,8 @@ CREATE TABLE rate(id int, rate numeric DEFAULT taxed(1, 0.5), CHECK (taxed(rate)
 CREATE INDEX by_tax ON "order" (taxed(price, 0.1));
 CREATE EXTENSION citext SCHEMA public;
 CREATE EXTENSION hstore;
+CREATE TABLE place(at point DEFAULT '(1,2)', around box, corners box[], way path, area polygon, line line, side lseg, near circle, CHECK (around @> at));
+INSERT INTO place VALUES (DEFAULT, '(3,3),(0,0)', '{(1,1),(0,0);(2,2),(1,1)}', '[(0,0),(1,1)]', '((0,0),(1,1))', '{1,2,3}', '[(0,0),(1,1)]', '<(0,0),0.1>');
 CREATE TABLE account(name public.citext PRIMARY KEY, alias public.citext[] DEFAULT '{}', tags hstore DEFAULT 'kind=>user', CHECK (name <> 'NOBODY'));
 INSERT INTO account(name, alias, tags) VALUES ('Anna', '{An,"b c"}', '"x"=>"a\"b", y=>NULL'), ('bert', DEFAULT, DEFAULT);
 CREATE INDEX by_kind ON account ((tags -> 'kind'));

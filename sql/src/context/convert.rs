@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
 use crate::types::inet::Inet;
-use crate::types::{Numeric, Oid, SqlType, binary, hstore, json, oid, user, word};
+use crate::types::{Numeric, Oid, SqlType, binary, geometry, geometry_binary, hstore, json, oid, user, word};
 use clearway_engine::decimal::{Decimal, Sign, StoredDecimal};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
             Storage::Bytes
         }
         oid::BIT | oid::VARBIT | oid::HSTORE => Storage::Bytes,
+        other if geometry::is_one(other) => Storage::Bytes,
         // Keys of texts that differ in case alone are equal; the text stands in the value (KEY-3).
         oid::CITEXT => Storage::Folded,
         _ => return None,
@@ -64,6 +65,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(without_blanks(s.as_bytes()))),
         Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => Value::Bytes(Arc::from(s.clone())),
         Datum::Hstore(h) => Value::Bytes(hstore::stored(h).into()),
+        Datum::Geometry(g) => wire(g.ty(), d),
         Datum::Uuid(u) => Value::Bytes(Arc::from(u.as_slice())),
         Datum::Lsn(v) | Datum::Word(v, _) => Value::Int(signed(*v)),
         Datum::Time(t) => Value::Int(*t),
@@ -155,6 +157,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
         (Value::Bytes(b), oid::INTERVAL | oid::BIT | oid::VARBIT) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), _) if geometry::is_one(ty) => geometry_binary::of_stored(ty, b)?,
         (Value::Bytes(b), _) if user::is_composite(ty) || is_range(ty) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),
     })

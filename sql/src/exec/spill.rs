@@ -182,6 +182,7 @@ impl Shapes {
             D::Multirange(m) => wire(m.kind.multirange, value, out),
             D::Citext(_) => wire(oid::CITEXT, value, out),
             D::Hstore(_) => wire(oid::HSTORE, value, out),
+            D::Geometry(g) => wire(g.ty(), value, out),
         }
     }
 
@@ -356,6 +357,8 @@ mod tests {
             Datum::JsonPath(jsonpath::parse("$.a[*] ? (@ > 1)").unwrap().into()),
             Datum::Inet(Inet::parse("10.1.2.3/8", false).unwrap(), false),
             Datum::Inet(Inet::parse("10.0.0.0/8", true).unwrap(), true),
+            crate::types::geometry_text::parse(oid::PATH, "[(1,2),(3,4)]").unwrap(),
+            crate::types::geometry_text::parse(oid::CIRCLE, "<(1,2),3>").unwrap(),
             Datum::Void,
         ];
         let (mut shapes, mut bytes) = (Shapes::default(), Vec::new());

@@ -7,8 +7,9 @@ use super::{system_columns, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bound::Unplaced;
 use crate::expr::{Bound, BoundKind, ScopeColumn};
-use crate::syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target};
+use crate::syntax::ast::{Expr, ExprKind, Locking, Query as AstQuery, QueryBody, Select as AstSelect, Target};
 use crate::syntax::stmt;
+use crate::types::order::need_equality;
 use crate::types::{SqlType, format_type};
 
 /// Refuses an order that DISTINCT can't keep.
@@ -26,9 +27,14 @@ pub(super) fn check_distinct(
             loose.map_or(Ok(()), |at| {
                 let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                 Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(leftmost(&q.order_by[at].expr)))
-            })
+            })?;
+            targets.iter().try_for_each(|e| need_equality(e.ty, e.pos))
         }
         Some(Distinct::On(on)) => {
+            for (at, e) in on.iter().enumerate() {
+                let pos = s.distinct.as_ref().and_then(|list| list.get(at)).map_or(q.pos, leftmost);
+                need_equality(e.ty, pos)?;
+            }
             let member = |k: &SortKey| on.iter().position(|e| walk::same(e, &k.expr));
             let first_loose = sort.iter().position(|k| member(k).is_none()).unwrap_or(sort.len());
             let unsorted = on.iter().position(|e| !sort[..first_loose].iter().any(|k| walk::same(e, &k.expr)));
@@ -96,6 +102,28 @@ pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> 
         return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
     }
     e.children().into_iter().try_for_each(|c| check_grouped(c, grouping, layout))
+}
+
+/// Refuses to lock rows of the nullable side of an outer join. Where WHERE looks at that side, rows of nulls may not come through: PostgreSQL
+/// makes an inner join of it.
+pub(super) fn lockable_side(layout: &Layout, slot: usize, conditions: &[Bound], locking: &Locking) -> Result<()> {
+    match layout.item.nullable_side(slot) {
+        Some(side) if !conditions.iter().any(|e| mentions(e, &side)) => {
+            let clause = locking.strength.sql();
+            let message = format!("{clause} cannot be applied to the nullable side of an outer join");
+            Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an expression looks at one of these slots.
+fn mentions(e: &Bound, slots: &std::ops::Range<usize>) -> bool {
+    let mut found = false;
+    super::walk::each(e, &mut |e| {
+        found |= matches!(&e.kind, BoundKind::Column { index, level: 0 } if slots.contains(index));
+    });
+    found
 }
 
 /// The clause of a query that excludes row locks; none: it has none.

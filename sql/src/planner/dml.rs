@@ -534,6 +534,7 @@ pub fn can_be_key(ty: u32) -> bool {
         ty,
         oid::INTERVAL | oid::BIT | oid::VARBIT | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH
     ) && crate::types::element_of(ty).is_none()
+        && !crate::types::geometry::is_one(ty)
         && !crate::types::user::is_composite(ty)
         && !crate::context::convert::is_range(ty)
 }

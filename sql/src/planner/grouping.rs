@@ -1,7 +1,7 @@
 //! The values that a level appends to its rows (PLN-8): GROUP BY with its grouping sets, window functions, set-returning functions. Their
 //! slots are known only once all of them have been collected, so a last pass over the level's expressions fills the slot numbers in.
 
-use super::checks::check_grouped;
+use super::checks::{check_grouped, leftmost};
 use super::from::Layout;
 use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, SetStage, SortKey, StageCall, WindowStage};
 use super::rewrite::{self, Rewriter};
@@ -15,6 +15,7 @@ use crate::expr::{Bound, BoundKind, Params, Scope};
 use crate::syntax::ast::{Expr, Select as AstSelect};
 use crate::syntax::window::GroupItem;
 use crate::types::datum::Array;
+use crate::types::order::need_equality;
 use crate::types::{Datum, oid};
 use clearway_base::{breath, stack};
 use std::collections::HashSet;
@@ -78,6 +79,7 @@ impl Planner<'_> {
         let mut keys: Vec<Bound> = Vec::new();
         let mut key = |e: &Expr| -> Result<usize> {
             let bound = self.group_key(e, targets, columns, scope, params, collected)?;
+            need_equality(bound.ty, leftmost(e))?;
             if let Some(at) = keys.iter().position(|k| walk::same(k, &bound)) {
                 return Ok(at);
             }

@@ -28,6 +28,7 @@ pub(super) type RowOrder = Vec<(usize, (bool, bool))>;
 pub fn sorts_by_bytes(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
     !matches!(ty, oid::INTERVAL | oid::BIT | oid::VARBIT | oid::JSON | oid::JSONB | oid::JSONPATH)
+        && !crate::types::geometry::is_one(ty)
         && crate::types::element_of(ty).is_none()
         && !crate::types::user::is_composite(ty)
         && !crate::context::convert::is_range(ty)

@@ -1,7 +1,7 @@
 //! Plans query levels: target lists, grouping, ordering, set operations, locking clauses.
 
 use super::Planner;
-use super::checks::{check_distinct, first_target, leftmost, what_locks_exclude};
+use super::checks::{check_distinct, first_target, leftmost, lockable_side, what_locks_exclude};
 use super::from::Layout;
 use super::grouping::{LIFTED_SLOT, Level, LevelStages};
 use super::plan::{Body, Distinct, Node, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
@@ -14,6 +14,7 @@ use crate::syntax::ast::{
     Select as AstSelect, SetOp, Target,
 };
 use crate::types::cast::Context;
+use crate::types::order::{need_equality, need_order};
 use crate::types::{Datum, SqlType, oid};
 use clearway_base::{breath, stack};
 use std::sync::Arc;
@@ -275,6 +276,7 @@ impl Planner<'_> {
                 .at(leftmost(&o.expr)));
             }
         };
+        need_order(expr.ty, leftmost(&o.expr))?;
         Ok(SortKey { expr, descending: o.descending, nulls_first: o.nulls_first.unwrap_or(o.descending) })
     }
 
@@ -369,8 +371,12 @@ impl Planner<'_> {
                 _ => slot(c),
             };
             let pair = vec![side(&l, a), side(&r, b)];
+            let pos = pair[0].pos;
             let (_, ty) = self.bind(&scope, params, name, None, |b| b.unify(pair, name))?;
             let ty = if a.ty == b.ty && a.ty.oid != oid::UNKNOWN { a.ty } else { SqlType::new(ty) };
+            if !(op == SetOp::Union && all) {
+                need_equality(ty, pos)?;
+            }
             columns.push(OutputColumn { name: a.name.clone(), ty, origin: (0, 0), shape: None });
         }
         let (left, right) = (cast_output(l, &columns, q.pos), cast_output(r, &columns, q.pos));
@@ -429,28 +435,6 @@ impl Planner<'_> {
         }
         Ok(out)
     }
-}
-
-/// Refuses to lock rows of the nullable side of an outer join. Where WHERE looks at that side, rows of nulls may not come through: PostgreSQL
-/// makes an inner join of it.
-fn lockable_side(layout: &Layout, slot: usize, conditions: &[Bound], locking: &Locking) -> Result<()> {
-    match layout.item.nullable_side(slot) {
-        Some(side) if !conditions.iter().any(|e| mentions(e, &side)) => {
-            let clause = locking.strength.sql();
-            let message = format!("{clause} cannot be applied to the nullable side of an outer join");
-            Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether an expression looks at one of these slots.
-fn mentions(e: &Bound, slots: &std::ops::Range<usize>) -> bool {
-    let mut found = false;
-    super::walk::each(e, &mut |e| {
-        found |= matches!(&e.kind, BoundKind::Column { index, level: 0 } if slots.contains(index));
-    });
-    found
 }
 
 /// A side of a set operation with its columns cast to the common types.

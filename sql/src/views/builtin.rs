@@ -293,7 +293,9 @@ mod tests {
         assert_eq!(default_opclass(oid::VARCHAR), default_opclass(oid::TEXT));
         assert_eq!(equality(oid::INT4, oid::INT4), 96);
         assert_eq!(equality(oid::INT4, oid::INT8), 15);
-        for t in crate::types::TYPES.iter().filter(|t| crate::types::element_of(t.oid).is_none()) {
+        // The `<` of box and its like compares areas and belongs to no class.
+        let plain = crate::types::TYPES.iter().filter(|t| crate::types::element_of(t.oid).is_none());
+        for t in plain.filter(|t| crate::types::order::is_ordered(t.oid)) {
             let ordered = builtin::operators().iter().any(|o| o.name == "<" && o.left == t.oid && knows_operator(o));
             assert!(!ordered || default_opclass(t.oid) != 0, "{}", t.name);
         }

@@ -4,6 +4,7 @@ use crate::expr::bind_rows::FIELD;
 use crate::expr::bound::BoundKind as K;
 use crate::expr::bound::SubqueryUse;
 use crate::expr::functions::Function;
+use crate::expr::geometry_subscript::PART_NAME;
 use crate::expr::hstore_functions::SUBSCRIPT;
 use crate::expr::nearest;
 use crate::expr::{Bound, BoundKind, HostFunction};
@@ -339,7 +340,7 @@ fn called(function: &Function, args: &[Bound], show: impl Fn(&Bound) -> String) 
     let all = || args.iter().map(&show).collect::<Vec<_>>().join(", ");
     match args {
         _ if name == FIELD.name => field(args, show),
-        [value, key] if name == SUBSCRIPT.name => format!("{}[{}]", show(value), show(key)),
+        [value, key] if name == SUBSCRIPT.name || name == PART_NAME => format!("{}[{}]", show(value), show(key)),
         _ if is_named(name) => {
             let own = function.args.iter().copied().chain([function.result]);
             let schema = schema_needed(own).map_or_else(String::new, |schema| schema + ".");

@@ -102,8 +102,7 @@ impl Ddl<'_> {
                 let parsed = crate::syntax::parse_expression(&text)?;
                 *expression = index_terms::expression(&catalog, fresh, path.as_deref(), (&parsed, &text))?.0;
                 if !can_be_key(expression.type_oid) {
-                    let ty = crate::types::format_type(expression.type_oid.into());
-                    return Err(SqlError::unsupported(format!("a key of type {ty}")));
+                    return Err(crate::types::order::not_a_key(expression.type_oid, None));
                 }
             }
             self.put(Object::Index(index)).await?;

@@ -228,8 +228,7 @@ fn index_columns(
         }
         let (expression, named) = index_terms::expression(catalog, relation, path, (&k.expr, &k.text))?;
         if !can_be_key(expression.type_oid) {
-            let ty = crate::types::format_type(expression.type_oid.into());
-            return Err(SqlError::unsupported(format!("a key of type {ty}")).at(k.expr.pos));
+            return Err(crate::types::order::not_a_key(expression.type_oid, Some(k.expr.pos)));
         }
         reads.extend(named);
         columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), ..place });

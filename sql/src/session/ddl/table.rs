@@ -425,8 +425,7 @@ pub(super) fn key_type(relation: &Relation, column: usize) -> Result<()> {
     if can_be_key(c.type_oid) {
         return Ok(());
     }
-    let ty = SqlType { oid: c.type_oid, modifier: -1 };
-    Err(SqlError::unsupported(format!("a key of type {}", crate::types::format_type(ty))))
+    Err(crate::types::order::not_a_key(c.type_oid, None))
 }
 
 /// The column that a condition names, if it is one alone: its name becomes part of the constraint's.

@@ -10,6 +10,7 @@ use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, Query};
 use crate::types::cast::{self, Context};
+use crate::types::order;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, category, element_of, extension, format_type, oid, user};
 use clearway_base::stack;
@@ -316,11 +317,10 @@ impl Binder<'_> {
         {
             return self.call_operator(function, vec![left, right], pos);
         }
-        let op = op.ok_or_else(|| no_operator(name, &[l, r], pos))?;
-        let row = match choice {
-            Choice::One(i) => rows[i],
-            Choice::None => return Err(no_operator(name, &[l, r], pos)),
-            Choice::Many => return Err(many_operators(name, &[l, r], pos)),
+        let (op, row) = match (choice, op) {
+            (Choice::One(i), Some(op)) => (op, rows[i]),
+            (Choice::Many, _) => return Err(many_operators(name, &[l, r], pos)),
+            _ => return Err(no_operator(name, &[l, r], pos)),
         };
         // Rows of the table whose operands the evaluator wants alike (EXP-1): text || any casts to text, and a
         // date or timestamp beside a timestamptz is taken in the session's zone.
@@ -375,6 +375,9 @@ impl Binder<'_> {
         let target = |t: Oid| {
             if op == Op::Concat && element_of(t).is_none() && t != oid::UNKNOWN { element } else { array }
         };
+        if op != Op::Concat && !order::is_ordered(element) {
+            return Err(order::no_equality(element));
+        }
         let result = if op == Op::Concat { array } else { oid::BOOL };
         let left = self.coerce(left, target(l).into(), Context::Implicit)?.ok_or_else(fail)?;
         let right = self.coerce(right, target(r).into(), Context::Implicit)?.ok_or_else(fail)?;
@@ -532,11 +535,8 @@ fn without_schema<'n>(name: &'n str, operands: &[Oid], pos: Pos) -> Result<&'n s
 
 /// The operators of a name that functions compute.
 fn called_operators(name: &str, operands: usize) -> Vec<&'static Function> {
-    super::called_operators::TABLES
-        .iter()
-        .flat_map(|table| table.iter())
-        .filter(|f| f.name == name && f.args.len() == operands && extension::is_there(f.args, f.result))
-        .collect()
+    let fits = |f: &&&Function| f.args.len() == operands && extension::is_there(f.args, f.result);
+    super::called_operators::named(name).iter().filter(fits).copied().collect()
 }
 
 fn operator_rows(name: &str, prefix: bool) -> Vec<&'static (&'static str, Oid, Oid, Oid)> {

@@ -3,9 +3,10 @@
 use super::bind::Binder;
 use super::bind_rows::{self, SET_FIELD};
 use super::bound::{Bound, BoundKind};
-use super::hstore_functions;
-use crate::error::{Result, SqlError, code};
+use super::{geometry_subscript, hstore_functions};
+use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, Index};
+use crate::types::cast::Context;
 use crate::types::{self, Datum, SqlType, format_type, oid};
 use clearway_base::stack;
 
@@ -14,7 +15,7 @@ pub fn sets_part(e: &Bound) -> bool {
     let BoundKind::Call { function, .. } = &e.kind else { return false };
     function.name.starts_with("array_set_")
         || function.name == SET_FIELD.name
-        || matches!(function.name, JSON_SET | hstore_functions::SET_NAME)
+        || matches!(function.name, JSON_SET | hstore_functions::SET_NAME | geometry_subscript::SET_NAME)
 }
 
 /// What jsonb's assignment is called.
@@ -44,6 +45,9 @@ impl Binder<'_> {
         if below.oid == oid::JSONB {
             return self.with_member(whole, part, value, name);
         }
+        if let Some(of) = geometry_subscript::part_type(below.oid) {
+            return self.with_geometry_part((whole, of), part, value, name);
+        }
         let subscripts = part.iter().take_while(|i| !matches!(i, Index::Field(..))).count();
         let (own, rest) = part.split_at(subscripts);
         if rest.is_empty() {
@@ -66,6 +70,22 @@ impl Binder<'_> {
         let mut args = vec![whole, value, Bound::constant(Datum::Oid(element), oid::OID, pos)];
         args.extend(index);
         Ok(Bound { kind: BoundKind::Call { function: &super::array_assign::ELEMENT, args }, ty, pos })
+    }
+
+    /// Binds what is assigned to elements of a column.
+    pub(super) fn bind_assigned_part(&mut self, value: &Expr, to: SqlType, name: &str, pos: Pos) -> Result<Bound> {
+        let bound = self.node(value)?;
+        let from = bound.ty;
+        self.coerce(bound, to, Context::Assignment)?.ok_or_else(|| {
+            let message = format!(
+                "subscripted assignment to \"{name}\" requires type {} but expression is of type {}",
+                format_type(SqlType::new(to.oid)),
+                format_type(SqlType::new(from.oid))
+            );
+            SqlError::new(code::DATATYPE_MISMATCH, message)
+                .hint("You will need to rewrite or cast the expression.")
+                .at(pos)
+        })
     }
 
     fn with_field(
@@ -124,7 +144,7 @@ impl Binder<'_> {
         let element_type = Bound::constant(Datum::Oid(element), oid::OID, pos);
         let modifier = array.modifier;
         if part.iter().all(|i| matches!(i, Index::At(_))) {
-            let value = self.bind_assigned(value, SqlType { oid: element, modifier }, name)?;
+            let value = self.bind_assigned_part(value, SqlType { oid: element, modifier }, name, pos)?;
             let mut args = vec![column, value, element_type];
             for i in part {
                 if let Index::At(e) = i {
@@ -134,7 +154,7 @@ impl Binder<'_> {
             let kind = BoundKind::Call { function: &super::array_assign::ELEMENT, args };
             return Ok(Bound { kind, ty, pos });
         }
-        let value = self.bind_assigned(value, array, name)?;
+        let value = self.bind_assigned_part(value, array, name, pos)?;
         const BOOL_ARRAY: types::Oid = 1000;
         let bounds = self.slice_bounds(part)?;
         let left_out = |b: &Bound| matches!(b.kind, BoundKind::Const(Datum::Null)) && b.ty.oid == oid::UNKNOWN;
@@ -146,7 +166,7 @@ impl Binder<'_> {
     }
 }
 
-fn no_subscripts(ty: SqlType, pos: crate::error::Pos) -> SqlError {
+fn no_subscripts(ty: SqlType, pos: Pos) -> SqlError {
     let message = format!("cannot subscript type {} because it does not support subscripting", format_type(ty));
     SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
 }

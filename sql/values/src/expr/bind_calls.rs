@@ -17,6 +17,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 use crate::types::cast::Context;
 use crate::types::datum::Array;
+use crate::types::order;
 use crate::types::{Datum, Oid, array_of, element_of, extension, format_type, oid, user};
 
 /// `$1::void`.
@@ -331,6 +332,7 @@ impl Binder<'_> {
         let mut order_by = Vec::new();
         for o in &call.order_by {
             let key = self.bind(&o.expr)?;
+            order::need_order(key.ty, key.pos)?;
             order_by.push((key, o.descending, o.nulls_first.unwrap_or(o.descending)));
         }
         let mut out = AggregateCall {
@@ -362,6 +364,9 @@ impl Binder<'_> {
         out.ty = result.into();
         for (arg, t) in args.into_iter().zip(wanted) {
             out.args.push(if t == oid::UNKNOWN { self.settle(arg)? } else { self.argument(arg, t)? });
+        }
+        if out.distinct {
+            out.args.iter().try_for_each(|arg| order::need_equality(arg.ty, arg.pos))?;
         }
         // PostgreSQL sorts to find what is distinct, and where the order is seen it is this one.
         let shows_order = kind.is_json() || matches!(kind, aggregate::Kind::ArrayAgg | aggregate::Kind::StringAgg);

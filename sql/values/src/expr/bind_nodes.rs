@@ -2,6 +2,7 @@
 
 use super::bind::Binder;
 use super::bound::{Bound, BoundKind, SubqueryUse};
+use super::geometry_subscript;
 use super::operators::Op;
 use super::resolve;
 use crate::error::{Pos, Result, SqlError, code};
@@ -96,6 +97,11 @@ impl Binder<'_> {
             K::Greatest(list) | K::Least(list) => {
                 let greatest = matches!(*e.kind, K::Greatest(_));
                 let (list, ty) = self.unified(list, if greatest { "GREATEST" } else { "LEAST" })?;
+                if !types::order::is_ordered(ty) {
+                    let message =
+                        format!("could not identify a comparison function for type {}", format_type(ty.into()));
+                    return Err(SqlError::new(code::UNDEFINED_FUNCTION, message));
+                }
                 Ok(node(BoundKind::MinMax { list, greatest }, ty, pos))
             }
             K::NullIf(left, right) => {
@@ -164,7 +170,12 @@ impl Binder<'_> {
         let types: Vec<Oid> = std::iter::once(&arg).chain(&together).map(|b| b.ty.oid).collect();
         let common = resolve::common_type(&types).ok().filter(|_| together.len() > 1 && !types.contains(&oid::RECORD));
         let mut tests = Vec::new();
-        match common.filter(|ty| self.binary("=", with_type(&arg, *ty), with_type(&arg, *ty), pos).is_ok()) {
+        // A list is looked through by the order of its type; an operator that a function computes is called for each item.
+        let mut compares = |ty: &Oid| {
+            let test = self.binary("=", with_type(&arg, *ty), with_type(&arg, *ty), pos);
+            test.is_ok_and(|test| matches!(test.kind, BoundKind::Binary { .. }))
+        };
+        match common.filter(|ty| compares(ty)) {
             Some(common) => {
                 let list = together.into_iter().map(|i| self.argument(i, common)).collect::<Result<_>>()?;
                 let arg = Box::new(self.argument(arg.clone(), common)?);
@@ -223,7 +234,10 @@ impl Binder<'_> {
         let stand_in = Bound::constant(Datum::Null, element, pos);
         let test = self.binary(op, left, stand_in, pos)?;
         let BoundKind::Binary { op, left, right } = test.kind else {
-            return Err(SqlError::unsupported("ANY and ALL with rows").at(pos));
+            let called = matches!(test.kind, BoundKind::Call { .. });
+            let what =
+                if called { format!("operator {op} with ANY and ALL") } else { "ANY and ALL with rows".to_owned() };
+            return Err(SqlError::unsupported(what).at(pos));
         };
         let wanted = array_of(right.ty.oid).unwrap_or(array.ty.oid);
         let array = Box::new(self.argument(array, wanted)?);
@@ -351,6 +365,9 @@ impl Binder<'_> {
         }
         if let (oid::NAME, [Index::At(at)]) = (arg.ty.oid, index) {
             return self.byte_of_name(arg, at, pos);
+        }
+        if let Some(part) = geometry_subscript::part_type(arg.ty.oid) {
+            return self.geometry_part(arg, part, index, pos);
         }
         let Some(element) = element_of(arg.ty.oid) else {
             let message =

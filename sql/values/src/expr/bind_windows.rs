@@ -9,6 +9,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Call, Expr};
 use crate::syntax::window::{Frame, FrameBound, FrameMode, Over, WindowSpec};
 use crate::types::cast::Context;
+use crate::types::order::{need_equality, need_order};
 use crate::types::{Oid, SqlType, format_type, oid};
 
 fn windowing(message: impl Into<String>, pos: Pos) -> SqlError {
@@ -159,9 +160,14 @@ impl Binder<'_> {
         };
         let order = spec.order_by.iter();
         let order: Vec<(Bound, bool, bool)> = order
-            .map(|o| Ok((self.bind(&o.expr)?, o.descending, o.nulls_first.unwrap_or(o.descending))))
+            .map(|o| {
+                let key = self.bind(&o.expr)?;
+                need_order(key.ty, key.pos)?;
+                Ok((key, o.descending, o.nulls_first.unwrap_or(o.descending)))
+            })
             .collect::<Result<_>>()?;
         let partition: Vec<Bound> = spec.partition_by.iter().map(|e| self.bind(e)).collect::<Result<_>>()?;
+        partition.iter().try_for_each(|key| need_equality(key.ty, key.pos))?;
         let (partition, order) = match base {
             None => (partition, order),
             Some((name, base)) => {

@@ -464,6 +464,7 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Multirange(m) => m.kind.multirange,
         Datum::Citext(_) => oid::CITEXT,
         Datum::Hstore(_) => oid::HSTORE,
+        Datum::Geometry(g) => g.ty(),
         Datum::Inet(_, cidr) => {
             if *cidr {
                 oid::CIDR

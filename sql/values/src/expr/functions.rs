@@ -81,6 +81,7 @@ static TABLES: &[&[Function]] = &[
     super::crypt_functions::FUNCTIONS,
     super::citext_functions::FUNCTIONS,
     super::hstore_functions::FUNCTIONS,
+    super::geometry_table::FUNCTIONS,
     super::time_functions::FUNCTIONS,
     super::date_fields::FUNCTIONS,
     super::to_char::FUNCTIONS,

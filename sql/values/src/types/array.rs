@@ -12,6 +12,11 @@ pub(super) fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
+/// What stands between the elements of an array: a comma, but a semicolon between boxes, whose text has commas.
+fn delimiter(element: super::Oid) -> char {
+    if element == super::oid::BOX { ';' } else { ',' }
+}
+
 /// The most dimensions of an array.
 const DIMENSIONS_MAX: usize = 6;
 
@@ -25,7 +30,8 @@ pub fn parse(text: &str, oid: super::Oid, mut element: impl FnMut(&str) -> Resul
         };
         return Err(malformed(text, detail));
     }
-    let mut reader = Reader { text, rest: body, values: Vec::new(), dims: Vec::new() };
+    let delimiter = delimiter(oid);
+    let mut reader = Reader { text, rest: body, delimiter, values: Vec::new(), dims: Vec::new() };
     reader.level(0, &mut element)?;
     if !reader.rest.trim_start_matches(is_blank).is_empty() {
         return Err(malformed(text, "Junk after closing right brace."));
@@ -87,6 +93,7 @@ fn too_many(dimensions: usize) -> SqlError {
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
+    delimiter: char,
     values: Vec<Datum>,
     dims: Vec<Option<i32>>,
 }
@@ -134,7 +141,7 @@ impl Reader<'_> {
                 count += 1;
                 self.rest = self.rest.trim_start_matches(is_blank);
                 match self.next() {
-                    Some(',') => {}
+                    Some(c) if c == self.delimiter => {}
                     Some('}') => break,
                     Some(c) => {
                         return Err(malformed(self.text, &format!("Unexpected \"{c}\" character.")));
@@ -167,7 +174,8 @@ impl Reader<'_> {
         }
         loop {
             match self.rest.chars().next().ok_or_else(|| self.end())? {
-                ',' | '}' => break,
+                '}' => break,
+                c if c == self.delimiter => break,
                 c @ ('{' | '"') => {
                     return Err(malformed(self.text, &format!("Unexpected \"{c}\" character.")));
                 }
@@ -220,7 +228,7 @@ fn write_level<'a>(
     out.push('{');
     for i in 0..*len {
         if i > 0 {
-            out.push(',');
+            out.push(delimiter(array.element));
         }
         if depth + 1 < array.dims.len() {
             write_level(array, depth + 1, values, element, out);
@@ -228,14 +236,14 @@ fn write_level<'a>(
         }
         match values.next() {
             None | Some(Datum::Null) => out.push_str("NULL"),
-            Some(v) => quote(&element(v), out),
+            Some(v) => quote(&element(v), delimiter(array.element), out),
         }
     }
     out.push('}');
 }
 
-fn quote(text: &str, out: &mut String) {
-    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || is_blank(c);
+fn quote(text: &str, delimiter: char, out: &mut String) {
+    let special = |c: char| matches!(c, '{' | '}' | '"' | '\\') || c == delimiter || is_blank(c);
     if !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special) {
         return out.push_str(text);
     }

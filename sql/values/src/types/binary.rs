@@ -3,7 +3,7 @@
 use super::datum::{Array, Datum};
 use super::interval::Interval;
 use super::numeric::Numeric;
-use super::{Oid, SqlType, cast, datetime, element_of, hstore, oid, range};
+use super::{Oid, SqlType, cast, datetime, element_of, geometry, geometry_binary, hstore, oid, range};
 use crate::error::{Result, SqlError, code};
 
 /// TYP-3
@@ -45,6 +45,13 @@ impl<'a> Reader<'a> {
     pub(super) fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(self.take()?))
     }
+    pub(super) fn f64(&mut self) -> Result<f64> {
+        Ok(f64::from_be_bytes(self.take()?))
+    }
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.0.len()
+    }
     fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_be_bytes(self.take()?))
     }
@@ -85,6 +92,7 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::CITEXT => Datum::Citext(utf8(r.bytes(r.0.len())?)?.into()),
         oid::HSTORE => Datum::Hstore(hstore::receive(r)?.into()),
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
+        _ if geometry::is_one(ty) => geometry_binary::input(ty, r)?,
         oid::PG_LSN => Datum::Lsn(u64::from_be_bytes(r.take()?)),
         _ if super::word::is_word(ty) => super::word::input(ty, r.bytes(r.0.len())?).ok_or_else(bad)?,
         oid::UUID | oid::INET | oid::CIDR | oid::TIME | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => {
@@ -225,6 +233,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Text(s) if ty.oid == oid::CHAR => out.push(super::byte_char::byte(s)),
         Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => out.extend(s.as_bytes()),
         Datum::Hstore(h) => hstore::send(h, out),
+        Datum::Geometry(g) => geometry_binary::output(g, out),
         Datum::Uuid(u) => out.extend(u),
         Datum::Lsn(v) => out.extend(v.to_be_bytes()),
         Datum::Word(v, ty) => super::word::output(*v, *ty, out),
@@ -233,14 +242,8 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
             out.extend(t.to_be_bytes());
             out.extend(west.to_be_bytes());
         }
-        Datum::Jsonb(j) => {
-            out.push(1);
-            out.extend(j.to_string().as_bytes());
-        }
-        Datum::JsonPath(p) => {
-            out.push(1);
-            out.extend(p.to_string().as_bytes());
-        }
+        Datum::Jsonb(j) => versioned(&j.to_string(), out),
+        Datum::JsonPath(p) => versioned(&p.to_string(), out),
         Datum::Enum(e) => out.extend(e.text.as_bytes()),
         Datum::Inet(v, cidr) => v.wire(*cidr, out),
         Datum::Bits(b) => {
@@ -281,6 +284,12 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
             }
         }
     }
+}
+
+/// A text behind the version of its form.
+fn versioned(text: &str, out: &mut Vec<u8>) {
+    out.push(1);
+    out.extend(text.as_bytes());
 }
 
 /// A value with its length before it.

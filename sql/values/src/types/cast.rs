@@ -166,6 +166,7 @@ pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Con
         Datum::Citext(text) => return convert(Datum::Text(text), oid::TEXT.into(), to, explicit, c),
         Datum::Text(text) if to.oid == oid::CITEXT => Datum::Citext(text),
         Datum::Hstore(pairs) if matches!(to.oid, oid::JSON | oid::JSONB) => hstore_to_json(&pairs, to)?,
+        Datum::Geometry(g) if super::geometry::is_one(to.oid) => super::geometry::convert(&g, to.oid)?,
         Datum::Array(pairs) if to.oid == oid::HSTORE => Datum::Hstore(super::hstore::of_array(&pairs)?.into()),
         value if to.oid == oid::CITEXT => {
             let text = convert(value, from, oid::TEXT.into(), explicit, c)?;

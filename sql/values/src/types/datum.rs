@@ -1,6 +1,7 @@
 //! A value in memory: 24 bytes; machine words are stored inline, larger values are shared.
 
 use super::bits::Bits;
+use super::geometry::Geometry;
 use super::hstore::Hstore;
 use super::inet::Inet;
 use super::interval::Interval;
@@ -81,6 +82,8 @@ pub enum Datum {
     Citext(Arc<str>),
     /// hstore.
     Hstore(Arc<Hstore>),
+    /// point, line, lseg, box, path, polygon, circle.
+    Geometry(Arc<Geometry>),
     /// The value of void.
     Void,
 }
@@ -172,6 +175,7 @@ impl Datum {
             Self::Row(r) => usize::try_from(r.bytes.saturating_mul(3)).unwrap_or(usize::MAX),
             Self::Bpchar(s) | Self::Json(s) | Self::Citext(s) => s.len(),
             Self::Hstore(h) => h.heap_bytes(),
+            Self::Geometry(g) => g.heap_bytes(),
             Self::Numeric(n) => n.heap_bytes(),
             Self::Bits(b) => b.bytes().len(),
             Self::Range(r) => r.heap_bytes(),
@@ -275,6 +279,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Multirange(x), D::Multirange(y)) => range::compare_multi(x, y),
         (D::Citext(x), D::Citext(y)) => super::citext::compare(x, y),
         (D::Hstore(x), D::Hstore(y)) => super::hstore::compare(x, y),
+        (D::Geometry(x), D::Geometry(y)) => x.order(y),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
             without_blanks(a).cmp(without_blanks(b))
         }
@@ -321,6 +326,7 @@ fn kind(d: &Datum) -> u8 {
         D::Word(..) => 24,
         D::Citext(_) => 25,
         D::Hstore(_) => 26,
+        D::Geometry(_) => 27,
     }
 }
 
@@ -373,6 +379,7 @@ impl Hash for Datum {
             D::Multirange(m) => m.ranges.iter().for_each(|r| r.hash(state)),
             D::Citext(s) => super::citext::hash(s, state),
             D::Hstore(h) => h.hash(state),
+            D::Geometry(g) => g.hash(state),
             _ => kind(self).hash(state),
         }
     }

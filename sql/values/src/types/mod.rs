@@ -25,6 +25,16 @@ pub mod datum;
 pub mod extension;
 mod facts;
 pub mod float;
+pub mod geometry;
+pub mod geometry_binary;
+mod geometry_circle;
+mod geometry_convert;
+pub mod geometry_number;
+mod geometry_path;
+mod geometry_polygon;
+mod geometry_rect;
+mod geometry_segment;
+pub mod geometry_text;
 pub mod hex;
 pub mod hstore;
 pub mod inet;
@@ -36,6 +46,7 @@ pub mod jsonpath;
 pub mod lsn;
 pub mod numeric;
 mod numeric_math;
+pub mod order;
 pub mod range;
 mod record;
 pub mod routine;
@@ -78,6 +89,13 @@ pub mod oid {
     pub const XID: Oid = 28;
     pub const CID: Oid = 29;
     pub const OIDVECTOR: Oid = 30;
+    pub const POINT: Oid = 600;
+    pub const LSEG: Oid = 601;
+    pub const PATH: Oid = 602;
+    pub const BOX: Oid = 603;
+    pub const POLYGON: Oid = 604;
+    pub const LINE: Oid = 628;
+    pub const CIRCLE: Oid = 718;
     pub const FLOAT4: Oid = 700;
     pub const FLOAT8: Oid = 701;
     pub const UNKNOWN: Oid = 705;
@@ -254,22 +272,7 @@ pub fn numeric_modifier(m: i32) -> (i32, i32) {
 }
 
 /// PostgreSQL's types that no value can have here.
-const NOT_HERE: &[&str] = &[
-    "point",
-    "line",
-    "lseg",
-    "box",
-    "path",
-    "polygon",
-    "circle",
-    "tsvector",
-    "tsquery",
-    "xml",
-    "txid_snapshot",
-    "pg_snapshot",
-    "regconfig",
-    "regdictionary",
-];
+const NOT_HERE: &[&str] = &["tsvector", "tsquery", "xml", "txid_snapshot", "pg_snapshot", "regconfig", "regdictionary"];
 
 /// Looks a written type up and packs its modifiers.
 pub fn resolve(name: &TypeName) -> Result<SqlType> {

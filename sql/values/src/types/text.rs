@@ -6,7 +6,9 @@ use super::datum::Datum;
 use super::inet::Inet;
 use super::interval::Interval;
 use super::numeric::{self, Numeric};
-use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, hstore, oid, range};
+use super::{
+    Oid, SqlType, aliases, array, cast, element_of, facts, float, geometry, geometry_text, hstore, oid, range,
+};
 use crate::error::{Result, SqlError, code};
 
 /// The pseudo-type record[].
@@ -185,6 +187,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
         oid::PG_LSN => Datum::Lsn(super::lsn::parse(text).ok_or_else(|| invalid("pg_lsn", text))?),
         _ if super::word::is_word(ty) => super::word::parse(ty, text)?,
+        _ if geometry::is_one(ty) => geometry_text::parse(ty, text)?,
         oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty == oid::CIDR)?, ty == oid::CIDR),
         oid::TIME => Datum::Time(super::time::parse(text, c)?),
         oid::TIMETZ => super::time::parse_zoned(text, c)?,
@@ -262,6 +265,7 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Numeric(n) => n.to_string(),
         Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => s.to_string(),
         Datum::Hstore(h) => hstore::format(h),
+        Datum::Geometry(g) => geometry_text::format(g, c.format.float_digits),
         Datum::Uuid(u) => super::uuid::format(u),
         Datum::Lsn(v) => super::lsn::format(*v),
         Datum::Word(v, ty) => super::word::format(*v, *ty),
