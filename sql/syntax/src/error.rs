@@ -58,6 +58,35 @@ pub mod code {
     pub const INTERNAL_ERROR: &str = "XX000";
 }
 
+/// SQLSTATEs that users make.
+pub mod state {
+    use super::{Result, SqlError, code};
+    use clearway_base::sync::Mutex;
+    use std::collections::BTreeSet;
+    use std::sync::OnceLock;
+
+    /// How many of them a process keeps: they are never freed.
+    const KEPT_MAX: usize = 10_000;
+
+    /// An SQLSTATE that lives as long as the process.
+    ///
+    /// # Errors
+    /// 54000 if users have made too many.
+    pub fn intern(text: &str) -> Result<&'static str> {
+        static KEPT: OnceLock<Mutex<BTreeSet<&'static str>>> = OnceLock::new();
+        let mut kept = KEPT.get_or_init(|| Mutex::new("sql/states", BTreeSet::new())).lock();
+        if let Some(known) = kept.get(text) {
+            return Ok(known);
+        }
+        if kept.len() >= KEPT_MAX {
+            return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "too many different SQLSTATEs were raised"));
+        }
+        let leaked: &'static str = Box::leak(text.to_owned().into_boxed_str());
+        kept.insert(leaked);
+        Ok(leaked)
+    }
+}
+
 /// An error as the client sees it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SqlError(Box<Fields>);
@@ -174,6 +203,11 @@ impl SqlError {
     /// With the constraint, or the index, that it is about.
     pub fn constraint(mut self, constraint: impl Into<String>) -> Self {
         self.0.names.push((b'n', constraint.into()));
+        self
+    }
+    /// With a field of an ErrorResponse, by its byte.
+    pub fn named(mut self, field: u8, text: impl Into<String>) -> Self {
+        self.0.names.push((field, text.into()));
         self
     }
     /// With the data type that it is about.

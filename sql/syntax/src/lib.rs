@@ -27,6 +27,7 @@ pub mod keywords;
 pub mod lexer;
 pub mod merge;
 mod parser;
+pub mod plpgsql;
 pub mod policy;
 pub mod rename;
 pub mod routine;

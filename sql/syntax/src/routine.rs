@@ -120,6 +120,8 @@ pub struct CreateRoutine {
     pub language: Option<String>,
     pub options: RoutineOptions,
     pub body: Option<RoutineBody>,
+    /// Where the text of the body begins, if it stands there as it is.
+    pub place: Option<Pos>,
 }
 
 /// What ALTER FUNCTION changes.

@@ -176,6 +176,7 @@ pub enum Statement {
     Checkpoint,
     Type(Box<TypeStatement>),
     Routine(Box<RoutineStatement>),
+    Do(Box<Do>),
     Extension(ExtensionStatement),
     Policy(Box<PolicyStatement>),
     Listen {
@@ -193,6 +194,17 @@ pub enum Statement {
         deferred: bool,
     },
     Mysql(Box<Mysql>),
+}
+
+/// DO.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Do {
+    /// LANGUAGE; none: plpgsql.
+    pub language: Option<String>,
+    /// The text.
+    pub body: String,
+    /// Where the text begins in the statement's, if it stands there as it is.
+    pub place: Option<Pos>,
 }
 
 /// Statements of MySQL about what its performance_schema and sys show.

@@ -8,7 +8,11 @@ use crate::error::Result;
 
 impl Parser<'_> {
     pub(super) fn use_or_call(&mut self, word: &str) -> Result<Statement> {
-        if word == "use" { self.use_schema() } else { self.call_procedure() }
+        match word {
+            "use" => self.use_schema(),
+            "do" => self.do_block(),
+            _ => self.call_procedure(),
+        }
     }
 
     /// USE of one of the schemas that MySQL's people name.

@@ -7,9 +7,9 @@ use super::super::routine::{
     ArgumentDef, ArgumentMode, CreateRoutine, RoutineBody, RoutineChange, RoutineKind, RoutineName, RoutineOptions,
     RoutineSetting, RoutineStatement,
 };
-use super::super::stmt::Statement;
+use super::super::stmt::{Do, Statement};
 use super::{Parsed, Parser, parse};
-use crate::error::{Result, SqlError, code};
+use crate::error::{Pos, Result, SqlError, code};
 
 fn routine(statement: RoutineStatement) -> Statement {
     Statement::Routine(Box::new(statement))
@@ -65,6 +65,7 @@ impl Parser<'_> {
             language: None,
             options: RoutineOptions::default(),
             body: None,
+            place: None,
         };
         while self.create_option(&mut c)? {}
         if self.is("return") || self.is_seq(&["begin", "atomic"]) {
@@ -174,6 +175,7 @@ impl Parser<'_> {
             return Ok(true);
         }
         if self.eat("as") {
+            c.place = self.literal_place();
             let text = self.string()?;
             let second = if self.eat_punct(b',') { Some(self.string()?) } else { None };
             if c.body.replace(RoutineBody::Text(text, second)).is_some() {
@@ -321,6 +323,54 @@ impl Parser<'_> {
         self.expect("is")?;
         let text = if self.eat("null") { None } else { Some(self.string()?) };
         Ok(routine(RoutineStatement::Comment { kind, routine: name, text }))
+    }
+
+    /// DO.
+    pub(super) fn do_block(&mut self) -> Result<Statement> {
+        self.expect("do")?;
+        let (mut language, mut body) = (None, None);
+        let twice = |p: &Self| SqlError::new(code::SYNTAX_ERROR, "conflicting or redundant options").at(p.pos());
+        loop {
+            if self.is("language") {
+                if language.is_some() {
+                    return Err(twice(self));
+                }
+                self.advance();
+                language = Some(match self.peek() {
+                    Tok::Str(_) => self.string()?,
+                    _ => self.non_reserved()?,
+                });
+            } else if matches!(self.peek(), Tok::Str(_)) {
+                if body.is_some() {
+                    return Err(twice(self));
+                }
+                let place = self.literal_place();
+                body = Some((self.string()?, place));
+            } else {
+                break;
+            }
+        }
+        let Some((body, place)) = body else {
+            return Err(if language.is_some() {
+                SqlError::new(code::SYNTAX_ERROR, "no inline code specified")
+            } else {
+                self.error_here()
+            });
+        };
+        Ok(Statement::Do(Box::new(Do { language, body, place })))
+    }
+
+    /// Where the content of the string at the cursor begins, if it stands there as it is: between dollars, or without escapes.
+    pub(super) fn literal_place(&self) -> Option<Pos> {
+        let Tok::Str(content) = self.peek() else { return None };
+        let token = &self.tokens[self.at];
+        let raw = self.sql.get(token.start as usize..token.end as usize)?;
+        let quote = match raw.as_bytes().first()? {
+            b'$' => raw.get(1..)?.find('$')? + 2,
+            _ => 1,
+        };
+        let same = raw.get(quote..quote + content.len())? == content.as_ref();
+        same.then_some(token.start + quote as Pos)
     }
 
     /// CALL of a procedure that a user has defined.

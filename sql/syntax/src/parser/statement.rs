@@ -31,7 +31,7 @@ impl Parser<'_> {
             "reindex" => self.reindex(),
             "set" => self.set(),
             "show" => self.show(),
-            "use" | "call" => self.use_or_call(&word),
+            "use" | "call" | "do" => self.use_or_call(&word),
             "reset" => self.reset(),
             "discard" => self.discard(),
             "create" => self.create(),
@@ -73,7 +73,7 @@ impl Parser<'_> {
                 self.expect("to")?;
                 Ok(Statement::ReassignOwned { roles, to: self.role_spec()? })
             }
-            "do" | "import" | "load" | "security" => Err(self.unsupported(&word.to_ascii_uppercase())),
+            "import" | "load" | "security" => Err(self.unsupported(&word.to_ascii_uppercase())),
             _ => Err(self.error_here()),
         }
     }
