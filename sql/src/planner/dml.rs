@@ -15,7 +15,9 @@ use crate::context::errors::from_engine;
 use crate::context::names;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn, WholeRow};
-use crate::syntax::ast::{Expr, ExprKind, FromItem, QueryBody, TableRef, Target as AstTarget};
+use crate::syntax::ast::{
+    Expr, ExprKind, FromItem, Query as AstQuery, QueryBody, Select as AstSelect, TableRef, Target as AstTarget,
+};
 use crate::syntax::stmt;
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
@@ -247,6 +249,8 @@ impl Planner<'_> {
             let body = Body::Values(vec![Vec::new()]);
             return Ok((Arc::new(Query::of(body, Vec::new())), 0));
         };
+        let spread = spread(source);
+        let source = spread.as_ref().unwrap_or(source);
         if let QueryBody::Values(rows) = &source.body
             && source.order_by.is_empty()
             && source.limit.is_none()
@@ -537,4 +541,25 @@ pub fn can_be_key(ty: u32) -> bool {
         && !crate::types::geometry::is_one(ty)
         && !crate::types::user::is_composite(ty)
         && !crate::context::convert::is_range(ty)
+}
+
+/// VALUES of one row in which `x.*` stands, as a query whose target list that is; none: it is another query.
+fn spread(source: &AstQuery) -> Option<AstQuery> {
+    let QueryBody::Values(rows) = &source.body else { return None };
+    let [row] = rows.as_slice() else { return None };
+    if !row.iter().any(|e| matches!(&*e.kind, ExprKind::AllFields(_))) {
+        return None;
+    }
+    let targets = row.iter().map(|e| AstTarget::Expr { expr: e.clone(), alias: None }).collect();
+    let body = QueryBody::Select(Box::new(AstSelect {
+        distinct: None,
+        targets,
+        from: Vec::new(),
+        filter: None,
+        group_by: Vec::new(),
+        group_distinct: false,
+        having: None,
+        windows: Vec::new(),
+    }));
+    Some(AstQuery { body, ..source.clone() })
 }

@@ -3,8 +3,8 @@
 use super::Planner;
 use super::plan::Query;
 use crate::error::{Result, SqlError, code};
-use crate::expr::{Params, Scope, ScopeColumn};
-use crate::syntax::ast::{FromItem, Query as AstQuery, Select, TableRef};
+use crate::expr::{Bound, Params, Scope, ScopeColumn};
+use crate::syntax::ast::{Expr, ExprKind, FromItem, QualName, Query as AstQuery, Select, TableRef};
 
 /// An item of FROM: the name of its table, if it is one, and the name by which its columns are asked for.
 type Entry<'a> = (Option<&'a str>, &'a str);
@@ -12,6 +12,30 @@ type Entry<'a> = (Option<&'a str>, &'a str);
 /// 42P01: no item of FROM has this name.
 pub(super) fn missing(relation: &str) -> SqlError {
     SqlError::new(code::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{relation}\""))
+}
+
+impl Planner<'_> {
+    /// The fields of the variable of PL/pgSQL that stands before `.*` where no relation has that name; nothing if one has.
+    pub(super) fn fields_of_variable(
+        &mut self,
+        name: &QualName,
+        scope: &Scope<'_>,
+        params: &mut Params,
+        wanted: bool,
+    ) -> Result<Vec<(String, Bound)>> {
+        if !wanted {
+            return Ok(Vec::new());
+        }
+        let missing = missing(name.name()).at(name.pos);
+        if params.names.as_ref().is_none_or(|names| names.variables.is_none()) {
+            return Err(missing);
+        }
+        let row = Expr { kind: Box::new(ExprKind::Column(name.clone())), pos: name.pos, height: 1 };
+        self.bind(scope, params, "SELECT", None, |b| b.all_fields(&row)).map_err(|e| match e.code() {
+            code::UNDEFINED_COLUMN => missing,
+            _ => e,
+        })
+    }
 }
 
 /// An error that came up where these items are in sight: their tables can be meant by their aliases.

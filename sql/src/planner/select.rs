@@ -176,8 +176,8 @@ impl Planner<'_> {
                     for c in &of_it {
                         push(&mut out, (column_ref(c, name.pos), c.shape.clone()), c.name.clone());
                     }
-                    if of_it.is_empty() {
-                        return Err(super::entries::missing(relation).at(name.pos));
+                    for (name, field) in self.fields_of_variable(name, scope, params, of_it.is_empty())? {
+                        push(&mut out, (field, None), name);
                     }
                 }
                 Target::Expr { expr, alias: _ } if matches!(&*expr.kind, ExprKind::AllFields(_)) => {

@@ -74,6 +74,18 @@ fn within_range(n: i64) -> Result<()> {
 }
 
 fn set_element(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    with_element(a)
+}
+
+fn set_slice(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    with_slice(a)
+}
+
+/// The array with another element: the arguments of [`ELEMENT`].
+///
+/// # Errors
+/// 2202E, 54000.
+pub fn with_element(a: &[Datum]) -> Result<Datum> {
     let mut array = old(a)?;
     let at = a[3..].iter().map(subscript).collect::<Result<Vec<i64>>>()?;
     at.iter().try_for_each(|n| within_range(*n))?;
@@ -114,7 +126,11 @@ fn place(array: &Array, at: &[i64]) -> Option<usize> {
 /// The bounds of one dimension; none: left out.
 type Bounds = (Option<i64>, Option<i64>);
 
-fn set_slice(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+/// The array with another slice: the arguments of [`SLICE`].
+///
+/// # Errors
+/// 2202E, 54000.
+pub fn with_slice(a: &[Datum]) -> Result<Datum> {
     // As in PostgreSQL, NULL changes nothing.
     let Datum::Array(source) = &a[1] else { return Ok(a[0].clone()) };
     let mut array = old(a)?;

@@ -262,7 +262,7 @@ impl Binder<'_> {
         if let Some(value) = self.params.values.as_ref().and_then(|values| values.get(i)) {
             return Ok(Bound { pos, ..value.clone() });
         }
-        if self.params.types.len() <= i {
+        if self.params.types.len() <= i || !self.is_numbered(n) {
             if !self.params.open {
                 return Err(SqlError::new(code::UNDEFINED_PARAMETER, format!("there is no parameter ${n}")).at(pos));
             }

@@ -40,6 +40,10 @@ impl WholeRow {
 
 impl Binder<'_> {
     pub(super) fn column(&self, name: &QualName) -> Result<Bound> {
+        self.column_or_variable(name, Self::column_of_scope)
+    }
+
+    fn column_of_scope(&self, name: &QualName) -> Result<Bound> {
         let column = name.name();
         let relation = name.schema();
         let mut scope = Some(self.scope);

@@ -3,6 +3,7 @@
 //! Source: PostgreSQL 15's `func_get_detail` and `FuncnameGetCandidates` for the choice, `inline_function` for the body.
 
 use super::bind::{Binder, Params, Scope};
+use super::bind_variables::Variables;
 use super::bound::{Bound, BoundKind};
 use super::host::HostFunction;
 pub use super::resolve::is_polymorphic;
@@ -35,13 +36,15 @@ pub struct ParamNames {
     pub function: String,
     /// By number minus one.
     pub names: Vec<Option<String>>,
+    /// The variables of PL/pgSQL; none: it is a body in SQL.
+    pub variables: Option<Variables>,
 }
 
 impl ParamNames {
     /// Those of a function.
     pub fn of(signature: &Signature) -> Arc<ParamNames> {
         let names = signature.inputs.iter().map(|i| i.name.clone()).collect();
-        Arc::new(ParamNames { function: signature.name.clone(), names })
+        Arc::new(ParamNames { function: signature.name.clone(), names, variables: None })
     }
 }
 

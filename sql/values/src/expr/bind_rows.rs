@@ -71,7 +71,7 @@ pub fn nulls(shape: &Arc<RowShape>) -> Datum {
 }
 
 /// A field of a row by its number.
-fn field_at(row: &Bound, at: usize, shape: &RowShape, pos: Pos) -> Bound {
+pub(super) fn field_at(row: &Bound, at: usize, shape: &RowShape, pos: Pos) -> Bound {
     let number = Bound::constant(Datum::Int4(at as i32), oid::INT4, pos);
     let kind = BoundKind::Call { function: &FIELD, args: vec![row.clone(), number] };
     Bound { kind, ty: user::base(shape.types[at]), pos }
@@ -119,6 +119,7 @@ impl Binder<'_> {
                 scope.columns.iter().find(|c| c.index == *index)?.shape.clone()
             }
             BoundKind::Const(Datum::Row(value)) => Some(value.shape.clone()),
+            BoundKind::Param(n) if row.ty.oid == oid::RECORD => self.shape_of_variable(*n),
             BoundKind::Host { function: HostFunction::Sql(oid), .. } if row.ty.oid == oid::RECORD => {
                 routine::of_oid(*oid)?.outputs.clone()
             }

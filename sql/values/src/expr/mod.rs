@@ -15,7 +15,7 @@
 
 pub mod accumulate;
 pub mod aggregate;
-mod array_assign;
+pub mod array_assign;
 mod array_functions;
 pub mod array_parts;
 pub mod bind;
@@ -26,6 +26,7 @@ mod bind_nodes;
 mod bind_ordered_sets;
 pub mod bind_routines;
 pub mod bind_rows;
+pub mod bind_variables;
 mod bind_windows;
 mod bit_functions;
 pub mod bound;
