@@ -35,7 +35,7 @@ pub use object::{
 };
 pub use policy::{Policy, PolicyCondition, RowSecurity};
 pub use role::{DefaultAcl, Membership, Role};
-pub use routine::{Argument, ArgumentMode, Routine, RoutineKind, Volatility};
+pub use routine::{Argument, ArgumentMode, Language, Routine, RoutineKind, Volatility};
 pub use types::{Attribute, Composite, Domain, Label, TypeBody, TypeObject};
 
 use crate::error::EngineError;

@@ -1,4 +1,4 @@
-//! Functions and procedures that users define in SQL.
+//! Functions and procedures that users define.
 
 use super::acl::Acl;
 use super::object::{Oid, ViewMeaning};
@@ -54,6 +54,9 @@ pub struct Routine {
     /// SET: settings that hold while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<(String, String)>,
+    /// The language of its text.
+    #[serde(default, skip_serializing_if = "Language::is_sql")]
+    pub language: Language,
     /// Its text: statements, or the body of the standard as it was written.
     pub body: String,
     /// The body is one of the standard: RETURN, or BEGIN ATOMIC ... END.
@@ -88,6 +91,30 @@ impl RoutineKind {
             RoutineKind::Function => "function",
             RoutineKind::Procedure => "procedure",
         }
+    }
+}
+
+/// The language of a routine's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Language {
+    /// SQL.
+    #[default]
+    Sql,
+    /// PL/pgSQL.
+    Plpgsql,
+}
+
+impl Language {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Sql => "sql",
+            Language::Plpgsql => "plpgsql",
+        }
+    }
+
+    fn is_sql(&self) -> bool {
+        *self == Language::Sql
     }
 }
 

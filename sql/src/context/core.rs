@@ -23,6 +23,7 @@ use clearway_base::waits;
 use clearway_engine::catalog::{Catalog, Oid, Role};
 use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
+use clearway_engine::session::Mark;
 use clearway_txn::lockmgr::step_aside::StepAsideTerms;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use std::any::Any;
@@ -155,6 +156,10 @@ pub struct Core {
     pub calls: AtomicU32,
     /// The bodies of functions that the session has called, and their plans; the session's part above knows what they are.
     pub bodies: Mutex<HashMap<BodyKey, Body>>,
+    /// The last savepoint of the transaction: a function sets and releases others above it.
+    pub savepoint: Mutex<Option<Mark>>,
+    /// How many statements that change or lock rows wait for a function that they have called.
+    pub changing: AtomicU32,
     own: OnceLock<Weak<Core>>,
 }
 
@@ -196,6 +201,8 @@ impl Core {
             types: crate::types::user::slot(),
             calls: AtomicU32::new(0),
             bodies: Mutex::new("sql/bodies", HashMap::new()),
+            savepoint: Mutex::new("sql/savepoint", None),
+            changing: AtomicU32::new(0),
             own: OnceLock::new(),
         }
     }

@@ -14,7 +14,7 @@ use crate::types::datum::RowShape;
 use crate::types::routine::{Input, Routines, Signature};
 use crate::types::user::DefinitionPath;
 use crate::types::{Datum, Oid, SqlType, oid};
-use clearway_engine::catalog::{ArgumentMode, Catalog, Object, Routine, RoutineKind, Volatility};
+use clearway_engine::catalog::{ArgumentMode, Catalog, Language, Object, Routine, RoutineKind, Volatility};
 use clearway_txn::mvcc::book::View;
 use clearway_values::builtin::procs_named;
 use std::future::Future;
@@ -128,7 +128,7 @@ pub fn signature(catalog: &Catalog, r: &Routine) -> Signature {
         outputs: outputs(r).map(Arc::new),
         volatility: letter(r.volatility),
         strict: r.strict,
-        apart: r.definer || !r.settings.is_empty(),
+        apart: r.definer || !r.settings.is_empty() || r.language != Language::Sql,
         body: r.body.clone(),
         atomic: r.atomic,
         path: r.path.as_ref().map(|path| definition_path(catalog, path)),
@@ -212,6 +212,8 @@ pub struct RoutineCall {
     pub by_call: bool,
     /// What the statement sees that calls.
     pub view: View,
+    /// The statement changes or locks rows.
+    pub changes: bool,
 }
 
 /// A future that may move between threads.
@@ -242,10 +244,14 @@ pub async fn call(core: &Core, call: RoutineCall) -> Result<Vec<Vec<Datum>>> {
 }
 
 /// RTN-1
-struct Deeper<'a>(&'a Core);
+pub struct Deeper<'a>(&'a Core);
 
 impl<'a> Deeper<'a> {
-    fn into(core: &'a Core) -> Result<Deeper<'a>> {
+    /// One more call is open, until this is dropped.
+    ///
+    /// # Errors
+    /// 54001 beyond [`DEPTH_MAX`].
+    pub fn into(core: &'a Core) -> Result<Deeper<'a>> {
         if core.calls.fetch_add(1, Relaxed) >= DEPTH_MAX {
             core.calls.fetch_sub(1, Relaxed);
             let hint = format!("Calls of functions nest at most {DEPTH_MAX} deep.");

@@ -98,7 +98,7 @@ impl Cx<'_> {
         if !of_procedure {
             out += &format!(" RETURNS {}\n", result(r));
         }
-        out += " LANGUAGE sql\n";
+        out += &format!(" LANGUAGE {}\n", r.language.name());
         out += &attributes(r);
         for (name, value) in &r.settings {
             let value = match LISTS.contains(&name.as_str()) {

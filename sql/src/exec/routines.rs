@@ -3,7 +3,9 @@
 use super::{Cx, Row};
 use crate::context::routines::{self, RoutineCall};
 use crate::error::Result;
+use crate::planner::plan::Action;
 use crate::types::{Datum, Oid, SqlType};
+use clearway_txn::lockmgr::LockMode;
 
 impl Cx<'_> {
     /// The value of a function.
@@ -19,7 +21,11 @@ impl Cx<'_> {
 
     async fn routine(self, oid: Oid, args: Vec<Datum>, columns: Option<Vec<SqlType>>) -> Result<Vec<Row>> {
         self.breathe().await?;
-        let call = RoutineCall { oid, args, columns, by_call: false, view: self.run.view };
+        let plan = self.run.plan;
+        let changes = !matches!(plan.action, Action::Select(_))
+            || !plan.changes.is_empty()
+            || plan.locks.iter().any(|lock| lock.mode != LockMode::AccessShare);
+        let call = RoutineCall { oid, args, columns, by_call: false, view: self.run.view, changes };
         Box::pin(clearway_base::stack::deeper_polls(routines::call(self.run.core, call))).await
     }
 }

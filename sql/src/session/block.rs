@@ -120,16 +120,7 @@ impl Session {
             Transaction::Release(name) => {
                 self.need_block("RELEASE SAVEPOINT")?;
                 let at = self.savepoint(name)?;
-                let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
-                let read_only = self.savepoints[at].read_only;
-                self.savepoints.truncate(at);
-                self.restore_read_only(read_only);
-                self.cursors.release(at);
-                // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
-                if let Some(below) = self.savepoints.last_mut() {
-                    below.wrote |= wrote;
-                }
-                self.show_savepoints();
+                self.release_savepoint(at);
                 Ok("RELEASE".to_owned())
             }
             Transaction::RollbackTo(name) => self.roll_back_to_savepoint(name).await,
@@ -164,6 +155,20 @@ impl Session {
         }
     }
 
+    /// The savepoint at `at` and those above it go.
+    pub(super) fn release_savepoint(&mut self, at: usize) {
+        let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
+        let read_only = self.savepoints[at].read_only;
+        self.savepoints.truncate(at);
+        self.restore_read_only(read_only);
+        self.cursors.release(at);
+        // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
+        if let Some(below) = self.savepoints.last_mut() {
+            below.wrote |= wrote;
+        }
+        self.show_savepoints();
+    }
+
     /// SET TRANSACTION READ ONLY after a savepoint ends with it, whether the savepoint is released or rolled back.
     fn restore_read_only(&self, read_only: bool) {
         let mut engine = self.core.engine.take();
@@ -177,6 +182,12 @@ impl Session {
 
     fn begin_savepoint(&mut self, name: &str) -> Result<String> {
         self.need_block("SAVEPOINT")?;
+        self.push_savepoint(name);
+        Ok("SAVEPOINT".to_owned())
+    }
+
+    /// A savepoint at the transaction's present point.
+    pub(super) fn push_savepoint(&mut self, name: &str) {
         let (mark, read_only) = {
             let engine = self.core.engine.take();
             (engine.mark(), engine.options().read_only)
@@ -192,7 +203,6 @@ impl Session {
             wrote: false,
             read_only,
         });
-        Ok("SAVEPOINT".to_owned())
     }
 
     async fn roll_back_to_savepoint(&mut self, name: &str) -> Result<String> {
@@ -201,6 +211,13 @@ impl Session {
         }
         let at = self.savepoint(name)?;
         self.portals.clear();
+        self.undo_to_savepoint(at).await?;
+        self.block = Block::Open;
+        Ok("ROLLBACK".to_owned())
+    }
+
+    /// Undoes what has happened since the savepoint at `at`, which stays.
+    pub(super) async fn undo_to_savepoint(&mut self, at: usize) -> Result<()> {
         self.cursors.roll_back(Some(at));
         self.core.notifying.lock().roll_back_to(self.savepoints[at].notify);
         self.core.deferred.lock().roll_back_to(&self.savepoints[at].deferred);
@@ -211,8 +228,7 @@ impl Session {
         self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
         self.core.roll_back_settings(&settings);
         self.restore_read_only(self.savepoints[at].read_only);
-        self.block = Block::Open;
-        Ok("ROLLBACK".to_owned())
+        Ok(())
     }
 
     /// Changes the modes of the transaction that is open.
@@ -249,7 +265,9 @@ impl Session {
 
     /// Tells the engine how far the transaction can go back.
     fn note_savepoint(&self) {
-        self.core.engine.take().note_savepoint(self.savepoints.last().map(|s| &s.mark));
+        let last = self.savepoints.last().map(|s| s.mark.clone()).or_else(|| self.outer.clone().flatten());
+        self.core.engine.take().note_savepoint(last.as_ref());
+        *self.core.savepoint.lock() = last;
     }
 
     fn add_savepoint(&mut self, savepoint: Savepoint) {
@@ -260,6 +278,9 @@ impl Session {
     /// Tells pg_locks how many levels of the transaction would have an id of their own in PostgreSQL.
     pub(super) fn show_savepoints(&self) {
         self.note_savepoint();
+        if self.is_nested() {
+            return;
+        }
         let levels = self.savepoints.iter().rposition(|s| s.wrote).map_or(0, |at| at + 1);
         let (backend, relaxed) = (&self.core.backend, std::sync::atomic::Ordering::Relaxed);
         backend.subtransactions.store(levels as u32, relaxed);
@@ -420,6 +441,7 @@ impl Session {
             Block::None | Block::Failed => {}
             Block::Implicit => self.roll_back().await?,
             Block::Open => {
+                self.forget_subtransactions();
                 self.portals.fail();
                 // A cursor outlives a failure if it was declared before the savepoint to which the client may go back.
                 self.cursors.roll_back(self.savepoints.len().checked_sub(1));

@@ -7,15 +7,15 @@ use super::utility::{bare_plan, with_env};
 use crate::context::core::{Core, now};
 use crate::context::routines::{self, RoutineCall};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::exec::{Cx, Run, RunState};
-use crate::expr::bind_routines::{Called, takes};
+use crate::exec::{Cx, Row, Run, RunState};
+use crate::expr::bind_routines::{Called, ParamNames, takes};
 use crate::expr::{Binder, Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::ast::{Call, Expr};
 use crate::syntax::routine::RoutineStatement;
 use crate::types::text::Conversion;
 use crate::types::{Datum, Oid, format_type, routine};
-use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Routine};
+use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Language, Routine};
 use std::sync::Arc;
 
 /// For each argument of a call the type of the OUT parameter in whose place it stands, if it stands in one's; none where the call does not fit.
@@ -58,11 +58,15 @@ fn inputs_only(call: &Call, catalog: &Catalog) -> Result<(Call, Vec<(Expr, Oid)>
     Ok((reduced, unused))
 }
 
-fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid]) -> Result<(Arc<Catalog>, Called)> {
+/// What a call may name beside columns.
+pub(super) type Names = Option<Arc<ParamNames>>;
+
+fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid], names: Names) -> Result<(Arc<Catalog>, Called)> {
     let catalog = core.catalog();
     let called = with_env(core, &catalog, |env| {
         let scope = Scope::default();
-        let mut params = Params { types: types.iter().map(|t| Some(*t)).collect(), open: false, ..Params::default() };
+        let types = types.iter().map(|t| Some(*t)).collect();
+        let mut params = Params { types, open: false, names, ..Params::default() };
         let mut binder = Binder {
             scope: &scope,
             params: &mut params,
@@ -113,48 +117,91 @@ fn columns_of(called: &Called) -> Option<Vec<OutputColumn>> {
 /// # Errors
 /// Those of the call.
 pub fn columns(core: &Core, call: &Call, pos: Pos) -> Result<Option<Vec<OutputColumn>>> {
-    Ok(columns_of(&bind(core, call, pos, &[])?.1))
+    Ok(columns_of(&bind(core, call, pos, &[], None)?.1))
 }
 
 /// Runs a call.
 pub async fn run(
-    session: &Session,
+    session: &mut Session,
     prepared: &Prepared,
     statement: &RoutineStatement,
     params: &[Datum],
     client: &mut dyn Client,
 ) -> Result<String> {
-    let core = &session.core;
-    let (call, pos) = statement.as_call().ok_or_else(|| SqlError::internal("no call"))?;
-    let (catalog, called) = bind(core, call, pos, &prepared.types)?;
-    let columns = columns_of(&called);
-    let (format, names) = (core.format(), core.names(&catalog));
-    let (plan, state) = (bare_plan(), RunState::new());
-    let run = Run {
-        core,
-        plan: &plan,
-        params,
-        view: Default::default(),
-        isolation: Default::default(),
-        format: format.clone(),
-        names: names.clone(),
-        started: now(),
-        transaction_started: core.transaction_started(),
-        state: &state,
-        views: &crate::views::SystemViews,
-    };
-    let args = Cx { run: &run, outer: &[] }.values(&called.args, &[], &[]).await?;
-    let wanted = columns.as_ref().map(|list| list.iter().map(|c| c.ty).collect());
-    let routine =
-        RoutineCall { oid: called.signature.oid, args, columns: wanted, by_call: true, view: Default::default() };
-    let rows = Box::pin(routines::call(core, routine)).await?;
-    if let Some(columns) = columns {
+    let core = session.core.clone();
+    let called = Box::pin(run_with(session, statement, (params, &prepared.types, None), client)).await?;
+    if let Some((columns, row)) = called {
         let formats = &session.result_formats;
         describe(&columns, formats, client);
+        let (format, names) = (core.format(), core.names(&core.catalog()));
         let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
-        for row in rows.into_iter().take(1) {
+        if let Some(row) = row {
             write_row(&conversion, &columns, formats, &row, client)?;
         }
     }
     Ok("CALL".to_owned())
+}
+
+/// For each OUT and INOUT parameter of the procedure that a call means, the argument in its place.
+pub(super) fn written(
+    core: &Core,
+    statement: &RoutineStatement,
+    types: &[Oid],
+    names: Names,
+) -> Result<Vec<(String, Expr)>> {
+    let (call, pos) = statement.as_call().ok_or_else(|| SqlError::internal("no call"))?;
+    let (catalog, called) = bind(core, call, pos, types, names)?;
+    let gone = || SqlError::internal("a procedure that is gone");
+    let r = catalog.routine(called.signature.oid).ok_or_else(gone)?;
+    let positional = call.args.len() - call.names.len();
+    let mut out = Vec::new();
+    for (i, argument) in r.arguments.iter().enumerate().filter(|(_, a)| a.is_output()) {
+        let by_name = call.names.iter().position(|name| argument.name.as_ref() == Some(name));
+        let at = if i < positional { Some(i) } else { by_name.map(|n| positional + n) };
+        if let Some(arg) = at.and_then(|at| call.args.get(at)) {
+            out.push((argument.name.clone().unwrap_or_else(|| format!("${}", i + 1)), arg.clone()));
+        } else {
+            return Err(SqlError::unsupported("a default of an INOUT parameter in CALL of PL/pgSQL").at(pos));
+        }
+    }
+    Ok(out)
+}
+
+/// Runs a call with these parameters; the columns and the values that it gives.
+pub(super) async fn run_with(
+    session: &mut Session,
+    statement: &RoutineStatement,
+    (params, types, variables): (&[Datum], &[Oid], Names),
+    client: &mut dyn Client,
+) -> Result<Option<(Vec<OutputColumn>, Option<Row>)>> {
+    let core = session.core.clone();
+    let (call, pos) = statement.as_call().ok_or_else(|| SqlError::internal("no call"))?;
+    let (catalog, called) = bind(&core, call, pos, types, variables)?;
+    let columns = columns_of(&called);
+    let args = {
+        let (plan, state) = (bare_plan(), RunState::new());
+        let run = Run {
+            core: &core,
+            plan: &plan,
+            params,
+            view: Default::default(),
+            isolation: Default::default(),
+            format: core.format(),
+            names: core.names(&catalog),
+            started: now(),
+            transaction_started: core.transaction_started(),
+            state: &state,
+            views: &crate::views::SystemViews,
+        };
+        Cx { run: &run, outer: &[] }.values(&called.args, &[], &[]).await?
+    };
+    let wanted = columns.as_ref().map(|list| list.iter().map(|c| c.ty).collect());
+    let oid = called.signature.oid;
+    let routine = RoutineCall { oid, args, columns: wanted, by_call: true, view: Default::default(), changes: false };
+    let of_plpgsql = catalog.routine(oid).is_some_and(|r| r.language == Language::Plpgsql);
+    let rows = match of_plpgsql {
+        true => Box::pin(session.call_procedure(&catalog, routine, client)).await?,
+        false => Box::pin(routines::call(&core, routine)).await?,
+    };
+    Ok(columns.map(|columns| (columns, rows.into_iter().next())))
 }

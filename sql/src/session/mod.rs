@@ -10,6 +10,7 @@
 //! point       the fast path that reads one row by key    short       the fast path that changes one row
 //! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
+//! plpgsql     bodies in PL/pgSQL                         subtransaction  blocks of them that can be undone
 //! form        how rows are written                       client      the trait through which results leave
 //! watch       what each statement has cost               series      statements that run in a loop
 //! kept        the settings with which a session begins   held_up     reports which sessions block DDL
@@ -39,6 +40,7 @@ mod mysql;
 mod notifying;
 mod overdue;
 pub mod password;
+mod plpgsql;
 mod point;
 mod portals;
 mod quiet;
@@ -50,6 +52,7 @@ mod series;
 pub mod session;
 mod short;
 mod statement;
+mod subtransaction;
 mod template;
 mod utility;
 mod watch;

@@ -8,6 +8,7 @@
 //! Source: PostgreSQL 15's src/backend/executor/functions.c, `check_sql_fn_retval` for the type of the result.
 
 use super::run::{self, BodyContext, Cached, Execution, Request};
+use super::session::Session;
 use crate::context::core::Core;
 use crate::context::privileges::{Judge, denied};
 use crate::context::routines::{CallFuture, RoutineCall, RoutineRunner, definition_path, signature};
@@ -26,8 +27,9 @@ use crate::types::user::DefinitionPath;
 use crate::types::{Datum, Oid, SqlType, format_type, oid, user};
 use clearway_base::breath;
 use clearway_base::sync::Mutex;
-use clearway_engine::catalog::{Catalog, Object, Routine, RoutineKind, ViewMeaning, Volatility};
+use clearway_engine::catalog::{Catalog, Language, Object, Routine, RoutineKind, ViewMeaning, Volatility};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bodies that a session keeps.
 const KEPT_MAX: usize = 200;
@@ -132,7 +134,7 @@ fn settled(ty: SqlType) -> SqlType {
 }
 
 /// The command of a statement, for errors.
-fn command(statement: &Statement) -> String {
+pub(super) fn command(statement: &Statement) -> String {
     match statement {
         Statement::Query(_) => "SELECT".to_owned(),
         Statement::Insert(_) => "INSERT".to_owned(),
@@ -220,14 +222,30 @@ fn body_of(core: &Core, catalog: &Catalog, oid: Oid, given: Option<&[Oid]>) -> R
     Ok(body)
 }
 
+/// A statement that changes or locks rows waits for a function.
+struct Changing<'a>(&'a Core);
+
+impl<'a> Changing<'a> {
+    fn begin(core: &'a Core) -> Changing<'a> {
+        core.changing.fetch_add(1, Relaxed);
+        Changing(core)
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.changing.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Settings that hold for a call, and what they were before.
-struct Settings<'a> {
+pub(super) struct Settings<'a> {
     core: &'a Core,
     before: Vec<(String, String)>,
 }
 
 impl<'a> Settings<'a> {
-    fn set(core: &'a Core, list: &[(String, String)]) -> Result<Settings<'a>> {
+    pub(super) fn set(core: &'a Core, list: &[(String, String)]) -> Result<Settings<'a>> {
         let mut settings = Settings { core, before: Vec::new() };
         for (name, value) in list {
             let before = core.settings.lock().get(name).to_owned();
@@ -259,7 +277,7 @@ fn given_types(r: &Routine, args: &mut Vec<Datum>) -> Option<Vec<Oid>> {
 }
 
 /// A row of nulls, or of one.
-fn no_value(columns: Option<&Vec<SqlType>>) -> Row {
+pub(super) fn no_value(columns: Option<&Vec<SqlType>>) -> Row {
     vec![Datum::Null; columns.map_or(1, Vec::len)]
 }
 
@@ -273,11 +291,17 @@ async fn call_routine(core: &Core, mut call: RoutineCall) -> Result<Vec<Row>> {
         return Err(denied(r.kind.name(), &r.name));
     }
     let given = given_types(r, &mut call.args);
+    let _changing = call.changes.then(|| Changing::begin(core));
     if r.strict && call.args.iter().any(Datum::is_null) {
         return Ok(if r.gives_rows { Vec::new() } else { vec![no_value(call.columns.as_ref())] });
     }
     let _acting = r.definer.then(|| core.act_as(&catalog, r.owner));
     let settings = Settings::set(core, &r.settings)?;
+    if r.language == Language::Plpgsql {
+        let rows = Box::pin(Session::call_function(core, (&catalog, &object, r), given, call)).await;
+        drop(settings);
+        return rows;
+    }
     let body = body_of(core, &catalog, call.oid, given.as_deref()).map_err(|e| starting(e, r))?;
     let rows = run_body(core, r, &body, call).await;
     drop(settings);

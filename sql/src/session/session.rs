@@ -32,7 +32,7 @@ use crate::context::limits::{LimitKind, Scope};
 use crate::context::notify::NotifyMark;
 use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity, Judge};
-use crate::context::settings::{HiddenMessages, Settings, SettingsMark};
+use crate::context::settings::{Settings, SettingsMark};
 use crate::context::statements::Digest;
 use crate::context::witness;
 use crate::error::{Result, SqlError};
@@ -136,6 +136,8 @@ pub struct Session {
     pub(super) core: Arc<Core>,
     pub(super) block: Block,
     pub(super) savepoints: Vec<Savepoint>,
+    /// Of the session of a function: the last savepoint of the session around it.
+    pub(super) outer: Option<Option<Mark>>,
     pub(super) settings_at_begin: Option<SettingsMark>,
     pub(super) statements: HashMap<String, Arc<Prepared>, RandomState>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
@@ -217,7 +219,13 @@ impl Session {
         ));
         refused.into_iter().for_each(|error| core.notice("WARNING", error));
         core.know();
-        Ok(Session {
+        Ok(Session::over(core, followed))
+    }
+
+    /// A session outside of any transaction.
+    pub(super) fn over(core: Arc<Core>, followed: u64) -> Session {
+        Session {
+            outer: None,
             core,
             block: Block::None,
             savepoints: Vec::new(),
@@ -243,7 +251,7 @@ impl Session {
             watch: Watch::default(),
             parsed_ns: 0,
             followed,
-        })
+        }
     }
 
     /// Settings that the client is told of at the start.
@@ -506,21 +514,12 @@ impl Session {
     /// Sends messages and reported settings. As in PostgreSQL a change that an implicit transaction can still take back, as it does that of
     /// SET LOCAL, is told at its end.
     pub(super) fn deliver(&mut self, client: &mut dyn Client) {
-        let (hides, changed) = {
+        let changed = {
             let mut settings = self.core.settings.lock();
             self.untold = self.block == Block::Implicit && settings.has_changed();
-            (settings.hides, if self.untold { Vec::new() } else { settings.take_changed() })
+            if self.untold { Vec::new() } else { settings.take_changed() }
         };
-        for (severity, message) in self.core.take_notices() {
-            let hidden = match hides {
-                HiddenMessages::Warnings => true,
-                HiddenMessages::Notices => severity != "WARNING",
-                HiddenMessages::Nothing => false,
-            };
-            if !hidden {
-                client.notice(severity, &message);
-            }
-        }
+        self.deliver_notices(client);
         for (name, value) in changed {
             client.parameter_status(name, &value);
         }

@@ -58,14 +58,12 @@ impl Session {
                 self.notifying(statement).map(str::to_owned)
             }
             Statement::SetConstraints { names, deferred } => {
-                if !self.in_block() {
-                    let message = "SET CONSTRAINTS can only be used in transaction blocks";
-                    self.core.notice("WARNING", SqlError::new("25P01", message));
-                }
+                self.warn_outside("SET CONSTRAINTS");
                 Box::pin(deferred::set_constraints(&self.core, names, *deferred)).await?;
                 Ok("SET CONSTRAINTS".to_owned())
             }
             Statement::Routine(r) if r.is_call() => Box::pin(call::run(self, prepared, r, &params, client)).await,
+            Statement::Do(d) => Box::pin(self.run_do(d, client)).await,
             Statement::Mysql(what) => Box::pin(mysql::run(self, what, client)).await,
             Statement::Discard(what) => Box::pin(discard::discard(self, *what)).await.map(str::to_owned),
             _ => match Box::pin(utility::run(self, statement, client)).await? {
@@ -80,6 +78,13 @@ impl Session {
                     }
                 }
             },
+        }
+    }
+
+    fn warn_outside(&self, what: &str) {
+        if !self.in_block() {
+            let message = format!("{what} can only be used in transaction blocks");
+            self.core.notice("WARNING", SqlError::new("25P01", message));
         }
     }
 }

@@ -9,9 +9,18 @@ use crate::exec::{Row, Run};
 use crate::types::datetime::Format;
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, SqlType, element_of};
-use clearway_engine::catalog::{AclKind, Argument, ArgumentMode, Object, Routine, RoutineKind};
+use clearway_engine::catalog::{AclKind, Argument, ArgumentMode, Language, Object, Routine, RoutineKind};
 
 const SQL: u32 = 14;
+/// The number of PL/pgSQL in pg_language.
+const PLPGSQL: u32 = 13_545;
+
+fn language(language: Language) -> u32 {
+    match language {
+        Language::Sql => SQL,
+        Language::Plpgsql => PLPGSQL,
+    }
+}
 
 /// The rows of a relation for routines, behind those that PostgreSQL begins with.
 pub fn extend(view: &SystemView, rows: &mut Vec<Row>, run: &Run<'_>) {
@@ -53,7 +62,7 @@ fn row(view: &SystemView, r: &Routine, run: &Run<'_>) -> Row {
         ("proname", text(&r.name)),
         ("pronamespace", int_oid(r.schema)),
         ("proowner", int_oid(r.owner)),
-        ("prolang", int_oid(SQL)),
+        ("prolang", int_oid(language(r.language))),
         ("procost", typed("procost", Some(number(&r.cost, "100")))),
         ("prorows", typed("prorows", Some(number(&r.rows, if r.gives_rows { "1000" } else { "0" })))),
         ("provariadic", int_oid(variadic.and_then(|a| element_of(a.type_oid)).unwrap_or(0))),

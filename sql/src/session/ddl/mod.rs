@@ -54,6 +54,7 @@ use clearway_engine::catalog::{Catalog, Object, Relation, TypeBody};
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What the statements of one DDL command share.
 pub(super) struct Ddl<'a> {
@@ -65,9 +66,7 @@ pub(super) struct Ddl<'a> {
 /// Runs a statement that defines data.
 pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, statement: &Statement) -> Result<String> {
     let core = session.core.clone();
-    if core.engine.take().options().read_only && !matches!(statement, Statement::Reindex { .. }) {
-        return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
-    }
+    may_define(&core, statement)?;
     core.engine.take().begin_ddl();
     let d = Ddl::new(&core, true);
     let tag = match statement {
@@ -132,6 +131,17 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
     };
     d.tell_cascades();
     Ok(tag.to_owned())
+}
+
+/// Refuses DDL in a read-only transaction, and where a statement may go on with what it has read of the catalog.
+fn may_define(core: &Core, statement: &Statement) -> Result<()> {
+    if core.engine.take().options().read_only && !matches!(statement, Statement::Reindex { .. }) {
+        return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
+    }
+    if core.changing.load(Relaxed) > 0 {
+        return Err(SqlError::unsupported("DDL in a function that a statement calls which changes or locks rows"));
+    }
+    Ok(())
 }
 
 /// Columns of a table or a view, those included that were dropped; PostgreSQL's limit. The numbers of what belongs to columns rely on it.

@@ -9,6 +9,7 @@ use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
 use crate::expr::bind_routines::is_polymorphic;
 use crate::session::routine::judge_body;
+use crate::session::session::Session;
 use crate::session::utility::{set_value, with_env};
 use crate::syntax::ast::{ExprKind, Literal, TypeName};
 use crate::syntax::routine as ast;
@@ -16,7 +17,9 @@ use crate::syntax::routine::{
     CreateRoutine, RoutineBody, RoutineChange, RoutineName, RoutineOptions, RoutineSetting, RoutineStatement,
 };
 use crate::types::{Oid, array_of, element_of, format_type, oid, resolve};
-use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Comment, Object, Routine, RoutineKind, Volatility};
+use clearway_engine::catalog::{
+    Argument, ArgumentMode, Catalog, Comment, Language, Object, Routine, RoutineKind, Volatility,
+};
 use clearway_values::builtin;
 
 /// The most arguments (PostgreSQL's FUNC_MAX_ARGS).
@@ -82,8 +85,8 @@ impl Ddl<'_> {
     async fn create_routine(&self, c: &CreateRoutine) -> Result<&'static str> {
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(&c.name))?;
-        check_language(c)?;
-        let mut r = self.described(c, schema)?;
+        let language = language_of(c)?;
+        let mut r = self.described(c, schema, language)?;
         if r.atomic || r.arguments.iter().any(|a| a.default.is_some()) {
             let path = self.core.path();
             let own = own_path(&path).filter_map(|name| Some(catalog.schema(self.core.database, name)?.oid));
@@ -118,7 +121,11 @@ impl Ddl<'_> {
             // It may call itself.
             self.put(Object::Routine(r.clone())).await?;
         }
-        if checks || r.atomic {
+        if language == Language::Plpgsql {
+            if checks {
+                Session::judge_plpgsql(self.core, &r, c.place)?;
+            }
+        } else if checks || r.atomic {
             let text = r.body.clone();
             r.meanings = judge_body(self.core, &self.catalog(), &r).map_err(|e| match e.fields().at {
                 // PostgreSQL shows the place in the statement.
@@ -133,7 +140,7 @@ impl Ddl<'_> {
     }
 
     /// A routine as the statement describes it.
-    fn described(&self, c: &CreateRoutine, schema: u32) -> Result<Routine> {
+    fn described(&self, c: &CreateRoutine, schema: u32, language: Language) -> Result<Routine> {
         let mut r = Routine {
             oid: 0,
             database: self.core.database,
@@ -142,7 +149,7 @@ impl Ddl<'_> {
             owner: self.role()?,
             acl: Default::default(),
             kind: if c.procedure { RoutineKind::Procedure } else { RoutineKind::Function },
-            arguments: self.arguments(c)?,
+            arguments: self.arguments(c, language)?,
             result: oid::VOID,
             gives_rows: false,
             volatility: Volatility::Volatile,
@@ -153,6 +160,7 @@ impl Ddl<'_> {
             cost: None,
             rows: None,
             settings: Vec::new(),
+            language,
             body: String::new(),
             atomic: false,
             meanings: Vec::new(),
@@ -162,7 +170,12 @@ impl Ddl<'_> {
         self.options(&mut r, &c.options)?;
         match &c.body {
             None => return Err(wrong("no function body specified")),
-            Some(RoutineBody::Text(_, Some(_))) => return Err(wrong("only one AS item needed for language \"sql\"")),
+            Some(RoutineBody::Text(_, Some(_))) => {
+                return Err(wrong(format!("only one AS item needed for language \"{}\"", language.name())));
+            }
+            Some(RoutineBody::Atomic(_)) if language != Language::Sql => {
+                return Err(wrong("inline SQL function body only valid for language SQL"));
+            }
             Some(RoutineBody::Text(text, None)) => r.body.clone_from(text),
             Some(RoutineBody::Atomic(text)) => {
                 if r.inputs().any(|a| is_polymorphic(a.type_oid)) {
@@ -190,7 +203,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn arguments(&self, c: &CreateRoutine) -> Result<Vec<Argument>> {
+    fn arguments(&self, c: &CreateRoutine, language: Language) -> Result<Vec<Argument>> {
         let mut out: Vec<Argument> = Vec::new();
         let mut has_default = false;
         for (at, a) in c.arguments.iter().enumerate() {
@@ -198,8 +211,8 @@ impl Ddl<'_> {
             let argument = Argument { name: a.name.clone(), type_oid: ty, mode, default: None };
             let what = if c.procedure { "procedure" } else { "function" };
             if is_pseudo(ty) && !is_polymorphic(ty) && (argument.is_input() || ty != oid::RECORD) {
-                let message = format!("SQL functions cannot have arguments of type {}", format_type(ty.into()));
-                return Err(wrong(message));
+                let message = format!("{} functions cannot have arguments of type", called(language));
+                return Err(pseudo(language, message, ty));
             }
             if is_polymorphic(ty) && argument.is_output() {
                 return Err(SqlError::unsupported("a polymorphic OUT argument").at(a.ty.name.pos));
@@ -306,9 +319,12 @@ impl Ddl<'_> {
             (None, Some(wanted)) => wanted,
             (None, None) => return Err(wrong("function result type must be specified")),
         };
-        let ty = r.result;
+        let (ty, language) = (r.result, r.language);
         if is_pseudo(ty) && !is_polymorphic(ty) && ty != oid::VOID && ty != oid::RECORD {
-            return Err(wrong(format!("SQL functions cannot return type {}", format_type(ty.into()))));
+            if language == Language::Plpgsql && matches!(format_type(ty.into()).as_str(), "trigger" | "event_trigger") {
+                return Err(SqlError::unsupported(format!("a function that returns {}", format_type(ty.into()))));
+            }
+            return Err(pseudo(language, format!("{} functions cannot return type", called(language)), ty));
         }
         if is_polymorphic(ty) && !r.inputs().any(|a| is_polymorphic(a.type_oid)) {
             let shown = format_type(ty.into());
@@ -505,7 +521,24 @@ impl Ddl<'_> {
     }
 }
 
-fn check_language(c: &CreateRoutine) -> Result<()> {
+/// As PostgreSQL's errors call functions of a language.
+fn called(language: Language) -> &'static str {
+    match language {
+        Language::Sql => "SQL",
+        Language::Plpgsql => "PL/pgSQL",
+    }
+}
+
+/// A pseudo-type that functions of a language have no values of.
+fn pseudo(language: Language, message: String, ty: Oid) -> SqlError {
+    let message = format!("{message} {}", format_type(ty.into()));
+    match language {
+        Language::Sql => wrong(message),
+        Language::Plpgsql => SqlError::new(code::FEATURE_NOT_SUPPORTED, message),
+    }
+}
+
+fn language_of(c: &CreateRoutine) -> Result<Language> {
     let atomic = matches!(c.body, Some(RoutineBody::Atomic(_)));
     let language = match &c.language {
         Some(language) => language.to_lowercase(),
@@ -513,8 +546,9 @@ fn check_language(c: &CreateRoutine) -> Result<()> {
         None => return Err(wrong("no language specified")),
     };
     match language.as_str() {
-        "sql" => Ok(()),
-        "plpgsql" | "c" | "internal" | "plpython3u" | "plperl" | "plperlu" | "pltcl" | "pltclu" => {
+        "sql" => Ok(Language::Sql),
+        "plpgsql" => Ok(Language::Plpgsql),
+        "c" | "internal" | "plpython3u" | "plperl" | "plperlu" | "pltcl" | "pltclu" => {
             Err(SqlError::unsupported(format!("a function in language {language}")))
         }
         _ => Err(SqlError::new(code::UNDEFINED_OBJECT, format!("language \"{language}\" does not exist"))),
