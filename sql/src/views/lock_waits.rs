@@ -1,24 +1,20 @@
-//! The rows of clearway_lock_waits, clearway_lock_tree, clearway_locks and clearway_transactions: which session blocks which, and which
+//! The rows of clearway_lock_waits, clearway_locks and clearway_transactions: which session blocks which, and which
 //! statement took the lock.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
-use super::locked::{Locked, Namer};
-use super::{EPOCH_US, ViewOf, int, opt, text};
-use crate::context::backend::Backend;
+use super::locked::Namer;
+use super::{EPOCH_US, ViewOf, int, text};
 use crate::context::core::now;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_base::waits;
-use clearway_txn::lockmgr::LockTag;
 use clearway_txn::lockmgr::history::{Outcome, Party, WaitRecord};
 use clearway_txn::mvcc::holders::HoldKind;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "clearway_lock_waits", lock_waits),
-    ("pg_catalog", "clearway_lock_tree", lock_tree),
     ("pg_catalog", "clearway_locks", locks),
     ("pg_catalog", "clearway_transactions", transactions),
 ];
@@ -29,12 +25,12 @@ pub(super) fn ms(ns: u64) -> Datum {
     Datum::Float8(shown_ns as f64 / 1e6)
 }
 
-fn number(n: u32) -> Datum {
+pub(super) fn number(n: u32) -> Datum {
     Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX))
 }
 
 /// A text; the empty text means unknown and becomes null.
-fn some(s: &str) -> Datum {
+pub(super) fn some(s: &str) -> Datum {
     if s.is_empty() { Datum::Null } else { text(s) }
 }
 
@@ -133,130 +129,6 @@ fn wait_row(record: &WaitRecord, namer: &Namer<'_>, shown: &mut Shown<'_>) -> Ro
         number(record.depth),
     ]);
     row
-}
-
-/// Each waiter below the session that it waits for; the sessions that wait for none stand at the top, those that block most first.
-fn lock_tree(run: &Run<'_>) -> Vec<Row> {
-    let waits = run.core.db.transactions().locks().waits();
-    let mut below: HashMap<i32, Vec<&WaitRecord>> = HashMap::new();
-    for wait in &waits {
-        if let Some(blocker) = &wait.blocker {
-            below.entry(blocker.pid).or_default().push(wait);
-        }
-    }
-    let by_pid: HashMap<i32, &WaitRecord> = waits.iter().map(|wait| (wait.waiter.pid, wait)).collect();
-    let mut roots: Vec<i32> = below.keys().copied().filter(|pid| !by_pid.contains_key(pid)).collect();
-    let mut tree = Tree {
-        below: &below,
-        namer: Namer::new(&run.names.catalog),
-        shown: Shown { run, known: HashMap::new() },
-        backends: run.core.backends.all().into_iter().map(|b| (b.pid, b)).collect(),
-        counts: HashMap::new(),
-        latest: None,
-        rows: Vec::new(),
-    };
-    for pid in &roots {
-        tree.count(*pid);
-    }
-    roots.sort_by_key(|pid| (std::cmp::Reverse(tree.counts.get(pid).copied().unwrap_or(0)), *pid));
-    // A list instead of a recursion: a chain may be as long as there are sessions.
-    let mut todo: Vec<(i32, u32, String)> = roots.iter().rev().map(|pid| (*pid, 0, pid.to_string())).collect();
-    while let Some((pid, depth, path)) = todo.pop() {
-        tree.row(pid, depth, &path, by_pid.get(&pid).copied());
-        for child in below.get(&pid).into_iter().flatten().rev() {
-            let pid = child.waiter.pid;
-            // A long chain's path names its ends.
-            let path = if depth < 20 { format!("{path} > {pid}") } else { format!("{} > ... > {pid}", head(&path)) };
-            todo.push((pid, depth + 1, path));
-        }
-    }
-    tree.rows
-}
-
-fn head(path: &str) -> &str {
-    path.split(" > ").next().unwrap_or(path)
-}
-
-struct Tree<'a, 'r> {
-    below: &'a HashMap<i32, Vec<&'a WaitRecord>>,
-    namer: Namer<'r>,
-    shown: Shown<'r>,
-    backends: HashMap<i32, Arc<Backend>>,
-    counts: HashMap<i32, u32>,
-    /// What was locked in the latest row: thousands may wait for one lock.
-    latest: Option<(LockTag, Locked)>,
-    rows: Vec<Row>,
-}
-
-impl Tree<'_, '_> {
-    /// How many sessions wait below each one. A child is visited before its parent is counted; a ring that is being resolved ends the walk.
-    fn count(&mut self, root: i32) {
-        let mut order = vec![root];
-        let mut seen = std::collections::HashSet::from([root]);
-        let mut at = 0;
-        while let Some(pid) = order.get(at).copied() {
-            at += 1;
-            let children = self.below.get(&pid).into_iter().flatten().map(|wait| wait.waiter.pid);
-            order.extend(children.filter(|child| seen.insert(*child)));
-        }
-        for pid in order.into_iter().rev() {
-            let children = self.below.get(&pid).into_iter().flatten();
-            let sum = children.map(|wait| 1 + self.counts.get(&wait.waiter.pid).copied().unwrap_or(0)).sum();
-            self.counts.insert(pid, sum);
-        }
-    }
-
-    /// What is locked, by the names that a reader of SQL knows.
-    fn locked(&mut self, tag: &LockTag) -> Locked {
-        match &self.latest {
-            Some((known, locked)) if known == tag => locked.clone(),
-            _ => {
-                let locked = self.namer.name(tag);
-                self.latest = Some((tag.clone(), locked.clone()));
-                locked
-            }
-        }
-    }
-
-    fn row(&mut self, pid: i32, depth: u32, path: &str, wait: Option<&WaitRecord>) {
-        // What a root holds is what the longest wait behind it is for.
-        let first = self.below.get(&pid).and_then(|waits| waits.iter().max_by_key(|wait| wait.waited_ns)).copied();
-        let locked = wait.or(first).map(|wait| self.locked(&wait.tag)).unwrap_or_default();
-        let holds = first.and_then(|wait| wait.blocker.as_ref());
-        let backend = self.backends.get(&pid);
-        let (application, state, query) = backend.map_or((Datum::Null, None, None), |backend| {
-            let activity = backend.activity.lock();
-            (some(&activity.application_name), Some(activity.state.name()), Some(activity.query.clone()))
-        });
-        let user = backend.map_or("", |backend| &*backend.user);
-        let database = backend.map_or("", |backend| &*backend.database);
-        let query = self.shown.text(pid, query.as_deref());
-        self.rows.push(vec![
-            Datum::Int4(pid),
-            number(depth),
-            text(path),
-            number(self.counts.get(&pid).copied().unwrap_or(0)),
-            wait.and_then(|wait| wait.blocker.as_ref()).map_or(Datum::Null, |b| Datum::Int4(b.pid)),
-            wait.map_or(Datum::Null, |wait| ms(wait.waited_ns)),
-            some(locked.kind),
-            some(&locked.object),
-            self.shown.text(pid, locked.key.as_deref()),
-            wait.map_or_else(
-                || {
-                    holds
-                        .map_or(Datum::Null, |h| some(&h.holds.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ")))
-                },
-                |wait| text(wait.mode.name()),
-            ),
-            self.shown.text(pid, holds.and_then(|h| h.taken_by.as_deref())),
-            holds.filter(|h| h.taken_by.is_some()).map_or(Datum::Null, |h| number(h.ago)),
-            opt(state),
-            application,
-            some(user),
-            some(database),
-            query,
-        ]);
-    }
 }
 
 /// Every lock that the lock table or a session's list knows, with the statement that took it.

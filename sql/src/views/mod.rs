@@ -9,7 +9,8 @@
 //! rights             memberships, policies, defaults      configuration  settings and rules of access
 //! activity           sessions                             functions   set-returning functions over the catalog
 //! locks, locked      locks, and the names of what is locked
-//! lock_waits         waits for locks, present and past    deadlocks   the latest deadlocks
+//! lock_waits         waits for locks, present and past    lock_tree   which session stands behind which
+//! deadlocks          the latest deadlocks
 //! waits, books       where time goes                      statement_times, statistics   durations; what ANALYZE has counted
 //! undo               old versions and their holders       log         the log, its holders, the archive
 //! memory             the heap by session                  progress    how far long statements are
@@ -33,6 +34,7 @@ mod extensions;
 mod functions;
 mod indexes;
 mod limits;
+mod lock_tree;
 mod lock_waits;
 mod locked;
 mod locks;
@@ -71,6 +73,7 @@ const ROWS: &[&[ViewOf]] = &[
     constraints::ROWS,
     activity::ROWS,
     locks::ROWS,
+    lock_tree::ROWS,
     lock_waits::ROWS,
     waits::ROWS,
     books::ROWS,

@@ -173,8 +173,20 @@ impl Culprit {
         self.taker.as_ref().or(self.latest.as_ref()).map_or(0, |taker| taker.digest)
     }
 
+    pub(super) fn pid(&self) -> i32 {
+        self.owner.pid()
+    }
+
+    pub(super) fn holds(&self) -> ModeSet {
+        self.holds
+    }
+
+    pub(super) fn taken_by(&self) -> Option<Arc<str>> {
+        self.taker.as_ref().map(|taker| cut(&taker.text))
+    }
+
     /// How many statements ago it took the lock: by now while its transaction goes on, else when the wait began.
-    fn ago(&self) -> u32 {
+    pub(super) fn ago(&self) -> u32 {
         let same = self.owner.virtual_id() == self.virtual_id;
         let taker = self.taker.as_ref().filter(|_| same && self.owner.txn() == self.txn);
         taker.map_or(self.ago, |taker| self.owner.held().number.saturating_sub(taker.number))
@@ -187,11 +199,11 @@ impl Culprit {
         let state = if idle_ns * 2 > waited_ns { "idle in transaction" } else { "active" }.to_owned();
         let facts = Facts { state, ..Facts::clone(&self.who) };
         Party {
-            pid: self.owner.pid(),
+            pid: self.pid(),
             virtual_id: self.virtual_id,
             txn: self.txn,
             holds: self.holds,
-            taken_by: self.taker.as_ref().map(|taker| cut(&taker.text)),
+            taken_by: self.taken_by(),
             ago: self.ago(),
             latest: self.latest.as_ref().map(|taker| cut(&taker.text)),
             age_ns: now_ns.saturating_sub(self.began_ns),
@@ -452,7 +464,7 @@ impl History {
         Kept::Counted
     }
 
-    fn record(&self, waiter: &Waiter, since_ns: u64, now_ns: u64, outcome: Outcome) -> WaitRecord {
+    pub(super) fn record(&self, waiter: &Waiter, since_ns: u64, now_ns: u64, outcome: Outcome) -> WaitRecord {
         let waited_ns = now_ns.saturating_sub(since_ns);
         let root = waiter.root.lock().clone();
         let party = |culprit: &Culprit| culprit.party(since_ns, now_ns);
@@ -517,24 +529,6 @@ impl History {
 }
 
 impl LockManager {
-    /// The waits that go on, the longest first. Reads every session's wait.
-    pub fn waits(&self) -> Vec<WaitRecord> {
-        let now_ns = clock::now_ns();
-        let mut waits: Vec<WaitRecord> = self.owners().iter().filter_map(|owner| self.wait_of(owner, now_ns)).collect();
-        // Of thousands of records, each near a kilobyte, every one is moved once or twice so.
-        waits.sort_by_cached_key(|wait| std::cmp::Reverse(wait.waited_ns));
-        waits
-    }
-
-    fn wait_of(&self, owner: &Owner, now_ns: u64) -> Option<WaitRecord> {
-        let aside = owner.aside.lock().clone();
-        let waiting = owner.waiting.lock().clone().filter(|waiter| waiter.is_queued());
-        let waiter = waiting.or_else(|| aside.as_ref()?.waiter.clone())?;
-        let since_ns = aside.map_or(waiter.since_ns, |aside| aside.since_ns);
-        waiter.find_root();
-        Some(WaitRecord { number: 0, ..self.history.record(&waiter, since_ns, now_ns, Outcome::Waiting) })
-    }
-
     /// Once a second: follows the chains of waits again, and reports long waits to the log.
     pub(super) fn look_at_waits(&self, now_ns: u64) {
         for owner in self.owners() {

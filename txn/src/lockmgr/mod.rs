@@ -27,6 +27,7 @@ pub mod deadlock;
 mod detect;
 pub mod history;
 mod line;
+pub mod live;
 pub mod modes;
 mod owner;
 mod queue;
