@@ -59,10 +59,11 @@ fn read(core: &Core, catalog: &Catalog, r: &Routine, given: Option<&[Oid]>) -> R
     let arguments = r.arguments.iter().map(|a| a.name.clone()).collect();
     let owner = Owner { function: Some(r.name.clone()), arguments, gives, gives_rows: r.gives_rows, has_outputs };
     let body = parse(&r.body, &owner)?;
-    let (mut inputs, result) = match given {
-        Some([inputs @ .., result]) => (inputs.to_vec().into_iter(), *result),
-        _ => (r.input_types().into_iter(), r.result),
+    let (inputs, result) = match given {
+        Some([inputs @ .., result]) => (inputs.to_vec(), *result),
+        _ => (r.input_types(), r.result),
     };
+    let mut inputs = inputs.into_iter();
     let types: Vec<SqlType> = r
         .arguments
         .iter()

@@ -343,7 +343,7 @@ impl Parser<'_> {
         loop {
             if self.is("into") && into.is_none() {
                 self.advance();
-                into = Some(self.into_targets()?);
+                into = Some(self.destination()?);
             } else if self.is("using") && values.is_empty() {
                 values = self.using()?;
             } else {
@@ -354,7 +354,7 @@ impl Parser<'_> {
     }
 
     /// Behind INTO.
-    pub(super) fn into_targets(&mut self) -> Result<Destination> {
+    pub(super) fn destination(&mut self) -> Result<Destination> {
         let strict = self.eat("strict");
         Ok(Destination { strict, targets: self.target_list()? })
     }
@@ -402,7 +402,7 @@ impl Parser<'_> {
                             return Err(self.at_token(token).error("INTO specified more than once"));
                         }
                         self.at = token + 1;
-                        into = Some(self.into_targets()?);
+                        into = Some(self.destination()?);
                         cut = Some((token, self.at));
                         token = self.at;
                         continue;
