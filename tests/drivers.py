@@ -70,7 +70,7 @@ REASONS = {
     "jsonb-key": "An index by a jsonb is refused.",
     "order": "Rows without ORDER BY come in the order of the key.",
     "rules": "Rules other than DO INSTEAD NOTHING are refused.",
-    "catalogs": "The catalogs are changed by DDL alone, not by UPDATE.",
+    "catalogs": "Most catalogs are changed by DDL alone, not by UPDATE.",
     "row-column": "Columns of the type of a table's rows are refused.",
     "aclitem": "The type aclitem does not exist.",
     "time": "It measures time.",

@@ -400,7 +400,8 @@ pub struct Comment {
     pub oid: Oid,
     /// The object.
     pub object: Oid,
-    /// What of the object: empty for the whole, the number of a column (from 1), or the name of a constraint.
+    /// What of the object: empty for the whole, the number of a column (from 1), or the name of a constraint. Of a database also an extension, and a
+    /// place in pg_description that no object has; of 0 a place in pg_shdescription.
     pub part: String,
     /// The text.
     pub text: String,

@@ -212,6 +212,17 @@ impl Session {
         Ok(())
     }
 
+    /// Locks the name of an object: until the transaction ends no other one changes the object. It is read afterwards (SES-7).
+    ///
+    /// # Errors
+    /// Those of locks.
+    pub async fn lock_to_change(&mut self, object: &Object) -> Result<(), EngineError> {
+        let (space, within) = object.name_space();
+        self.lock_name(space, within, &object.unique_name()).await?;
+        self.read_again(object.oid());
+        Ok(())
+    }
+
     /// SES-5: locks a name until the transaction ends.
     async fn lock_name(&mut self, space: u8, within: Oid, name: &str) -> Result<(), EngineError> {
         let mut key = vec![space];

@@ -124,6 +124,25 @@ impl TableShape {
         let relation = catalog
             .relation(table)
             .ok_or_else(|| EngineError::Missing { kind: "relation", name: table.to_string() })?;
+        let mut shape = TableShape::without_indexes(relation)?;
+        for index in catalog.indexes(table) {
+            if index.primary {
+                shape.primary = Some((index.oid, index.name.clone()));
+            }
+            if index.tree != relation.tree {
+                let terms = terms::of(catalog, relation, index)?;
+                let index = index_shape(index, &shape.columns, relation, &mut shape.expressions, terms)?;
+                shape.indexes.push(index);
+            }
+        }
+        Ok(Arc::new(shape))
+    }
+
+    /// The shape of a table that has no index beside its key.
+    ///
+    /// # Errors
+    /// `BadCatalog`, as for `new`.
+    pub fn without_indexes(relation: &Relation) -> Result<TableShape, EngineError> {
         let columns = relation.columns.iter().map(column_shape).collect::<Result<Vec<_>, _>>()?;
         let mut shape = TableShape {
             oid: relation.oid,
@@ -141,19 +160,9 @@ impl TableShape {
             stored_storages: Vec::new(),
             handle: Handle::default(),
         };
-        for index in catalog.indexes(table) {
-            if index.primary {
-                shape.primary = Some((index.oid, index.name.clone()));
-            }
-            if index.tree != relation.tree {
-                let terms = terms::of(catalog, relation, index)?;
-                let index = index_shape(index, &shape.columns, relation, &mut shape.expressions, terms)?;
-                shape.indexes.push(index);
-            }
-        }
         shape.stored = shape.stored_in(shape.version);
         shape.stored_storages = shape.stored.iter().map(|c| shape.columns[*c].storage).collect();
-        Ok(Arc::new(shape))
+        Ok(shape)
     }
 
     /// The tree of its rows, open.

@@ -129,7 +129,12 @@ fn awaited(p: &Participant, next: &Participant) -> (&'static str, String) {
 
 /// With the table that an error is about.
 pub fn about(error: SqlError, catalog: &Catalog, table: Oid) -> SqlError {
-    let Some(relation) = catalog.relation(table) else { return error };
+    let Some(relation) = catalog.relation(table) else {
+        return match super::views::by_oid(table) {
+            Some(view) => error.table(view.schema, view.name),
+            None => error,
+        };
+    };
     let schema = catalog.get(relation.schema).map_or("", |s| s.name());
     error.table(schema, relation.name.as_str())
 }

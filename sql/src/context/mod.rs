@@ -20,7 +20,8 @@
 //! digest, cost, tally  what statements by digest consist of: the text, the sums, the counts of a thread
 //! waited         totals of waits, kept over restarts    instruments MySQL's names of wait events
 //! limits         what all sessions of a role or a database may have together
-//! views          declares the system views
+//! changeable     the catalogs whose rows INSERT, UPDATE and DELETE change   comments  places of comments in the catalogs
+//! password       verifiers of passwords                 views     declares the system views
 //! ```
 //!
 //! # Not here
@@ -30,7 +31,9 @@ pub mod accepted_settings;
 pub mod archived;
 pub mod backend;
 pub mod cell;
+pub mod changeable;
 pub mod checkpoint;
+pub mod comments;
 pub mod configuration;
 pub mod convert;
 pub mod core;
@@ -54,6 +57,7 @@ pub mod notify;
 pub mod notify_queue;
 pub mod observed;
 pub mod obstacle;
+pub mod password;
 pub mod privileges;
 pub mod recorded;
 pub mod routines;

@@ -12,7 +12,7 @@ use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::{Bound, BoundKind};
-use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
+use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, Query, TableSlot, Target, Update};
 use crate::syntax::ast::LockWait;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
@@ -24,6 +24,7 @@ use clearway_storage::space::giving_back;
 use clearway_txn::lockmgr::LockMode;
 use clearway_txn::transaction::{Basis, Changed};
 use std::pin::pin;
+use std::sync::Arc;
 
 /// What a change came to.
 #[derive(Default)]
@@ -123,7 +124,7 @@ impl Cx<'_> {
     }
 
     /// A row of the table from one of the source.
-    async fn row_to_insert(self, insert: &Insert, given: Row) -> Result<Row> {
+    pub(super) async fn row_to_insert(self, insert: &Insert, given: Row) -> Result<Row> {
         let is_same = |(at, v): (usize, &InsertValue)| matches!(v, InsertValue::Source(n) if *n == at);
         if given.len() == insert.values.len() && insert.values.iter().enumerate().all(is_same) {
             return Ok(given);
@@ -142,13 +143,27 @@ impl Cx<'_> {
     /// Runs whatever changes rows; none for a query.
     /// What foreign keys ask for is left in `pending`, to be settled when the whole statement is done.
     pub async fn change(self, action: &Action, pending: &mut Pending) -> Result<Option<Changes>> {
+        if action.target().is_some_and(|target| target.catalog.is_some()) {
+            return Box::pin(self.change_catalog(action)).await;
+        }
         Ok(match action {
             Action::Select(_) => None,
+            Action::Settings(query) => Some(self.set_settings(query).await?),
             Action::Insert(insert) => Some(self.insert(insert, pending).await?),
             Action::Update(update) => Some(self.update(update, pending).await?),
             Action::Delete(delete) => Some(self.delete(delete, pending).await?),
             Action::Merge(merge) => Some(Box::pin(self.merge(merge, pending)).await?),
         })
+    }
+
+    /// Runs the query for an UPDATE of pg_settings: no row counts as changed, and its values are given apart.
+    async fn set_settings(self, query: &Arc<Query>) -> Result<Changes> {
+        let mut out = Changes::default();
+        let mut source = QueryRows::new(query.clone());
+        while let Some(row) = source.next(self).await? {
+            out.returns(row)?;
+        }
+        Ok(out)
     }
 
     /// Runs an INSERT.

@@ -1,14 +1,23 @@
 //! obj_description and its variants, and pg_notify.
 
 use super::Cx;
-use crate::context::names::{check_oid, check_oid_of};
+use crate::context::comments::{self, Place};
+use crate::context::views;
 use crate::error::{Result, SqlError};
 use crate::expr::HostFunction;
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::{Object, TypeBody, TypeObject};
+use clearway_engine::catalog::Comment;
 
 fn text(args: &[Datum], i: usize) -> &str {
     args.get(i).and_then(Datum::as_str).unwrap_or("")
+}
+
+fn number(args: &[Datum]) -> Oid {
+    args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0)
+}
+
+fn shown(comment: Option<&Comment>) -> Datum {
+    comment.map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
 }
 
 impl Cx<'_> {
@@ -16,11 +25,19 @@ impl Cx<'_> {
     pub(super) fn comment_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
         use HostFunction as F;
         Ok(match function {
-            F::ObjDescription | F::ObjDescriptionAny => self.comment_on(args, text(args, 1)),
-            F::ShobjDescription => self.comment_on(args, "pg_database"),
+            F::ObjDescription => self.comment_on(args, text(args, 1), 0),
+            F::ObjDescriptionAny => {
+                let (catalog, database) = (&self.run.names.catalog, self.run.names.database);
+                shown(comments::find_any(catalog, database, number(args)))
+            }
+            F::ShobjDescription => {
+                let class = views::find("pg_catalog", text(args, 1)).map_or(0, |view| view.oid);
+                let place = Place { object: number(args), class, part: 0 };
+                shown(comments::find_shared(&self.run.names.catalog, place))
+            }
             F::ColDescription => {
-                let number = args.get(1).and_then(Datum::as_i64).unwrap_or(0);
-                self.comment_of(args, |part| number > 0 && *part == number.to_string())
+                let part = args.get(1).and_then(Datum::as_i64).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
+                self.comment_on(args, "pg_class", part)
             }
             F::PgNotify => self.notify(args)?,
             F::NotificationQueueUsage => Datum::Float8(self.run.core.backends.channels.usage()),
@@ -28,65 +45,11 @@ impl Cx<'_> {
         })
     }
 
-    fn comment_of(self, args: &[Datum], wanted: impl Fn(&String) -> bool) -> Datum {
-        let object = args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0);
-        let mut comments = self.run.names.catalog.comments(object);
-        comments.find(|comment| wanted(&comment.part)).map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
-    }
-
-    /// obj_description: the comment on a whole object, or on a constraint.
-    fn comment_on(self, args: &[Datum], class: &str) -> Datum {
-        if class == "pg_policy" {
-            return self.comment_on_policy(args);
-        }
-        if class == "pg_extension" {
-            let oid = args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0);
-            let part = crate::context::extensions::comment_part(oid);
-            let mut comments = self.run.names.catalog.comments(self.run.names.database);
-            let comment = comments.find(|comment| comment.part == part);
-            return comment.map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()));
-        }
-        if class != "pg_constraint" {
-            return self.comment_of(args, String::is_empty);
-        }
-        let catalog = &self.run.names.catalog;
-        let oid = args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0);
-        let of_index = || catalog.index(oid).map(|index| (index.table, index.name.clone()));
-        let of_key = || {
-            catalog.objects().find_map(|o| match &**o {
-                Object::Relation(r) => r.foreign_keys.iter().find(|k| k.oid == oid).map(|k| (r.oid, k.name.clone())),
-                _ => None,
-            })
-        };
-        let of_check = || {
-            catalog.objects().find_map(|o| match &**o {
-                Object::Relation(r) => {
-                    let mut checks = r.checks.iter().enumerate();
-                    checks.find(|(at, _)| check_oid(r, *at) == oid).map(|(_, check)| (r.oid, check.name.clone()))
-                }
-                Object::Type(TypeObject { oid: domain, body: TypeBody::Domain(d), .. }) => {
-                    let mut checks = d.checks.iter().enumerate();
-                    let found = checks.find(|(at, _)| check_oid_of(*domain, *at) == oid);
-                    found.map(|(_, check)| (*domain, check.name.clone()))
-                }
-                _ => None,
-            })
-        };
-        let Some((table, name)) = of_index().or_else(of_key).or_else(of_check) else { return Datum::Null };
-        let mut comments = catalog.comments(table);
-        comments.find(|comment| comment.part == name).map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
-    }
-
-    fn comment_on_policy(self, args: &[Datum]) -> Datum {
-        let catalog = &self.run.names.catalog;
-        let oid = args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0);
-        let table = catalog.objects().find_map(|o| match &**o {
-            Object::Relation(r) => r.security.policies.iter().any(|p| p.oid == oid).then_some(r.oid),
-            _ => None,
-        });
-        let part = format!("policy {oid}");
-        let comment = table.and_then(|table| catalog.comments(table).find(|comment| comment.part == part));
-        comment.map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
+    /// The comment on what has a number in a catalog. Catalogs of the system alone are looked for, by name.
+    fn comment_on(self, args: &[Datum], class: &str, part: i32) -> Datum {
+        let (catalog, database) = (&self.run.names.catalog, self.run.names.database);
+        let class = views::find("pg_catalog", class).filter(|view| view.is_table()).map_or(0, |view| view.oid);
+        shown(comments::find(catalog, database, Place { object: number(args), class, part }))
     }
 
     fn notify(self, args: &[Datum]) -> Result<Datum> {

@@ -6,7 +6,7 @@
 //! group    aggregates               window   window functions (frame, running)      expand   set-returning functions of the select list
 //! distinct first row of each key    sort     orders (external: on disk)             spill    rows in temporary files (parts)
 //! lock     locks rows               recheck  judges a row's newest version (EXE-2)
-//! change   INSERT, UPDATE, DELETE   conflict ON CONFLICT     batch  many rows       foreign  foreign keys     policies  new rows
+//! change   INSERT, UPDATE, DELETE   catalogs of rows of catalogs   conflict ON CONFLICT     batch  many rows       foreign  foreign keys     policies  new rows
 //! merge    MERGE
 //! apart    large tables in parts, with the help of idle processors
 //! host     answers what expressions ask of the session (catalog_functions, rights, sizes and others are functions of SQL)
@@ -27,6 +27,7 @@ mod apart;
 mod backup;
 mod batch;
 pub mod catalog_functions;
+mod catalogs;
 pub mod change;
 mod comments;
 mod conflict;

@@ -60,6 +60,11 @@ impl Cx<'_> {
     pub(super) fn failing(self, target: &Target, row: &[Datum]) -> Option<String> {
         let catalog = &self.run.names.catalog;
         let table = &target.table;
+        if target.catalog.is_some() {
+            // Only superusers get here.
+            let values = row.iter().zip(table.types.iter()).map(|(v, ty)| clipped(self.shown(v, *ty)));
+            return Some(format!("Failing row contains ({}).", values.collect::<Vec<_>>().join(", ")));
+        }
         let relation = catalog.relation(table.shape.oid)?;
         let judge = Judge::of(self.run.core, catalog);
         if judge.is_held_by_policies(relation) {

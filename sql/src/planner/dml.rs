@@ -9,10 +9,10 @@ use super::plan::{
     Update, conjunction, split,
 };
 use super::through::{ChangeTarget, Verb};
-use super::{Planned, Planner, entries, system_columns, wanted};
+use super::{Planned, Planner, entries, system, system_columns, wanted};
 use crate::context::deferred::Timing;
 use crate::context::errors::from_engine;
-use crate::context::names;
+use crate::context::{names, views};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn, WholeRow};
 use crate::syntax::ast::{
@@ -41,9 +41,7 @@ impl Planner<'_> {
                     return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(t.name.pos));
                 }
             },
-            names::Found::System(v) => {
-                return Err(SqlError::new("42501", format!("permission denied for table {}", v.name)));
-            }
+            names::Found::System(v) => return self.changed_catalog(v, verb, t.name.pos),
         };
         match relation.kind {
             RelationKind::Table => {}
@@ -55,6 +53,7 @@ impl Planner<'_> {
                     used: through.used().clone(),
                     verb,
                     through: Some(through),
+                    catalog: None,
                 });
             }
             RelationKind::MaterializedView => {
@@ -63,11 +62,15 @@ impl Planner<'_> {
             }
         }
         let used = self.lock(relation, LockMode::RowExclusive, privileges, t.name.pos);
-        Ok(ChangeTarget { relation: relation.clone(), used, verb: Verb::of(verb), through: None })
+        Ok(ChangeTarget { relation: relation.clone(), used, verb: Verb::of(verb), through: None, catalog: None })
     }
 
     pub(super) fn slot(&self, relation: &Relation) -> Result<TableSlot> {
-        let shape = TableShape::new(self.env.catalog, relation.oid).map_err(from_engine)?;
+        let shape = match views::by_oid(relation.oid) {
+            None => TableShape::new(self.env.catalog, relation.oid),
+            Some(_) => TableShape::without_indexes(relation).map(Arc::new),
+        };
+        let shape = shape.map_err(from_engine)?;
         Ok(TableSlot { shape, types: names::column_types(relation), base: 0, name: relation.name.clone() })
     }
 
@@ -129,6 +132,7 @@ impl Planner<'_> {
             }
         }
         Ok(Target {
+            catalog: views::by_oid(relation.oid),
             table,
             checks_wait: checks.iter().any(|(_, check)| check.may_wait()),
             checks: checks.into(),
@@ -176,6 +180,10 @@ impl Planner<'_> {
         };
         let face = self.changed(&s.table, "INSERT", privileges)?;
         let (relation, used, subplans) = (&face.relation, &face.used, self.subplans.len());
+        if let Some(c) = s.on_conflict.as_ref().filter(|_| face.catalog.is_some()) {
+            let message = "ON CONFLICT is not supported with system catalog tables";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(c.pos));
+        }
         face.may_change(s.columns.iter().map(|(name, _)| name.as_str()))?;
         let given = match &face.through {
             Some(through) if s.columns.is_empty() => through.order(),
@@ -215,7 +223,7 @@ impl Planner<'_> {
         };
         let set = conflict.iter().filter_map(|c| c.update.as_ref()).flat_map(|(set, _)| set.iter().map(|s| s.0));
         self.writes(&mut target, written.iter().copied().chain(set), true)?;
-        if face.through.is_none() {
+        if face.through.is_none() && face.catalog.is_none() {
             // The executor puts a slot behind that of the key, for RETURNING alone.
             let system = system_columns::of_table(&target.table, Some(target.table.key_slot() + 1));
             WholeRow::note(row_type(relation.oid), Some(system), &mut columns);
@@ -422,6 +430,9 @@ impl Planner<'_> {
     }
 
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
+        if let Some(view) = super::settings::named(&s.table) {
+            return self.update_settings(view, s, params);
+        }
         let face = self.changed(&s.table, "UPDATE", "w")?;
         let subplans = self.subplans.len();
         let (layout, mut conditions, target) =
@@ -476,9 +487,13 @@ impl Planner<'_> {
         filter: Option<&Expr>,
         params: &mut Params,
     ) -> Result<(Layout, Vec<Bound>, Target)> {
-        let mut layout = self.target_table(table, face.table())?;
+        let mut layout = match face.catalog {
+            Some(view) => system::target_layout(view, table.alias.as_ref())?,
+            None => self.target_table(table, face.table())?,
+        };
         match &face.through {
             Some(through) => layout.columns = through.names(table.alias.as_ref())?,
+            None if face.catalog.is_some() => {}
             None => super::from::note_reads(&mut layout.columns, 0, &face.used.reads),
         }
         let added = self.add_items(&mut layout, others, None, params);

@@ -19,6 +19,7 @@ use super::from::{Item, Layout, note_reads};
 use super::plan::{Action, JoinType, Node, PolicyCheck, Target, conjunction, split};
 use super::through::{ChangeTarget, Verb};
 use super::{Planned, policies};
+use crate::context::changeable;
 use crate::context::names::Found;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Bound, Params, Scope};
@@ -168,7 +169,8 @@ impl Planner<'_> {
         let object = match self.env.lookup(&t.name)? {
             Found::Object(object) => object,
             Found::System(v) => {
-                return Err(SqlError::new("42501", format!("permission denied for table {}", v.name)));
+                self.may_change_system(v, "MERGE")?;
+                return Err(changeable::refusal("MERGE", None, v.name));
             }
         };
         let relation = match &**object {
@@ -189,7 +191,7 @@ impl Planner<'_> {
         if !relation.insert_nothing_rules.is_empty() {
             return Err(refused(&relation.name, "MERGE is not supported for relations with rules.".to_owned()));
         }
-        Ok(ChangeTarget { relation: relation.clone(), used, verb: Verb::of("UPDATE"), through: None })
+        Ok(ChangeTarget { relation: relation.clone(), used, verb: Verb::of("UPDATE"), through: None, catalog: None })
     }
 
     pub(super) fn merge(&mut self, s: &Statement, params: &mut Params) -> Result<Planned> {

@@ -68,6 +68,7 @@ mod routine;
 pub mod sample;
 pub mod select;
 mod set_keys;
+mod settings;
 pub mod sought;
 mod stages;
 mod system;
@@ -263,7 +264,8 @@ impl<'a> Planner<'a> {
                 })
             })
             .collect::<Result<_>>()?;
-        let read_only = self.read_only && matches!(action, Action::Select(_)) && self.changes.is_empty();
+        let read_only =
+            self.read_only && matches!(action, Action::Select(_) | Action::Settings(_)) && self.changes.is_empty();
         let (changes, subqueries, locks) = (self.changes, self.subplans, self.locks);
         Ok(Plan { changes, action, subqueries, locks, params: types, columns, read_only })
     }

@@ -399,11 +399,28 @@ pub enum Action {
     Delete(Box<Delete>),
     /// MERGE.
     Merge(Box<super::merge::Merge>),
+    /// UPDATE of pg_settings: the query that it stands for.
+    Settings(Arc<Query>),
+}
+
+impl Action {
+    /// The table that it changes.
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Action::Select(_) | Action::Settings(_) => None,
+            Action::Insert(insert) => Some(&insert.target),
+            Action::Update(update) => Some(&update.target),
+            Action::Delete(delete) => Some(&delete.target),
+            Action::Merge(merge) => Some(&merge.target),
+        }
+    }
 }
 
 /// A table to be changed.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// It is this catalog: its rows are changed as `crate::context::changeable` says.
+    pub catalog: Option<&'static SystemView>,
     /// The table in the layout.
     pub table: TableSlot,
     /// Conditions of every row: name and expression over the table's columns from slot 0.

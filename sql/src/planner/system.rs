@@ -3,7 +3,9 @@
 use super::from::{Item, Layout, Leaf, Placed};
 use super::leaf::{derived_leaf, named, note_origin};
 use super::plan::OutputColumn;
+use super::through::{ChangeTarget, Verb};
 use super::{Planner, VIEW_DEPTH_MAX, select, view};
+use crate::context::changeable;
 use crate::context::privileges::denied;
 use crate::context::views::{SYSTEM_COLUMNS, SystemView};
 use crate::context::views::{functions, mysql};
@@ -15,8 +17,39 @@ use crate::syntax::stmt::Statement;
 use crate::types::cast::Context;
 use crate::types::{SqlType, element_of, oid};
 use clearway_engine::catalog::BOOTSTRAP_ROLE;
+use clearway_txn::lockmgr::LockMode;
 
 impl Planner<'_> {
+    /// Whether the session's role may change a relation of the system as far as rights go, and the relation is a table.
+    ///
+    /// # Errors
+    /// 42501; 55000 for a view.
+    pub(super) fn may_change_system(&self, view: &SystemView, verb: &'static str) -> Result<()> {
+        if !view.is_table() {
+            let why = "Views that do not select from a single table or view are not automatically updatable.";
+            return Err(Verb::of(verb).refuses(view.name, why));
+        }
+        match self.env.judge.or_owner(self.meaning.owner).is_superuser() {
+            true => Ok(()),
+            false => Err(denied("table", view.name)),
+        }
+    }
+
+    /// A catalog that a statement changes, with its lock noted.
+    pub(super) fn changed_catalog(
+        &mut self,
+        view: &'static SystemView,
+        verb: &'static str,
+        pos: Pos,
+    ) -> Result<ChangeTarget> {
+        self.may_change_system(view, verb)?;
+        let how = changeable::find(view).filter(|how| verb == "UPDATE" || how.has_free_rows());
+        let how = how.ok_or_else(|| changeable::refusal(verb, None, view.name))?;
+        let relation = changeable::relation(view, how.nullable());
+        let used = self.lock(&relation, LockMode::RowExclusive, "", pos);
+        Ok(ChangeTarget { relation, used, verb: Verb::of(verb), through: None, catalog: Some(view) })
+    }
+
     /// A relation of the system: its rows, or the query that it is.
     pub(super) fn system(
         &mut self,
@@ -140,6 +173,14 @@ impl Planner<'_> {
         let kind = Leaf::Function { calls, ordinality };
         Ok(Some((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns)))
     }
+}
+
+/// The layout of a catalog that is to be changed, at slot 0.
+pub(super) fn target_layout(view: &'static SystemView, alias: Option<&Alias>) -> Result<Layout> {
+    let mut out = Layout::empty();
+    let (item, columns) = system_leaf(&mut out, view, alias)?;
+    (out.item, out.columns) = (item, columns);
+    Ok(out)
 }
 
 /// The rows of a relation of the system, with the columns that each table has beside its own.

@@ -13,7 +13,9 @@ use super::plan::{Columns, conjunction, split};
 use super::pushdown::substitute;
 use super::view::Meaning;
 use super::{VIEW_DEPTH_MAX, walk};
+use crate::context::changeable;
 use crate::context::names::Found;
+use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::collect::{Collected, Permits};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
@@ -69,9 +71,9 @@ impl Verb {
         Verb { sql, action, doing }
     }
 
-    fn refuses(self, view: &Relation, why: &str) -> SqlError {
+    pub fn refuses(self, view: &str, why: &str) -> SqlError {
         let Verb { sql, action, doing } = self;
-        SqlError::new("55000", format!("cannot {action} view \"{}\"", view.name)).detail(why.to_owned()).hint(format!(
+        SqlError::new("55000", format!("cannot {action} view \"{view}\"")).detail(why.to_owned()).hint(format!(
             "To enable {doing} the view, provide an INSTEAD OF {sql} trigger or an unconditional ON {sql} DO INSTEAD rule."
         ))
     }
@@ -85,6 +87,8 @@ pub(super) struct ChangeTarget {
     pub used: Columns,
     pub verb: Verb,
     pub through: Option<Through>,
+    /// The statement names this catalog.
+    pub catalog: Option<&'static SystemView>,
 }
 
 impl ChangeTarget {
@@ -106,7 +110,11 @@ impl ChangeTarget {
     /// # Errors
     /// 0A000.
     pub fn may_change<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
-        self.through.as_ref().map_or(Ok(()), |through| through.may_change(self.verb, names))
+        match (&self.through, self.catalog) {
+            (Some(through), _) => through.may_change(self.verb, names),
+            (None, Some(view)) if self.verb.sql == "UPDATE" => may_change_columns(view, names),
+            (None, _) => Ok(()),
+        }
     }
 
     /// Puts the expressions of columns that a view makes in their places; the statement's expressions are all bound by then.
@@ -115,6 +123,16 @@ impl ChangeTarget {
             list.for_each(|e| through.top().settle(e));
             through.note_uses();
         }
+    }
+}
+
+/// Whether UPDATE may change these columns of a catalog.
+fn may_change_columns<'n>(view: &SystemView, mut names: impl Iterator<Item = &'n str>) -> Result<()> {
+    let Some(how) = changeable::find(view) else { return Ok(()) };
+    let is_fixed = |name: &&str| view.columns.iter().any(|c| c.0 == *name) && !how.columns().contains(name);
+    match names.find(is_fixed) {
+        Some(name) => Err(changeable::refusal("UPDATE", Some(name), view.name)),
+        None => Ok(()),
     }
 }
 
@@ -332,7 +350,7 @@ impl Planner<'_> {
         match self.through(view, verb, "w", 0) {
             Ok(_) => Ok(None),
             Err(e) if e.code() == "55000" => {
-                let own = e.message() == verb.refuses(view, "").message();
+                let own = e.message() == verb.refuses(&view.name, "").message();
                 Ok(e.fields().detail.clone().filter(|_| own))
             }
             Err(e) => Err(e),
@@ -358,7 +376,7 @@ impl Planner<'_> {
         let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
             return Err(SqlError::internal(format!("view \"{}\" has no query", view.name)));
         };
-        let (select, from) = obstacle(query).map_err(|why| verb.refuses(view, why))?;
+        let (select, from) = obstacle(query).map_err(|why| verb.refuses(&view.name, why))?;
         let ctes = std::mem::take(&mut self.ctes);
         let outer = std::mem::replace(&mut self.meaning, Meaning::of(view));
         self.view_depth += 1;
@@ -388,11 +406,17 @@ impl Planner<'_> {
                 Object::Relation(r) if r.kind != RelationKind::MaterializedView => Some(r.clone()),
                 _ => None,
             },
+            Found::System(system) if system.is_table() => {
+                return Err(SqlError::unsupported(format!(
+                    "a change of the catalog \"{}\" through a view",
+                    system.name
+                )));
+            }
             Found::System(_) => None,
         };
         let Some(relation) = relation else {
             let why = "Views that do not select from a single table or view are not automatically updatable.";
-            return Err(verb.refuses(view, why));
+            return Err(verb.refuses(&view.name, why));
         };
         let mut through = match relation.kind {
             RelationKind::View => self.through(&relation, verb, privileges, from.name.pos)?,
@@ -413,7 +437,7 @@ impl Planner<'_> {
         let (mut targets, _) = self.targets(&select.targets, &scope, &mut params, Some(&mut collected))?;
         if let Some(what) = collected.made() {
             let why = format!("Views that return {what} are not automatically updatable.");
-            return Err(verb.refuses(view, &why));
+            return Err(verb.refuses(&view.name, &why));
         }
         let mut conditions = conditions;
         if let Some(level) = through.levels.last() {
@@ -421,7 +445,9 @@ impl Planner<'_> {
         }
         self.refuse_made(subplans)?;
         if verb.sql != "DELETE" && !targets.iter().any(|e| plain(e).is_some()) {
-            return Err(verb.refuses(view, "Views that have no updatable columns are not automatically updatable."));
+            return Err(
+                verb.refuses(&view.name, "Views that have no updatable columns are not automatically updatable.")
+            );
         }
         through.conditions.extend(conditions.iter().cloned());
         through.levels.push(Level { view: view.clone(), used: used.clone(), columns: targets, conditions });

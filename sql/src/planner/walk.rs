@@ -137,7 +137,7 @@ impl Plan {
             Action::Insert(i) => query_by_key(&i.source),
             Action::Update(u) => by_key(&u.source),
             Action::Delete(d) => by_key(&d.source),
-            Action::Merge(_) => false,
+            Action::Merge(_) | Action::Settings(_) => false,
         };
         fn query_by_key(q: &Query) -> bool {
             match &q.body {

@@ -12,6 +12,7 @@
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
 //! plpgsql     bodies in PL/pgSQL                         subtransaction  blocks of them that can be undone
 //! form        how rows are written                       client      the trait through which results leave
+//! described   what a client is told before the rows
 //! watch       what each statement has cost               series      statements that run in a loop
 //! kept        the settings with which a session begins   held_up     reports which sessions block DDL
 //! fresh       whether a plan that was kept still fits
@@ -29,6 +30,7 @@ mod copy;
 mod cursor;
 mod ddl;
 mod deferred;
+mod described;
 mod discard;
 mod explain;
 mod extended;
@@ -39,7 +41,6 @@ mod kept;
 mod mysql;
 mod notifying;
 mod overdue;
-pub mod password;
 mod plpgsql;
 mod point;
 mod portals;
@@ -59,6 +60,7 @@ mod watch;
 
 pub use crate::context::backend::{Activity, Backend, BackendState, Backends};
 pub use crate::context::interrupt::{Interrupt, Reason};
+pub use crate::context::password;
 pub use at_once::AtOnce;
 pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
 pub use session::{Bind, Session, SessionStart, Timeouts};

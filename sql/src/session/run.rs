@@ -123,7 +123,7 @@ pub struct Execution {
     pub params: Arc<[Datum]>,
     opened: Opened,
     state: RunState,
-    rows: Rows,
+    pub(super) rows: Rows,
     started: i64,
     transaction_started: i64,
     /// Rows given, or changed.
@@ -383,7 +383,7 @@ fn writes_temporary(catalog: &Catalog, plan: &Plan) -> Result<bool> {
     let mut changes = false;
     for action in std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action)) {
         let (verb, target) = match action {
-            Action::Select(_) => continue,
+            Action::Select(_) | Action::Settings(_) => continue,
             Action::Merge(m) if m.does_nothing() => continue,
             Action::Insert(i) => ("INSERT", &i.target),
             Action::Update(u) => ("UPDATE", &u.target),
@@ -417,7 +417,7 @@ async fn judge_again(core: &Core, unplanned: Unplanned) -> Result<()> {
 }
 
 impl Execution {
-    fn run<'a>(&'a self, core: &'a Core) -> Run<'a> {
+    pub(super) fn run<'a>(&'a self, core: &'a Core) -> Run<'a> {
         let isolation = core.engine.take().options().isolation;
         let (format, role) = core.format_and_role();
         Run {
@@ -472,6 +472,9 @@ impl Execution {
 
     /// Gives up to `max` rows to the client (0: all); true when there are no more.
     pub async fn give(&mut self, core: &Core, max: u64, formats: &[i16], client: &mut dyn Client) -> Result<bool> {
+        if matches!(self.cached.plan.action, Action::Settings(_)) {
+            return Ok(true);
+        }
         let columns = self.cached.plan.columns.clone().unwrap_or_default();
         let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
         let mut given = 0u64;
@@ -579,6 +582,7 @@ impl Execution {
             Action::Update(_) => format!("UPDATE {}", self.count),
             Action::Delete(_) => format!("DELETE {}", self.count),
             Action::Merge(_) => format!("MERGE {}", self.count),
+            Action::Settings(_) => "UPDATE 0".to_owned(),
         }
     }
 }

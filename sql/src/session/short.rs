@@ -197,7 +197,10 @@ fn is_one_insert(insert: &Insert) -> bool {
     let source = &insert.source;
     let whole = source.sort.is_empty() && source.limit.is_none() && source.offset.is_none();
     let plain = insert.returning.is_none() && insert.view_checks.is_empty();
-    let free = !insert.nothing && insert.guard.is_none() && insert.target.uniques.is_empty();
+    let free = insert.target.catalog.is_none()
+        && !insert.nothing
+        && insert.guard.is_none()
+        && insert.target.uniques.is_empty();
     let shape = &insert.target.table.shape;
     let mut read = Vec::new();
     let mut cheap = |e: &Bound| is_cheap(e, HEIGHT_MAX, &mut read);

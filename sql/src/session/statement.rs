@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{call, copy, ddl, deferred, discard, explain, held_up, mysql, run, utility};
+use super::{call, copy, ddl, deferred, discard, explain, held_up, mysql, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
@@ -22,9 +22,7 @@ impl Session {
         if is_planned(statement) {
             let mut execution = self.start(prepared, statement, params).await?;
             let (core, formats) = (self.core.clone(), self.result_formats.clone());
-            if let Some(columns) = &execution.cached.plan.columns {
-                run::describe(columns, &formats, client);
-            }
+            execution.describe(&core, &formats, client)?;
             execution.give(&core, 0, &formats, client).await?;
             return Ok(execution.tag());
         }

@@ -253,7 +253,7 @@ fn is_safe(plan: &Plan) -> bool {
             Action::Insert(insert) => matches!(&insert.source.body, Body::Values(_)),
             Action::Update(update) => by_key(&update.source),
             Action::Delete(delete) => by_key(&delete.source),
-            Action::Merge(_) => false,
+            Action::Merge(_) | Action::Settings(_) => false,
         }
 }
 

@@ -64,6 +64,7 @@ type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
 const ROWS: &[&[ViewOf]] = &[
     builtin::ROWS,
+    comments::ROWS,
     types::ROWS,
     catalog::ROWS,
     dependencies::ROWS,

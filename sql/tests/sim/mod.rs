@@ -6,7 +6,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use clearway_base::testkit::{self, Sim};
+use clearway_base::testkit::{self, Sim, Stop};
 use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_base::waits::SessionStats;
@@ -29,11 +29,27 @@ impl Client for Values {
 
 /// Plays a scene in a simulation to its end.
 pub fn simulate<F: Future<Output = ()> + Send + 'static>(seed: u64, scene: impl FnOnce() -> F + Send + 'static) {
+    play(seed, scene).expect("the scene ends");
+}
+
+/// Plays a scene whose last act switches the disk off.
+pub fn simulate_a_crash<F: Future<Output = ()> + Send + 'static>(
+    seed: u64,
+    scene: impl FnOnce() -> F + Send + 'static,
+) {
+    assert_eq!(play(seed, scene), Err(Stop::Crashed));
+}
+
+fn play<F: Future<Output = ()> + Send + 'static>(
+    seed: u64,
+    scene: impl FnOnce() -> F + Send + 'static,
+) -> Result<(), Stop> {
     // Unoptimized futures of whole statements are large.
     let stage = std::thread::Builder::new().stack_size(64 << 20);
-    let play = move || Sim::new(seed).block_on(async move { scene().await }).expect("the scene ends");
-    if let Err(panic) = stage.spawn(play).expect("a thread").join() {
-        std::panic::resume_unwind(panic);
+    let play = move || Sim::new(seed).block_on(async move { scene().await });
+    match stage.spawn(play).expect("a thread").join() {
+        Ok(ended) => ended,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

@@ -99,7 +99,7 @@ impl<'a> Explainer<'a> {
 
     fn action(&self, action: &Action) -> Shown {
         let (operation, table, child, width) = match action {
-            Action::Select(q) => return self.query(q, &[]),
+            Action::Select(q) | Action::Settings(q) => return self.query(q, &[]),
             Action::Insert(i) => ("Insert", &i.target.table, self.query(&i.source, &[]), 0),
             Action::Update(u) => ("Update", &u.target.table, self.changed(&u.source, u.filter.as_ref()), 0),
             Action::Delete(d) => ("Delete", &d.target.table, self.changed(&d.source, d.filter.as_ref()), 0),

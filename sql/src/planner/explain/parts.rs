@@ -66,7 +66,7 @@ pub(super) fn is_scalar(plan: &Plan, id: usize) -> bool {
         walk::query_exprs(&sub.query, 0, &mut |e, _| look(e));
     }
     match &plan.action {
-        Action::Select(q) => walk::query_exprs(q, 0, &mut |e, _| look(e)),
+        Action::Select(q) | Action::Settings(q) => walk::query_exprs(q, 0, &mut |e, _| look(e)),
         Action::Insert(i) => walk::query_exprs(&i.source, 0, &mut |e, _| look(e)),
         Action::Update(u) => u.filter.iter().chain(u.set.iter().map(|s| &s.1)).for_each(&mut look),
         Action::Delete(d) => d.filter.iter().for_each(&mut look),

@@ -87,7 +87,7 @@ impl Ddl<'_> {
                 RoleOption::ConnectionLimit(n) => role.connection_limit = i32::try_from(*n).unwrap_or(i32::MAX),
                 RoleOption::Password(None) => role.password = None,
                 RoleOption::Password(Some(text)) => {
-                    role.password = crate::session::password::to_store(text)?;
+                    role.password = crate::context::password::to_store(text)?;
                     if role.password.is_none() {
                         let message = "empty string is not a valid password, clearing password";
                         self.core.notice("NOTICE", SqlError::new("00000", message));
