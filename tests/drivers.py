@@ -71,7 +71,6 @@ REASONS = {
     "order": "Rows without ORDER BY come in the order of the key.",
     "rules": "Rules other than DO INSTEAD NOTHING are refused.",
     "catalogs": "Most catalogs are changed by DDL alone, not by UPDATE.",
-    "row-column": "Columns of the type of a table's rows are refused.",
     "aclitem": "The type aclitem does not exist.",
     "time": "It measures time.",
     "open": "A defect that is known and not repaired yet.",

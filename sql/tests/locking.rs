@@ -417,3 +417,27 @@ fn a_sequence_is_read_as_a_table_of_one_row() {
         dropped.await.1.expect("dropped");
     });
 }
+
+/// RWT-1: a column of the type of a table's rows keeps the table until its transaction ends; RWT-2: the table gets a column when no
+/// transaction writes such rows.
+#[test]
+fn columns_of_a_tables_rows_keep_the_table() {
+    scene(|[mut maker, dropper, mut writer, adder]| async move {
+        maker.value("BEGIN; CREATE TABLE holds (id int PRIMARY KEY, r t)").await;
+        let dropper = start(dropper, "DROP TABLE t");
+        ms(20).await;
+        maker.value("COMMIT").await;
+        let (_, ended, _) = dropper.await;
+        assert_eq!(ended.map_err(|e| e.code()), Err("2BP01"), "the column came before");
+        writer.value("BEGIN; INSERT INTO holds SELECT id, t FROM t").await;
+        let adder = start(adder, "ALTER TABLE t ADD COLUMN more int");
+        ms(20).await;
+        maker.value("SELECT count(*) FROM holds").await;
+        writer.value("UPDATE holds SET id = id + 10; COMMIT").await;
+        let written_ns = now_ns();
+        let (_, ended, added_ns) = adder.await;
+        ended.expect("added");
+        assert!(added_ns >= written_ns, "the writer came first");
+        assert_eq!(writer.value("SELECT r FROM holds ORDER BY id LIMIT 1").await, "(1,0,)");
+    });
+}

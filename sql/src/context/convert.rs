@@ -156,9 +156,9 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Bytes(b), oid::HSTORE) => Datum::Hstore(hstore::of_stored(b).ok_or_else(narrow)?.into()),
         (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
         (Value::Bytes(b), oid::INTERVAL | oid::BIT | oid::VARBIT) => binary::input(ty.into(), b)?,
-        (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::stored(ty.into(), b)?,
         (Value::Bytes(b), _) if geometry::is_one(ty) => geometry_binary::of_stored(ty, b)?,
-        (Value::Bytes(b), _) if user::is_composite(ty) || is_range(ty) => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), _) if user::is_composite(ty) || is_range(ty) => binary::stored(ty.into(), b)?,
         (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),
     })
 }

@@ -56,6 +56,7 @@ impl Ddl<'_> {
         }
         let (mut column, is_serial) = self.column(c)?;
         super::identity::contradiction(c, is_serial, &r.name)?;
+        self.rows_get_column(&r, column.type_oid).await?;
         let Parts { later, conditions, sequence } = self.parts_of(&r, c, &mut column, is_serial)?;
         r.version += 1;
         column.since_version = r.version;
@@ -73,6 +74,9 @@ impl Ddl<'_> {
         }
         // Rows that are there get the default of this moment, without being written; a volatile one is evaluated for each of them.
         let (value, is_volatile) = self.default_now(oid, at)?;
+        if is_volatile || r.columns[at].generated || value.as_ref().is_some_and(|v| !v.is_null()) {
+            self.rows_may_change(&r)?;
+        }
         if let Some(value) = value.as_ref().filter(|v| !v.is_null()) {
             let storage = r.columns[at].storage();
             r.columns[at].missing = Some(encode_missing(&crate::context::convert::to_value(value), storage));
@@ -231,6 +235,7 @@ impl Ddl<'_> {
             }
             Err(e) => return Err(e),
         };
+        self.rows_may_change(&r)?;
         let catalog = self.catalog();
         let indexes: Vec<Index> = catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
         let mut r = self.drop_referrers(r, DroppedPart::Column(at), cascade).await?;

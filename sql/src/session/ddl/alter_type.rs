@@ -56,6 +56,8 @@ impl Ddl<'_> {
         let at = super::alter::own_column(&r, column)?;
         let from = SqlType { oid: r.columns[at].type_oid, modifier: r.columns[at].type_mod };
         self.type_may_change(&r, at, from, ty)?;
+        self.row_may_have(&r, ty.oid)?;
+        self.rows_may_change(&r)?;
         let change = self.conversion_of(&r, at, ty, using)?;
         let mut fresh = r.clone();
         let c = &mut fresh.columns[at];

@@ -9,7 +9,10 @@ use crate::syntax::ast::{QualName, TypeName};
 use crate::syntax::user_type::AttributeChange;
 use crate::types::size::{ROW_DEPTH_MAX, too_deep};
 use crate::types::{facts, format_type, resolve};
-use clearway_engine::catalog::{Attribute, Catalog, Composite, Object, TypeBody, TypeObject};
+use clearway_engine::catalog::types::{row_array, row_type};
+use clearway_engine::catalog::{
+    Attribute, Catalog, Composite, FIRST_USER_OID, Object, Relation, RelationKind, TypeBody, TypeObject,
+};
 use std::collections::{HashMap, HashSet};
 
 /// The most attributes (PostgreSQL's MaxHeapAttributeNumber).
@@ -156,21 +159,39 @@ pub(super) fn made_of(catalog: &Catalog, of: &TypeObject) -> HashSet<u32> {
 
 /// The same of several types.
 pub(super) fn made_of_types(catalog: &Catalog, of: &[u32]) -> HashSet<u32> {
-    let mut users: HashMap<u32, Vec<&TypeObject>> = HashMap::new();
+    // The numbers of a type and of its arrays, by each part of it; the rows of tables are types, too.
+    let mut users: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for ty in catalog.types() {
-        parts(ty).for_each(|part| users.entry(part).or_default().push(ty));
+        parts(ty).for_each(|part| users.entry(part).or_default().push((ty.oid, ty.array)));
+    }
+    for (row, array, r) in rows(catalog) {
+        parts_of_row(r).for_each(|part| users.entry(part).or_default().push((row, array)));
     }
     let mut found: HashSet<u32> = of.iter().copied().collect();
     let mut todo = of.to_vec();
     while let Some(oid) = todo.pop() {
-        for user in users.get(&oid).into_iter().flatten() {
-            if found.insert(user.oid) {
-                found.insert(user.array);
-                todo.extend([user.oid, user.array]);
+        for (user, array) in users.get(&oid).into_iter().flatten() {
+            if found.insert(*user) {
+                found.insert(*array);
+                todo.extend([*user, *array]);
             }
         }
     }
     found
+}
+
+/// The relations with the numbers of their rows' type and its arrays.
+fn rows(catalog: &Catalog) -> impl Iterator<Item = (u32, u32, &Relation)> {
+    catalog.objects().filter_map(|o| match &**o {
+        Object::Relation(r) => Some((row_type(r.oid)?, row_array(r.oid)?, r)),
+        _ => None,
+    })
+}
+
+/// The types of a relation's columns that are no types of the system.
+fn parts_of_row(r: &Relation) -> impl Iterator<Item = u32> {
+    let live = r.columns.iter().filter(|c| !c.is_dropped()).map(|c| c.type_oid);
+    live.filter(|oid| *oid >= FIRST_USER_OID)
 }
 
 /// Refuses types whose rows would stand deeper within each other than rows may.
@@ -178,28 +199,34 @@ pub(super) fn made_of_types(catalog: &Catalog, of: &[u32]) -> HashSet<u32> {
 /// # Errors
 /// 54001.
 pub(super) fn check_depth(catalog: &Catalog) -> Result<()> {
-    let types: HashMap<u32, &TypeObject> = catalog.types().flat_map(|t| [(t.oid, t), (t.array, t)]).collect();
+    /// The parts of a type, and how much deeper it is than they are.
+    type Node = (Vec<u32>, u16);
+    let mut types: HashMap<u32, Node> = HashMap::new();
+    for ty in catalog.types() {
+        let node = (parts(ty).collect(), u16::from(matches!(ty.body, TypeBody::Composite(_))));
+        types.extend([(ty.oid, node), (ty.array, (vec![ty.oid], 0))]);
+    }
+    // CREATE OR REPLACE VIEW may put rows of a table into a view whose rows the table has: only what is stored has to end.
+    for (row, array, r) in rows(catalog).filter(|(_, _, r)| r.kind != RelationKind::View) {
+        types.extend([(row, (parts_of_row(r).collect(), 1)), (array, (vec![row], 0))]);
+    }
     // A type is finished when all that it is made of is: then its depth is known.
     let mut depths: HashMap<u32, u16> = HashMap::new();
-    let mut todo: Vec<&TypeObject> = types.values().copied().collect();
-    while let Some(ty) = todo.pop() {
-        if depths.contains_key(&ty.oid) {
-            continue;
-        }
-        let below: Vec<&TypeObject> = parts(ty).filter_map(|oid| types.get(&oid).copied()).collect();
-        let open = below.iter().filter(|t| !depths.contains_key(&t.oid));
-        let open: Vec<&TypeObject> = open.copied().collect();
+    let mut todo: Vec<u32> = types.keys().copied().collect();
+    while let Some(oid) = todo.pop() {
+        let Some((parts, own)) = types.get(&oid).filter(|_| !depths.contains_key(&oid)) else { continue };
+        let below: Vec<u32> = parts.iter().copied().filter(|part| types.contains_key(part)).collect();
+        let open: Vec<u32> = below.iter().copied().filter(|part| !depths.contains_key(part)).collect();
         if !open.is_empty() {
-            todo.push(ty);
+            todo.push(oid);
             todo.extend(open);
             continue;
         }
-        let deepest = below.iter().filter_map(|t| depths.get(&t.oid)).max().copied().unwrap_or(0);
-        let depth = deepest + u16::from(matches!(ty.body, TypeBody::Composite(_)));
+        let depth = below.iter().filter_map(|part| depths.get(part)).max().copied().unwrap_or(0) + own;
         if depth > ROW_DEPTH_MAX {
             return Err(too_deep());
         }
-        depths.insert(ty.oid, depth);
+        depths.insert(oid, depth);
     }
     Ok(())
 }

@@ -270,6 +270,7 @@ impl Ddl<'_> {
         }
         self.drop_policies_about(r, cascade, together).await?;
         self.drop_routines_about(r, cascade, together).await?;
+        self.drop_row_users(r, cascade, together).await?;
         let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
         for child in children {
             if together.contains(&child.oid) {

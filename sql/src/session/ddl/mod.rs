@@ -34,6 +34,7 @@ mod roles;
 mod routine;
 mod routine_drop;
 mod routine_find;
+mod row_types;
 mod table;
 mod table_as;
 pub(super) mod temporary;
@@ -253,6 +254,7 @@ impl Ddl<'_> {
             let message = format!("tables can have at most {COLUMNS_MAX} columns");
             return Err(SqlError::new(code::TOO_MANY_COLUMNS, message));
         }
+        self.lock_row_types(&object).await?;
         let orphans = comment::of_policies_gone(&self.catalog(), &object);
         self.put_changed(object, kind, name).await?;
         for comment in orphans {
@@ -323,9 +325,6 @@ fn exists(name: &str) -> SqlError {
 
 /// How a column of a type is stored.
 fn storage(ty: SqlType) -> Result<u8> {
-    if clearway_engine::catalog::types::table_of_row_type(ty.oid).is_some() {
-        return Err(SqlError::unsupported("a column of the type of a table's rows"));
-    }
     storage_of(ty.oid).map(|s| s.code()).ok_or_else(|| not_storable(ty))
 }
 

@@ -11,12 +11,20 @@ pub(super) fn bad() -> SqlError {
     SqlError::new(code::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
 
-/// What is left of a binary form.
-pub(super) struct Reader<'a>(&'a [u8]);
+/// What is left of a binary form, and whether the bytes are stored ones.
+pub(super) struct Reader<'a>(&'a [u8], bool);
 
 impl<'a> Reader<'a> {
     pub(super) fn over(bytes: &'a [u8]) -> Self {
-        Reader(bytes)
+        Reader(bytes, false)
+    }
+    /// Whether the bytes are stored ones, by the type as it was then.
+    pub(super) fn is_stored(&self) -> bool {
+        self.1
+    }
+    /// The value of a field, read as these bytes are.
+    pub(super) fn value(&self, ty: SqlType, bytes: &'a [u8]) -> Result<Datum> {
+        whole(ty, Reader(bytes, self.1))
     }
     pub(super) fn byte(&mut self) -> Result<u8> {
         Ok(self.take::<1>()?[0])
@@ -66,7 +74,18 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
 
 /// Bytes to a value of `ty`.
 pub fn input(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
-    let mut r = Reader(bytes);
+    whole(ty, Reader(bytes, false))
+}
+
+/// The same of bytes that are stored: a row may be older than the last columns of its type, which are null then.
+///
+/// # Errors
+/// Those of `input`.
+pub fn stored(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
+    whole(ty, Reader(bytes, true))
+}
+
+fn whole(ty: SqlType, mut r: Reader<'_>) -> Result<Datum> {
     let value = input_plain(ty.oid, &mut r)?;
     if !r.0.is_empty() {
         return Err(bad());
@@ -207,7 +226,7 @@ fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
             values.push(Datum::Null);
             continue;
         }
-        let mut inner = Reader(r.bytes(usize::try_from(len).map_err(|_| bad())?)?);
+        let mut inner = Reader(r.bytes(usize::try_from(len).map_err(|_| bad())?)?, r.1);
         values.push(input_plain(element, &mut inner)?);
         if !inner.0.is_empty() {
             return Err(bad());

@@ -78,12 +78,14 @@ fn field_text<'a>(whole: &str, from: &'a str) -> Result<(String, &'a str)> {
 pub(super) fn receive(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
     let shape = user::shape(ty).ok_or_else(|| SqlError::internal("a composite type without a shape"))?;
     let count = r.i32()?;
-    if usize::try_from(count).ok() != Some(shape.types.len()) {
+    let (given, all) = (usize::try_from(count).ok(), shape.types.len());
+    let is_older = r.is_stored() && given.is_some_and(|given| given < all);
+    if given != Some(all) && !is_older {
         let message = format!("wrong number of columns: {count}, expected {}", shape.types.len());
         return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
     }
     let mut values = Vec::with_capacity(shape.types.len());
-    for (i, field) in shape.types.iter().enumerate() {
+    for (i, field) in shape.types.iter().enumerate().take(given.unwrap_or(0)) {
         let given = r.i32()? as Oid;
         if given != field.oid {
             let named = |oid: Oid| format!("{oid} ({})", format_type(oid.into()));
@@ -93,8 +95,9 @@ pub(super) fn receive(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         }
         values.push(match r.field()? {
             None => null_of(*field)?,
-            Some(bytes) => super::binary::input(*field, bytes)?,
+            Some(bytes) => r.value(*field, bytes)?,
         });
     }
+    values.resize(all, Datum::Null);
     Ok(Datum::Row(Record::new(shape, values)?.into()))
 }
