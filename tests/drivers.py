@@ -39,7 +39,8 @@ CACHE = Path(os.environ.get("CLEARWAY_DRIVERS", Path.home() / ".cache/clearway/d
 #: Reasons in the lists, and what they mean.
 REASONS = {
     "peer": "It fails on this PostgreSQL 15, too.",
-    "plpgsql": "PL/pgSQL and DO are refused.",
+    "plpgsql": "PL/pgSQL: cursor variables; functions and CALL with parameters of no type, or of type void; notices of a function, which arrive at the end "
+               "of the statement.",
     "triggers": "Triggers are refused.",
     "inherits": "Inheritance and partitions are refused.",
     "objects": "Large objects are refused.",
