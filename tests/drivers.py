@@ -43,7 +43,6 @@ REASONS = {
                "of the statement.",
     "triggers": "Triggers are refused.",
     "inherits": "Inheritance and partitions are refused.",
-    "objects": "Large objects are refused.",
     "text-search": "Text search is refused.",
     "xml": "The type xml is refused.",
     "range": "Ranges that a user defines are refused.",

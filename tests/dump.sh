@@ -56,6 +56,11 @@ INSERT INTO place VALUES (DEFAULT, '(3,3),(0,0)', '{(1,1),(0,0);(2,2),(1,1)}', '
 CREATE TABLE account(name public.citext PRIMARY KEY, alias public.citext[] DEFAULT '{}', tags hstore DEFAULT 'kind=>user', CHECK (name <> 'NOBODY'));
 INSERT INTO account(name, alias, tags) VALUES ('Anna', '{An,"b c"}', '"x"=>"a\"b", y=>NULL'), ('bert', DEFAULT, DEFAULT);
 CREATE INDEX by_kind ON account ((tags -> 'kind'));
+SELECT lo_from_bytea(70001, decode(repeat('00ff10', 3000), 'hex')), lo_create(70002);
+SELECT lo_put(70002, 5000, 'sparse');
+ALTER LARGE OBJECT 70002 OWNER TO dump_reader;
+GRANT SELECT ON LARGE OBJECT 70001 TO dump_reader;
+COMMENT ON LARGE OBJECT 70001 IS 'a large object';
 SQL
 dump original >"$scratch/original.sql"
 [ -s "$scratch/original.sql" ] && ! [ -s "$scratch/errors" ]
@@ -85,5 +90,19 @@ grep ERROR "$scratch/restored.log"
 verdict $? "restored: functions, and what calls them"
 [ "$(psql -X -At -d restored -c "SELECT name, alias, tags, tags OPERATOR(shop.->) 'x' FROM shop.account WHERE name = 'ANNA'")" = 'Anna|{An,"b c"}|"x"=>"a\"b", "y"=>NULL|a"b' ]
 verdict $? "restored: columns of an extension's types"
+# What there is of large objects: numbers, owners, rights, comments, bytes.
+large() { psql -X -At -d "$1" -c "SELECT oid, lomowner::regrole, lomacl, obj_description(oid, 'pg_largeobject'), md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER BY 1"; }
+[ "$(large original | wc -l)" = 2 ] && [ "$(large restored)" = "$(large original)" ]
+verdict $? "restored: large objects from a script"
+psql -X -q -d postgres -c 'CREATE DATABASE from_archive' -c 'CREATE DATABASE without_blobs'
+pg_restore -d from_archive "$scratch/form.c" 2>"$scratch/errors"
+[ "$(large from_archive)" = "$(large original)" ]
+verdict $? "restored: large objects from an archive, by the function call message"
+pg_dump --no-blobs -Fc original | pg_restore -d without_blobs 2>>"$scratch/errors"
+[ -z "$(large without_blobs)" ] && [ "$(psql -X -At -d without_blobs -c 'SELECT count(*) FROM shop.customer')" = 201 ]
+verdict $? "without large objects, by --no-blobs"
+psql -X -q -d original -c 'CREATE TABLE shop.used AS SELECT 70002::oid AS picture' && vacuumlo original >"$scratch/vacuumlo.log" 2>&1
+[ "$(psql -X -At -d original -c 'SELECT oid FROM pg_largeobject_metadata')" = 70002 ]
+verdict $? "vacuumlo removes the large objects that no column names"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -12,8 +12,8 @@
 //!   on (`valid_from_lsn`). A snapshot below that commit does not read the index, even if its statement uses a catalog that has it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::Vfs;
@@ -37,6 +37,7 @@ use crate::sequence::Sequences;
 use crate::session::temporary::release;
 use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
+use crate::table::shape::TableShape;
 use crate::table::statistics::Statistics;
 use crate::table::stored;
 use crate::table::usage::Usage;
@@ -77,6 +78,8 @@ pub struct Db {
     next_oid: AtomicU32,
     row_ids: RowIds,
     sequences: Sequences,
+    /// The shapes of the tables of large objects, pages first, once they are known to exist. They are never altered or dropped.
+    large_objects: OnceLock<(Arc<TableShape>, Arc<TableShape>)>,
     losers: Mutex<Vec<Transaction>>,
     /// How many of them are being undone and are not in the list. Changed while the list is locked, or after a transaction went back there.
     undoing: AtomicUsize,
@@ -112,6 +115,7 @@ impl Db {
             next_oid: AtomicU32::new(FIRST_USER_OID),
             row_ids: RowIds::default(),
             sequences: Sequences::default(),
+            large_objects: OnceLock::new(),
             losers: Mutex::new("engine/losers", losers),
             undoing: AtomicUsize::new(0),
             ghosts: GhostSweep::default(),
@@ -226,6 +230,11 @@ impl Db {
 
     pub(crate) fn row_ids(&self) -> &RowIds {
         &self.row_ids
+    }
+
+    /// Where the shapes of the tables of large objects are kept, pages first.
+    pub(crate) fn large_objects(&self) -> &OnceLock<(Arc<TableShape>, Arc<TableShape>)> {
+        &self.large_objects
     }
 
     /// What sequences stand at.

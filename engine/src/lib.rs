@@ -10,6 +10,7 @@ pub mod decimal;
 pub mod embedded;
 pub mod error;
 pub mod kept;
+pub mod large_object;
 mod line;
 mod open;
 pub mod progress;

@@ -9,7 +9,7 @@ use clearway_sql::context::privileges::Judge;
 use clearway_sql::session::{self as sql, Client, TransactionStatus};
 
 use crate::sessions::{Login, Session, Sessions, Start, Timeouts};
-use crate::wire::frontend::Bind;
+use crate::wire::frontend::{Bind, FunctionCall};
 
 /// An open database directory, served.
 pub struct Database {
@@ -91,6 +91,12 @@ impl Session for sql::Session {
 
     async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
         sql::Session::simple(self, sql, client).await
+    }
+
+    async fn function_call(&mut self, call: &FunctionCall<'_>, client: &mut dyn Client) -> Result<Option<Vec<u8>>> {
+        let FunctionCall { function, formats, values, result_format } = call;
+        let call = sql::FunctionCall { function: *function, formats, values, result_format: *result_format };
+        sql::Session::function_call(self, &call, client).await
     }
 
     async fn parse(&mut self, name: &str, sql: &str, types: &[u32]) -> Result<()> {

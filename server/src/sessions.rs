@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clearway_sql::session::{AtOnce, Backend, Backends, Client, TransactionStatus};
 use clearway_sql::{Result, SqlError};
 
-use crate::wire::frontend::Bind;
+use crate::wire::frontend::{Bind, FunctionCall};
 
 /// What a session begins with.
 #[derive(Debug)]
@@ -91,6 +91,13 @@ pub trait Session: Send + 'static {
 
     /// Runs all statements of a text, as one transaction where no block says otherwise.
     fn simple(&mut self, sql: &str, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;
+
+    /// Calls a function by its number, as a batch of its own; the value of its result, or none for NULL.
+    fn function_call(
+        &mut self,
+        call: &FunctionCall<'_>,
+        client: &mut dyn Client,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 
     /// Prepares a statement.
     fn parse(&mut self, name: &str, sql: &str, types: &[u32]) -> impl Future<Output = Result<()>> + Send;

@@ -14,7 +14,7 @@ REASONS = {
     "inherits": "Inheritance and partitions are refused: a parent has no children, whose rows, constraints, locks and names it would show.",
     "refused": "Shows an object that an earlier statement was to make or change, which was refused by its name (0A000).",
     "catalog": "The catalogs have the functions, operators, casts and types of Clearway, not those of refused features (text search, "
-               "large objects, xml), of PostgreSQL's planner and of its index access methods; system catalogs have no keys and no collations of columns.",
+               "xml), of PostgreSQL's planner and of its index access methods; system catalogs have no keys and no collations of columns.",
     "sample": "TABLESAMPLE takes other rows: it decides by a row's key and by leaf pages.",
     "serializable": "SERIALIZABLE runs as repeatable read under `serializable = snapshot`, and DEFERRABLE means nothing for it.",
     "regex": "Regular expressions match the first alternative that fits, not the longest; limits of their own, no back-references.",

@@ -49,6 +49,8 @@ pub enum AclKind {
     Type,
     /// A function or procedure.
     Function,
+    /// A large object.
+    LargeObject,
 }
 
 impl AclKind {
@@ -62,6 +64,7 @@ impl AclKind {
             AclKind::Database => "CTc",
             AclKind::Type => "U",
             AclKind::Function => "X",
+            AclKind::LargeObject => "rw",
         }
     }
 
@@ -70,7 +73,7 @@ impl AclKind {
             AclKind::Database => "Tc",
             AclKind::Type => "U",
             AclKind::Function => "X",
-            AclKind::Table | AclKind::Column | AclKind::Sequence | AclKind::Schema => "",
+            AclKind::Table | AclKind::Column | AclKind::Sequence | AclKind::Schema | AclKind::LargeObject => "",
         }
     }
 }

@@ -88,6 +88,23 @@ impl Session {
         Statement { view, snapshot: Some(snapshot) }
     }
 
+    /// A snapshot of what is committed now, beside that of the statement that runs.
+    pub fn open_newest(&mut self) -> Statement {
+        let snapshot = self.snapshot(false, waits::now_ns());
+        let read_lsn = snapshot.read_lsn;
+        let view = self.txn.as_ref().map_or(View { read_lsn, ..View::default() }, |txn| txn.view(read_lsn));
+        Statement { view, snapshot: Some(snapshot) }
+    }
+
+    /// Keeps what a view sees beyond the statement that opened it, until the result is closed; a view that no open snapshot protects becomes
+    /// one of what is committed now.
+    pub fn keep_view(&mut self, view: &View) -> Statement {
+        match self.reader.again(view.read_lsn) {
+            Some(snapshot) => Statement { view: *view, snapshot: Some(snapshot) },
+            None => self.open_newest(),
+        }
+    }
+
     /// A new view for a command that runs inside another statement's view but must see the changes that this statement has made so far (a later
     /// command of a rule, a check of a foreign key).
     pub fn renew_view(&mut self, view: &View) -> View {

@@ -358,6 +358,9 @@ impl<D: Sessions> Talk<'_, D> {
         if frame.tag == b'Q' {
             return self.query(frame).await;
         }
+        if frame.tag == b'F' {
+            return Box::pin(self.function_call(frame)).await;
+        }
         let failed = match frontend::decode(frame.tag, self.channel.body(frame)) {
             Err(error) if error.is_fatal() => return Err(End::Fatal(error.to_sql())),
             Err(error) => Err(error.to_sql()),
@@ -366,11 +369,7 @@ impl<D: Sessions> Talk<'_, D> {
             Ok(Message::Terminate) => return Err(End::Quiet),
             // Left over from a COPY that has failed meanwhile.
             Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => return Ok(()),
-            Ok(Message::FunctionCall) => {
-                self.report(SqlError::unsupported("the function call message"), None)?;
-                return self.ready().await;
-            }
-            Ok(Message::Password(_) | Message::Query(_)) => {
+            Ok(Message::Password(_) | Message::Query(_) | Message::FunctionCall(_)) => {
                 let text = format!("invalid frontend message type {}", frame.tag);
                 return Err(End::Fatal(SqlError::new("08P01", text)));
             }
@@ -438,6 +437,27 @@ impl<D: Sessions> Talk<'_, D> {
         // Each statement of the text has its own timeout; the session keeps it.
         if let Err(error) = self.session.simple(&text, &mut self.channel).await {
             self.report(error, Some(&text))?;
+        }
+        self.ready().await
+    }
+
+    /// A function call is a batch of its own, as a simple query is.
+    async fn function_call(&mut self, frame: &Frame) -> Result<(), End> {
+        // The answer goes into the buffers of the connection, beside the bytes of the arguments.
+        let body = self.channel.body(frame).to_vec();
+        let called = match frontend::decode(frame.tag, &body) {
+            Ok(Message::FunctionCall(call)) => {
+                self.backend.calls();
+                self.backend.interrupt.forget();
+                self.session.function_call(&call, &mut self.channel).await
+            }
+            Ok(_) => return Err(End::Quiet),
+            Err(error) => Err(error.to_sql()),
+        };
+        match called {
+            Ok(value) => backend::function_call_response(self.channel.output(), value.as_deref()),
+            // As in PostgreSQL, the log shows no statement: there is no text.
+            Err(error) => self.report(error, Some(""))?,
         }
         self.ready().await
     }

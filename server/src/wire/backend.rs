@@ -47,6 +47,18 @@ fn count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
 }
 
+/// FunctionCallResponse; no value is NULL.
+pub fn function_call_response(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    message(out, b'V', |out| match value {
+        // A value has at most 1 GiB (`types::size`).
+        Some(value) => {
+            out.extend_from_slice(&i32::try_from(value.len()).unwrap_or(i32::MAX).to_be_bytes());
+            out.extend_from_slice(value);
+        }
+        None => out.extend_from_slice(&(-1i32).to_be_bytes()),
+    });
+}
+
 /// NotificationResponse.
 pub fn notification(out: &mut Vec<u8>, pid: i32, channel: &str, payload: &str) {
     message(out, b'A', |out| {

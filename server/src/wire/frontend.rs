@@ -94,6 +94,19 @@ pub struct Bind<'a> {
     pub result_formats: Formats,
 }
 
+/// A function call's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall<'a> {
+    /// The number of the function.
+    pub function: u32,
+    /// Forms of the arguments, as in Bind.
+    pub formats: Formats,
+    /// Arguments; None is NULL.
+    pub values: Few<Option<&'a [u8]>, 8>,
+    /// The form of the result; 0 or 1.
+    pub result_format: i16,
+}
+
 /// A message of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -133,8 +146,8 @@ pub enum Message<'a> {
     CopyDone,
     /// The client gives COPY up.
     CopyFail(&'a str),
-    /// The fast path, which is not supported.
-    FunctionCall,
+    /// Calls a function by its number.
+    FunctionCall(FunctionCall<'a>),
     /// A password or SASL answer.
     Password(&'a [u8]),
 }
@@ -162,10 +175,7 @@ pub fn decode(tag: u8, body: &[u8]) -> Result<Message<'_>, WireError> {
         b'c' => Message::CopyDone,
         b'd' => Message::CopyData(reader.bytes(body.len())?),
         b'f' => Message::CopyFail(reader.string()?),
-        b'F' => {
-            reader.bytes(body.len())?;
-            Message::FunctionCall
-        }
+        b'F' => Message::FunctionCall(function_call(&mut reader)?),
         b'p' => Message::Password(reader.bytes(body.len())?),
         other => return Err(WireError::UnknownType(other)),
     };
@@ -184,23 +194,41 @@ fn bind<'a>(reader: &mut Reader<'a>) -> Result<Bind<'a>, WireError> {
     let (portal, statement) = (reader.string()?, reader.string()?);
     let formats = format_codes(reader)?;
     let count = reader.count(4)?;
-    let values = Few::read(count, || match reader.i32()? {
+    let values = Few::read(count, || value(reader))?;
+    let result_formats = format_codes(reader)?;
+    Ok(Bind { portal, statement, formats, values, result_formats })
+}
+
+fn function_call<'a>(reader: &mut Reader<'a>) -> Result<FunctionCall<'a>, WireError> {
+    let function = reader.u32()?;
+    let formats = format_codes(reader)?;
+    let count = reader.count(4)?;
+    let values = Few::read(count, || value(reader))?;
+    let result_format = format_code(reader)?;
+    Ok(FunctionCall { function, formats, values, result_format })
+}
+
+/// A value behind its length; -1 is NULL.
+fn value<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>, WireError> {
+    match reader.i32()? {
         -1 => Ok(None),
         length => {
             let length = usize::try_from(length).map_err(|_| WireError::Short)?;
             reader.bytes(length).map(Some)
         }
-    })?;
-    let result_formats = format_codes(reader)?;
-    Ok(Bind { portal, statement, formats, values, result_formats })
+    }
+}
+
+fn format_code(reader: &mut Reader<'_>) -> Result<i16, WireError> {
+    match reader.i16()? {
+        code @ (0 | 1) => Ok(code),
+        other => Err(WireError::FormatCode(other)),
+    }
 }
 
 fn format_codes(reader: &mut Reader<'_>) -> Result<Formats, WireError> {
     let count = reader.count(2)?;
-    Few::read(count, || match reader.i16()? {
-        code @ (0 | 1) => Ok(code),
-        other => Err(WireError::FormatCode(other)),
-    })
+    Few::read(count, || format_code(reader))
 }
 
 fn target<'a>(reader: &mut Reader<'a>, message: &'static str) -> Result<Target<'a>, WireError> {

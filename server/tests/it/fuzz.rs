@@ -26,7 +26,7 @@ pub fn samples() -> Vec<(u8, Vec<u8>)> {
         (b'd', b"1\t2\n".to_vec()),
         (b'f', b"no\0".to_vec()),
         (b'p', b"SCRAM-SHA-256\0\0\0\0\x03n,,".to_vec()),
-        (b'F', b"\0\0\0\x01".to_vec()),
+        (b'F', b"\0\0\0\x07\0\x01\0\x01\0\x02\0\0\0\x01x\xff\xff\xff\xff\0\0".to_vec()),
     ]
 }
 

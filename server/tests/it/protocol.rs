@@ -137,6 +137,57 @@ fn pipelines_portals_and_errors_up_to_sync() {
     });
 }
 
+/// The state of an error, and the type of the message behind it; or the body of an answer that is none.
+async fn answer(stream: &mut TcpStream, call: &[u8]) -> Result<Vec<u8>, String> {
+    stream.write_all(&frame(b'F', call)).await.expect("sent");
+    let (tag, body) = message(stream).await.expect("an answer");
+    let (ready, _) = message(stream).await.expect("ready");
+    assert_eq!(ready, b'Z', "a function call is a batch of its own");
+    match tag {
+        b'V' => Ok(body),
+        _ => {
+            let fields = String::from_utf8_lossy(&body).into_owned();
+            let code = fields.split('\0').find_map(|field| field.strip_prefix('C'));
+            Err(code.unwrap_or("none").to_owned())
+        }
+    }
+}
+
+#[test]
+fn function_calls_are_answered_and_hostile_ones_refused() {
+    run(async {
+        let (_server, address) = start(ListenOptions::default()).await;
+        let mut stream = raw(address).await;
+        // Function 7, one format for all, two arguments of which one is NULL, a text wanted.
+        let call = b"\0\0\0\x07\0\x01\0\x01\0\x02\0\0\0\x03abc\xff\xff\xff\xff\0\0";
+        assert_eq!(answer(&mut stream, call).await, Ok(b"\0\0\0\x013".to_vec()));
+        assert_eq!(answer(&mut stream, b"\0\0\0\x07\0\0\0\0\0\0").await, Ok(vec![0xff; 4]), "NULL");
+        assert_eq!(answer(&mut stream, b"\0\0\0\0\0\0\0\0\0\0").await, Err("42883".to_owned()));
+        let lies: [&[u8]; 9] = [
+            b"",
+            b"\0\0\0",
+            b"\0\0\0\x07\xff\xff",                          // more formats than bytes
+            b"\0\0\0\x07\0\0\xff\xff\0\0",                  // more arguments
+            b"\0\0\0\x07\0\0\0\x01\0\0\0\x09abc\0\0",       // an argument longer than the message
+            b"\0\0\0\x07\0\0\0\x01\xff\xff\xff\xfeabc\0\0", // of a negative length
+            b"\0\0\0\x07\0\0\0\x01\x7f\xff\xff\xffabc\0\0", // of 2 GiB
+            b"\0\0\0\x07\0\0\0\0",                          // no format of the result
+            b"\0\0\0\x07\0\0\0\0\0\0\0",                    // a byte too many
+        ];
+        for lie in lies {
+            assert_eq!(answer(&mut stream, lie).await, Err("08P01".to_owned()), "{lie:?}");
+        }
+        assert_eq!(answer(&mut stream, b"\0\0\0\x07\0\0\0\0\0\x02").await, Err("22023".to_owned()));
+        assert_eq!(answer(&mut stream, call).await, Ok(b"\0\0\0\x013".to_vec()), "the session goes on");
+        // Behind an error of the extended protocol it is skipped, as all is up to Sync.
+        let mut batch = frame(b'B', b"\0none\0\0\0\0\0\0\0");
+        batch.extend(frame(b'F', call));
+        batch.extend(frame(b'S', b""));
+        stream.write_all(&batch).await.expect("sent");
+        assert_eq!(until_ready(&mut stream).await, "EZ");
+    });
+}
+
 #[test]
 fn flush_sends_without_sync() {
     run(async {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clearway_server::server::{ListenOptions, Server};
 use clearway_server::sessions::{Login, Session, Sessions, Start, Timeouts};
-use clearway_server::wire::frontend::Bind;
+use clearway_server::wire::frontend::{Bind, FunctionCall};
 use clearway_sql::session::{Backend, Backends, Client, Column, CopyFormat, CopyIn, TransactionStatus};
 use clearway_sql::{Result, SqlError};
 
@@ -184,6 +184,15 @@ impl Session for StubSession {
 
     fn status(&self) -> TransactionStatus {
         self.status
+    }
+
+    /// The function is the sum of the lengths of its arguments; number 0 is none.
+    async fn function_call(&mut self, call: &FunctionCall<'_>, _: &mut dyn Client) -> Result<Option<Vec<u8>>> {
+        if call.function == 0 {
+            return Err(SqlError::new("42883", "function with OID 0 does not exist"));
+        }
+        let bytes: usize = call.values.iter().flatten().map(|value| value.len()).sum();
+        Ok((bytes > 0).then(|| bytes.to_string().into_bytes()))
     }
 
     async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {

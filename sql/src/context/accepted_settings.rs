@@ -66,7 +66,6 @@ pub static ACCEPTED: &[Setting] = &[
     s("jit_optimize_above_cost", "500000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
     s("jit_tuple_deforming", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
     s("join_collapse_limit", "8", Kind::Int(1, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
-    s("lo_compat_privileges", "off", Kind::Bool, false, "Accepted; storage is organised otherwise."),
     s("local_preload_libraries", "", Kind::Only(""), false, "Lists unprivileged shared libraries to preload into each backend. No other value is supported."),
     s("logical_decoding_work_mem", "64MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
     s("maintenance_io_concurrency", "10", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),

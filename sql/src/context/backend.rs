@@ -37,9 +37,16 @@ pub enum BackendState {
     IdleInTransaction,
     /// The same after an error in the block.
     IdleInTransactionAborted,
+    /// It runs a function call message.
+    FunctionCall,
 }
 
 impl BackendState {
+    /// Whether it runs something.
+    pub fn is_active(self) -> bool {
+        matches!(self, BackendState::Active | BackendState::FunctionCall)
+    }
+
     /// PostgreSQL's name.
     pub fn name(self) -> &'static str {
         match self {
@@ -47,6 +54,7 @@ impl BackendState {
             BackendState::Active => "active",
             BackendState::IdleInTransaction => "idle in transaction",
             BackendState::IdleInTransactionAborted => "idle in transaction (aborted)",
+            BackendState::FunctionCall => "fastpath function call",
         }
     }
 }
@@ -425,7 +433,7 @@ impl Activity {
     fn leaves_state(&mut self, now_us: i64) {
         let spent_us = (now_us - self.state_change_us).max(0);
         match self.state {
-            BackendState::Active => self.spent.active_us += spent_us,
+            BackendState::Active | BackendState::FunctionCall => self.spent.active_us += spent_us,
             BackendState::Idle => {}
             BackendState::IdleInTransaction | BackendState::IdleInTransactionAborted => self.spent.idle_us += spent_us,
         }
@@ -489,6 +497,11 @@ impl Backend {
             activity.xact_start_us = now_us;
         }
         activity
+    }
+
+    /// It runs a function call message; as in PostgreSQL the text shown stays that of the statement before.
+    pub fn calls(&self) {
+        self.begins(waits::now_ns()).state = BackendState::FunctionCall;
     }
 
     /// It waits for a command; `state` says where.

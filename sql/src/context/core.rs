@@ -5,6 +5,7 @@ use super::backend::{Backend, Backends};
 use super::configuration::Shown;
 use super::deferred::Deferred;
 use super::interrupt::Reason;
+use super::large_objects::Descriptors;
 use super::limits::OfSession;
 use super::notify::Notifying;
 use super::obstacle;
@@ -136,9 +137,11 @@ pub struct Core {
     pub notifying: Mutex<Notifying>,
     /// Whether the transaction's commit waits for the archive.
     pub archived: Archived,
+    /// Large objects that are open.
+    pub large_objects: Mutex<Descriptors>,
     /// Checks of constraints that wait for the end of the transaction.
     pub deferred: Mutex<Deferred>,
-    /// The session has used what leaves work for the end of a transaction: cursors, notifications, constraints that are checked late,
+    /// The session has used what leaves work for the end of a transaction: cursors, large objects, notifications, constraints that are checked late,
     /// temporary objects. Other sessions' commits pass all that by.
     end_work: AtomicBool,
     notices: Mutex<(Notices, Option<Held>)>,
@@ -190,6 +193,7 @@ impl Core {
             row_written: AtomicU64::new(0),
             notifying: Mutex::new("sql/notifying", Notifying::default()),
             archived: Archived::default(),
+            large_objects: Mutex::new("sql/large_objects", Descriptors::default()),
             deferred: Mutex::new("sql/deferred", Deferred::default()),
             end_work: AtomicBool::new(false),
             notices: Mutex::new("sql/notices", (Vec::new(), None)),

@@ -46,6 +46,7 @@ pub mod immutable;
 pub mod index_terms;
 pub mod instruments;
 pub mod interrupt;
+pub mod large_objects;
 mod limit_group;
 mod limit_session;
 pub mod limits;

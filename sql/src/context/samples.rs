@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clearway_base::sync::Mutex;
 use clearway_base::waits::{self, WaitEvent};
 
-use super::backend::{BackendState, Backends};
+use super::backend::Backends;
 
 /// Samples that are kept.
 pub const SAMPLES_MAX: usize = 200_000;
@@ -53,8 +53,7 @@ impl Samples {
     /// Takes a sample of every active session; how many there were.
     pub fn take(&self, backends: &Backends) -> usize {
         let at_us = waits::wall_us();
-        let active: Vec<_> =
-            backends.all().into_iter().filter(|b| b.activity.lock().state == BackendState::Active).collect();
+        let active: Vec<_> = backends.all().into_iter().filter(|b| b.activity.lock().state.is_active()).collect();
         // SMP-1
         let step = active.len().div_ceil(SESSIONS_MAX).max(1);
         let weight = active.len() as f32 / active.len().div_ceil(step).max(1) as f32;

@@ -113,6 +113,7 @@ pub static SETTINGS: &[Setting] = &[
     s("limit_undo", "0", Kind::Bytes, false, "Kept for a role or a database: the undo that the open transactions of its sessions may have written; 0 is no limit."),
     s("log_min_duration_statement", "-1", Kind::MillisecondsOrOff, false, "Sets the minimum execution time above which statements are logged; -1 is never, 0 always."),
     s("log_statement", "none", Kind::Enum(LOG_STATEMENT), false, "Sets the type of statements logged."),
+    s("lo_compat_privileges", "off", Kind::Bool, false, "Enables backward compatibility mode for privilege checks on large objects."),
     s("lock_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any wait for a lock."),
     s("max_function_args", "100", Kind::Fixed, false, "Shows the maximum number of function arguments."),
     s("max_identifier_length", "63", Kind::Fixed, false, "Shows the maximum identifier length."),

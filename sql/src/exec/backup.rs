@@ -21,7 +21,7 @@ impl Cx<'_> {
         match function {
             HostFunction::Backup => self.backup(text).await,
             HostFunction::CreateRestorePoint => self.create_restore_point(text).await,
-            other => self.reset_call(other, args),
+            other => self.large_object_call(other, args).await,
         }
     }
 

@@ -322,6 +322,9 @@ impl Cx<'_> {
             }
             F::GetViewdef | F::GetViewdefPretty => self.view_definition(int(&args, 0) as u32),
             F::Catalog(name) => self.catalog_call(name, &args)?,
+            F::ObjDescription if args.get(1).and_then(Datum::as_str) == Some("pg_largeobject") => {
+                return self.large_object_comment(&args).await;
+            }
             F::ObjDescription
             | F::ObjDescriptionAny
             | F::ShobjDescription

@@ -48,7 +48,9 @@ mod join;
 mod jump;
 pub mod key_range;
 mod keys;
-pub mod lock;
+pub mod large_object_rows;
+mod large_objects;
+mod lock;
 pub mod measure;
 mod merge;
 mod merge_join;
@@ -91,7 +93,7 @@ use crate::types::{Datum, Oid};
 use clearway_base::breath;
 use clearway_base::memory::{self, Held};
 use clearway_base::sync::Mutex;
-use clearway_engine::catalog::Index;
+use clearway_engine::catalog::{Acl, AclKind, Index};
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
 use measure::Measured;
@@ -113,6 +115,8 @@ pub trait ViewRows: Sync {
     /// # Errors
     /// For arguments that the function refuses.
     fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>>;
+    /// The privileges on an object as its catalog shows them.
+    fn access_list(&self, acl: &Acl, owner: Oid, kind: AclKind, run: &Run<'_>) -> Datum;
     /// The statement that creates an index; with `pretty` without the schema where the search path finds the table.
     fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String;
     /// The condition of a partial index with few parentheses, by its form in pg_index and the oid of the table; none: the text is no such.

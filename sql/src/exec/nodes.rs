@@ -227,7 +227,9 @@ impl Rows {
                     configuration.read_files().await;
                 }
                 let sought = cx.sought(scan, &self.prefix).await?;
-                for columns in cx.run.views.rows(scan.view, sought.as_ref(), cx.run) {
+                let mut rows = cx.run.views.rows(scan.view, sought.as_ref(), cx.run);
+                cx.add_large_objects(scan.view, sought.as_ref(), &mut rows).await?;
+                for columns in rows {
                     cx.breathe().await?;
                     let mut row = Row::with_capacity(self.prefix.len() + columns.len());
                     row.extend_from_slice(&self.prefix);

@@ -162,6 +162,7 @@ impl Session {
         self.savepoints.truncate(at);
         self.restore_read_only(read_only);
         self.cursors.release(at);
+        self.core.large_objects.lock().release(at);
         // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
         if let Some(below) = self.savepoints.last_mut() {
             below.wrote |= wrote;
@@ -219,6 +220,7 @@ impl Session {
     /// Undoes what has happened since the savepoint at `at`, which stays.
     pub(super) async fn undo_to_savepoint(&mut self, at: usize) -> Result<()> {
         self.cursors.roll_back(Some(at));
+        self.core.close_descriptors(Some(at));
         self.core.notifying.lock().roll_back_to(self.savepoints[at].notify);
         self.core.deferred.lock().roll_back_to(&self.savepoints[at].deferred);
         self.savepoints.truncate(at + 1);
@@ -363,6 +365,7 @@ impl Session {
     fn forget_end_work(&mut self) {
         if self.core.has_end_work() {
             self.cursors.roll_back(None);
+            self.core.close_descriptors(None);
             self.core.notifying.lock().roll_back();
             self.core.deferred.lock().clear();
         }
@@ -388,6 +391,7 @@ impl Session {
         if self.core.engine.take().has_temporary() {
             Box::pin(temporary::before_commit(&self.core)).await?;
         }
+        self.core.close_descriptors(None); // DSC-1
         Ok(())
     }
 
@@ -445,14 +449,22 @@ impl Session {
                 self.portals.fail();
                 // A cursor outlives a failure if it was declared before the savepoint to which the client may go back.
                 self.cursors.roll_back(self.savepoints.len().checked_sub(1));
+                self.core.close_descriptors(self.savepoints.len().checked_sub(1));
                 self.block = Block::Failed;
                 match self.savepoints.last() {
                     // The locks since the last savepoint go; those before stay with what they protect.
                     Some(savepoint) => {
-                        let mark = savepoint.mark.clone();
+                        let (mark, settings) = (savepoint.mark.clone(), savepoint.settings.clone());
                         self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
+                        self.core.roll_back_settings(&settings);
                     }
-                    None => self.core.engine.take().roll_back().await.map_err(from_engine)?,
+                    None => {
+                        self.core.engine.take().roll_back().await.map_err(from_engine)?;
+                        // The client is told with the error, not when it ends the block.
+                        if let Some(settings) = &self.settings_at_begin {
+                            self.core.roll_back_settings(settings);
+                        }
+                    }
                 }
             }
         }

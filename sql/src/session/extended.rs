@@ -7,7 +7,7 @@ use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
 use crate::context::backend::redacted;
-use crate::context::core::{NamedCursor, NamedStatement, now};
+use crate::context::core::{Core, NamedCursor, NamedStatement, now};
 use crate::context::obstacle;
 use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
@@ -199,14 +199,7 @@ impl Session {
             }
         }
         if params.len() < bind.values.len() {
-            params.clear();
-            let catalog = self.core.catalog();
-            let names = self.core.names(&catalog);
-            let format = self.core.settings.lock().format.clone();
-            let conversion = text::Conversion { format: &format, now: self.core.transaction_started(), names: &names };
-            for (i, (value, ty)) in bind.values.iter().zip(&prepared.types).enumerate() {
-                params.push(parameter(*value, *ty, run::format_of(bind.formats, i), &conversion)?);
-            }
+            params = parameters_of(&self.core, bind.values, bind.formats, &prepared.types)?;
         }
         formats.extend_from_slice(bind.result_formats);
         let bound = Portal { prepared, params, formats, running: None, finished: false };
@@ -530,6 +523,21 @@ fn plain_integer(bytes: &[u8]) -> Option<i64> {
     }
     let value = digits.iter().fold(0i64, |n, digit| n * 10 + i64::from(digit - b'0'));
     Some(if negative { -value } else { value })
+}
+
+/// Parameters of these types, in any form.
+pub(super) fn parameters_of(
+    core: &Core,
+    values: &[Option<&[u8]>],
+    formats: &[i16],
+    types: &[Oid],
+) -> Result<Vec<Datum>> {
+    let catalog = core.catalog();
+    let names = core.names(&catalog);
+    let format = core.settings.lock().format.clone();
+    let conversion = text::Conversion { format: &format, now: core.transaction_started(), names: &names };
+    let values = values.iter().zip(types).enumerate();
+    values.map(|(i, (value, ty))| parameter(*value, *ty, run::format_of(formats, i), &conversion)).collect()
 }
 
 fn parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool, conversion: &text::Conversion<'_>) -> Result<Datum> {

@@ -14,6 +14,7 @@
 use super::Backends;
 use super::client::{Client, TransactionStatus};
 use super::cursor::Cursors;
+use super::fastpath::Called;
 use super::kept;
 use super::point::Scratch;
 use super::portals::Portals;
@@ -142,6 +143,8 @@ pub struct Session {
     pub(super) statements: HashMap<String, Arc<Prepared>, RandomState>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
     pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
+    /// The functions that were called by their numbers.
+    pub(super) called: HashMap<Oid, Arc<Called>, RandomState>,
     pub(super) portals: Portals,
     pub(super) cursors: Cursors,
     /// The formats of the result's columns that Bind asked for, for FETCH, EXECUTE and CALL; empty in the simple protocol.
@@ -232,6 +235,7 @@ impl Session {
             settings_at_begin: None,
             statements: HashMap::default(),
             recent: None,
+            called: HashMap::default(),
             portals: Portals::default(),
             cursors: Cursors::default(),
             result_formats: Vec::new(),

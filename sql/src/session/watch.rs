@@ -39,6 +39,8 @@ pub(super) struct Watch {
     /// The same at the end of the statement that runs, where a fast path has had the engine's session at hand.
     pub(super) looked_at: Option<[u64; 4]>,
     series: Series,
+    /// The function of a function call message, as the log names it, while it runs.
+    pub(super) called: Option<Arc<str>>,
 }
 
 impl Watch {
@@ -113,9 +115,18 @@ impl Session {
         }
         let logged = backend.log.statements.load(Relaxed);
         if logged != 0 && logged >= level_of(&digest.text) {
-            let mut line = Line::new(Severity::Log, "00000", format!("{}: {text}", how(portal))).of(backend);
+            let (how, text) = self.told_as(portal, text);
+            let mut line = Line::new(Severity::Log, "00000", format!("{how}: {text}")).of(backend);
             line.query_id = digest.id as i64;
             self.core.backends.log_line(line);
+        }
+    }
+
+    /// How the log names what runs, and the way that it came.
+    fn told_as(&self, portal: Option<&str>, text: &Arc<str>) -> (String, Arc<str>) {
+        match &self.watch.called {
+            Some(called) => ("fastpath function call".to_owned(), called.clone()),
+            None => (how(portal), text.clone()),
         }
     }
 
@@ -249,7 +260,8 @@ impl Session {
             return;
         }
         let ms = ns as f64 / 1e6;
-        let (how, writes) = (how(portal), level_of(&digest.text) == 2);
+        let writes = level_of(&digest.text) == 2;
+        let (how, query) = self.told_as(portal, &query);
         let mut line = Line::new(Severity::Log, "00000", format!("duration: {ms:.3} ms  {how}: {query}")).of(backend);
         line.query_id = digest.id as i64;
         line.duration_ns = ns;

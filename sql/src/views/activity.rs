@@ -130,7 +130,7 @@ fn wait_of(
         };
         return (Some("Lock"), Some(event));
     }
-    if backend.activity.lock().state != crate::context::backend::BackendState::Active {
+    if !backend.activity.lock().state.is_active() {
         return (Some("Client"), Some("ClientRead"));
     }
     // What else it waits for stands in its books; nothing: it runs.

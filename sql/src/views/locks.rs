@@ -135,7 +135,7 @@ impl Ids {
             return Ids { any: true, levels, active: true };
         }
         let activity = backend.activity.lock();
-        let active = activity.state == BackendState::Active;
+        let active = activity.state.is_active();
         if activity.state != BackendState::IdleInTransactionAborted {
             return Ids { any: activity.xact_start_us != 0, levels, active };
         }

@@ -57,7 +57,7 @@ use crate::context::views::functions::RowsFunction;
 use crate::error::Result;
 use crate::exec::{Row, Run, SoughtRows, ViewRows};
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::Index;
+use clearway_engine::catalog::{Acl, AclKind, Index};
 
 /// Schema and name of a view, and what gives its rows.
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
@@ -143,6 +143,10 @@ impl ViewRows for SystemViews {
         functions::rows(function, args, run)
     }
 
+    fn access_list(&self, acl: &Acl, owner: Oid, kind: AclKind, run: &Run<'_>) -> Datum {
+        catalog::acl(run, owner, acl, kind)
+    }
+
     fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String {
         indexes::index_definition(run, index, pretty)
     }
@@ -202,6 +206,7 @@ mod tests {
                 view.text().is_some(),
                 builtin::has_rows(view),
                 declared::declared::EMPTY.contains(&view.name),
+                declared::declared::STORED.contains(&view.name),
             ];
             let ways = ways.iter().filter(|way| **way).count();
             assert_eq!(ways, 1, "{}.{}: what gives its rows?", view.schema, view.name);

@@ -429,6 +429,8 @@ pub enum ObjectKind {
     Constraint,
     /// The same.
     Policy,
+    /// Its name is its number. GRANT, COMMENT and ALTER ... OWNER TO name one.
+    LargeObject,
 }
 
 /// DROP.

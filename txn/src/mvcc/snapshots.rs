@@ -223,6 +223,14 @@ impl Reader {
         }
     }
 
+    /// Opens once more a snapshot that is open; none: it is not.
+    pub fn again(&mut self, read_lsn: Lsn) -> Option<Snapshot> {
+        let at = self.open.iter().position(|open| *open == read_lsn)?;
+        // SNP-3: the order stays. The one that is open protects every version that this one needs.
+        self.open.insert(at, read_lsn);
+        Some(Snapshot { read_lsn })
+    }
+
     /// Closes a snapshot.
     pub fn end(&mut self, snapshot: Snapshot) {
         let at = self

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub const EMPTY: &[&str] = &[
     "pg_available_extension_versions", "pg_conversion", "pg_event_trigger",
     "pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_ident_file_mappings", "pg_inherits",
-    "pg_init_privs", "pg_largeobject", "pg_largeobject_metadata", "pg_parameter_acl", "pg_partitioned_table",
+    "pg_init_privs", "pg_parameter_acl", "pg_partitioned_table",
     "pg_prepared_xacts", "pg_publication", "pg_publication_namespace", "pg_publication_rel", "pg_publication_tables",
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",
     "pg_statistic_ext", "pg_statistic_ext_data", "pg_stats_ext", "pg_stats_ext_exprs", "pg_subscription", "pg_subscription_rel",
@@ -28,6 +28,9 @@ pub const EMPTY: &[&str] = &[
     "routine_column_usage", "routine_routine_usage", "routine_sequence_usage", "routine_table_usage", "transforms",
     "triggered_update_columns", "triggers", "user_mapping_options", "user_mappings", "view_routine_usage",
 ];
+
+/// Relations whose rows are read from tables (`crate::exec`), not made of the catalog.
+pub const STORED: &[&str] = &["pg_largeobject", "pg_largeobject_metadata"];
 
 /// Relations of PostgreSQL that Clearway has not: they tell of files and memory that are PostgreSQL's own, or of features by number.
 #[rustfmt::skip]

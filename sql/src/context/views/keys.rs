@@ -31,6 +31,8 @@ const KEYS: &[(&str, &str, f64, &str)] = &[
     ("pg_aggregate", "aggfnoid", 1.0, "pg_aggregate_fnoid_index"),
     ("pg_cast", "castsource", 5.0, "pg_cast_source_target_index"),
     ("pg_opclass", "oid", 1.0, "pg_opclass_oid_index"),
+    ("pg_largeobject", "loid", 8.0, "pg_largeobject_loid_pn_index"),
+    ("pg_largeobject_metadata", "oid", 1.0, "pg_largeobject_metadata_oid_index"),
     ("pg_description", "objoid", 1.0, "pg_description_o_c_o_index"),
 ];
 

@@ -31,6 +31,9 @@ impl Ddl<'_> {
         column: Option<&str>,
         text: Option<&str>,
     ) -> Result<&'static str> {
+        if kind == ObjectKind::LargeObject {
+            return self.comment_large_object(name, text).await;
+        }
         let catalog = self.catalog();
         let (mut object, mut part) = match kind {
             ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role => {

@@ -37,6 +37,7 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Domain => "domain",
         ObjectKind::Policy => "policy",
         ObjectKind::Function => "function",
+        ObjectKind::LargeObject => "large object",
     }
 }
 
@@ -54,6 +55,7 @@ fn tag(kind: ObjectKind) -> &'static str {
         ObjectKind::Type => "DROP TYPE",
         ObjectKind::Domain => "DROP DOMAIN",
         ObjectKind::Function => "DROP FUNCTION",
+        ObjectKind::LargeObject => "ALTER LARGE OBJECT",
         ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Policy => "ALTER TABLE",
     }
 }
@@ -369,7 +371,8 @@ impl Ddl<'_> {
             return self.drop_schema(oid, name.name(), s.cascade).await;
         }
         let (database, path) = with_env(self.core, &catalog, |env| (env.database, env.path.to_vec()));
-        let lines = super::role_dependents::of_role(&catalog, (database, &path), oid);
+        let large = self.large_objects_that_need(oid).await?;
+        let lines = super::role_dependents::of_role(&catalog, (database, &path), oid, large);
         if !lines.is_empty() {
             let message = format!("role \"{}\" cannot be dropped because some objects depend on it", name.name());
             return Err(SqlError::new("2BP01", message).detail(lines.join("\n")));
@@ -443,6 +446,7 @@ impl Ddl<'_> {
                 self.take_away(object.oid(), tree).await?;
             }
         }
+        self.drop_large_objects_in(oid).await?;
         self.forget_settings(oid).await?;
         self.take_away(oid, None).await
     }

@@ -12,6 +12,7 @@ use crate::syntax::ddl::{DefaultPrivileges, Grant, ObjectKind, RoleSpec};
 use crate::syntax::routine::{RoutineKind, RoutineName};
 use clearway_engine::catalog::acl::{AclError, PUBLIC};
 use clearway_engine::catalog::{Acl, AclKind, Catalog, DefaultAcl, Object, Relation, Routine};
+use clearway_engine::large_object::LargeObject;
 use std::sync::Arc;
 
 /// What a statement says of privileges, apart from the objects.
@@ -39,6 +40,7 @@ fn check_kind(s: &Grant, kind: AclKind) -> Result<()> {
         AclKind::Type if s.object == ObjectKind::Domain => "domain",
         AclKind::Type => "type",
         AclKind::Function => "function",
+        AclKind::LargeObject => "large object",
     };
     for (word, columns) in &s.privileges {
         if word.is_empty() {
@@ -105,6 +107,9 @@ impl Ddl<'_> {
         {
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "grantor must be current user"));
         }
+        if s.object == ObjectKind::LargeObject {
+            return self.grant_large_objects(s).await;
+        }
         for object in self.granted_objects(&catalog, s)? {
             let mut object = Object::clone(&object);
             let Some((_, kind)) = object.acl() else { continue };
@@ -113,6 +118,23 @@ impl Ddl<'_> {
             self.put(object).await?;
         }
         Ok(if s.revoke { "REVOKE" } else { "GRANT" })
+    }
+
+    /// Changes the list of a large object.
+    pub(super) fn change_large_object_acl(&self, s: &Grant, object: &mut LargeObject) -> Result<()> {
+        let kind = AclKind::LargeObject;
+        check_kind(s, kind)?;
+        let catalog = self.catalog();
+        let change = self.change(&catalog, s)?;
+        let words = s.privileges.iter().map(|(word, _)| letter(word));
+        let letters = words.collect::<Result<String>>()?;
+        let letters = if letters.is_empty() { kind.all().to_owned() } else { letters };
+        let judge = self.judge(&catalog);
+        let before = object.acl.clone();
+        let any = || kind.all().chars().any(|letter| judge.may(&before, kind, object.owner, letter));
+        let name = format!("large object {}", object.oid);
+        let list = (object.owner, kind);
+        self.change_list(&catalog, &mut object.acl, list, &letters, &change, any, ("large object", &name))
     }
 
     fn change<'s>(&self, catalog: &Catalog, s: &'s Grant) -> Result<Change<'s>> {

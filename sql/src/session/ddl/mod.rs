@@ -20,6 +20,7 @@ mod foreign_key;
 mod grant;
 mod identity;
 mod index;
+mod large_object;
 mod like;
 mod objects;
 mod owner;

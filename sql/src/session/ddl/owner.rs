@@ -146,6 +146,9 @@ impl Ddl<'_> {
         if_exists: bool,
         owner: &RoleSpec,
     ) -> Result<&'static str> {
+        if kind == ObjectKind::LargeObject {
+            return self.own_large_object(name, owner).await;
+        }
         let catalog = self.catalog();
         let object = match kind {
             ObjectKind::Schema | ObjectKind::Database => self.global(&catalog, kind, name.name())?,
@@ -244,6 +247,9 @@ impl Ddl<'_> {
                 self.put(object).await?;
             }
         }
+        for role in from {
+            self.reassign_large_objects(role, to).await?;
+        }
         Ok("REASSIGN OWNED")
     }
 
@@ -288,6 +294,7 @@ impl Ddl<'_> {
             }
         }
         for role in from {
+            self.drop_owned_large_objects(role).await?;
             for object in self.catalog().objects().filter(|o| self.is_here(o) && names_role(o, role)) {
                 let mut object = Object::clone(object);
                 lists(&mut object).into_iter().for_each(|(acl, owner)| acl.forget(role, owner));

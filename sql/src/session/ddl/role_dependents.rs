@@ -10,7 +10,13 @@ use std::collections::BTreeMap;
 const LINES_MAX: usize = 100;
 
 /// A line for each object of the database, and of all databases, that a role owns or that gives it rights; then one for each other database.
-pub(super) fn of_role(catalog: &Catalog, (database, path): (u32, &[String]), role: u32) -> Vec<String> {
+/// `large`: the lines of large objects, with their databases.
+pub(super) fn of_role(
+    catalog: &Catalog,
+    (database, path): (u32, &[String]),
+    role: u32,
+    large: Vec<(u32, String)>,
+) -> Vec<String> {
     let mut objects: Vec<&Object> = catalog.objects().map(|o| &**o).collect();
     objects.sort_by_key(|o| o.oid());
     let (mut lines, mut elsewhere) = (Vec::new(), BTreeMap::<u32, usize>::new());
@@ -35,6 +41,13 @@ pub(super) fn of_role(catalog: &Catalog, (database, path): (u32, &[String]), rol
             } else {
                 *elsewhere.entry(list.database).or_default() += 1;
             }
+        }
+    }
+    for (of, line) in large {
+        if of == database {
+            lines.push(line);
+        } else {
+            *elsewhere.entry(of).or_default() += 1;
         }
     }
     let more = lines.len().saturating_sub(LINES_MAX);

@@ -54,6 +54,11 @@ impl Parser<'_> {
         if self.is("policy") {
             return self.alter_policy();
         }
+        if self.eat_seq(&["large", "object"]) {
+            let (object, name) = (ObjectKind::LargeObject, self.large_object()?);
+            self.expect_seq(&["owner", "to"])?;
+            return Ok(Statement::OwnerTo { object, name, if_exists: false, owner: self.role_spec()? });
+        }
         let at = self.at;
         let object = self.object_kind()?;
         match object {
@@ -73,11 +78,21 @@ impl Parser<'_> {
             | ObjectKind::Function
             | ObjectKind::Column
             | ObjectKind::Constraint
-            | ObjectKind::Policy => {
+            | ObjectKind::Policy
+            | ObjectKind::LargeObject => {
                 self.at = at;
                 Err(self.unsupported("ALTER of this kind of object"))
             }
         }
+    }
+
+    /// The number of a large object, in the place of a name.
+    pub(super) fn large_object(&mut self) -> Result<QualName> {
+        let pos = self.pos();
+        let Tok::Int(digits) = self.peek() else { return Err(self.error_here()) };
+        let digits = (*digits).to_owned();
+        self.advance();
+        Ok(QualName { parts: vec![digits], pos })
     }
 
     fn alter_owner_or_name(&mut self, object: ObjectKind, name: QualName, if_exists: bool) -> Result<Statement> {
@@ -463,10 +478,15 @@ impl Parser<'_> {
             ObjectKind::Constraint
         } else if self.eat("policy") {
             ObjectKind::Policy
+        } else if self.eat_seq(&["large", "object"]) {
+            ObjectKind::LargeObject
         } else {
             self.object_kind()?
         };
-        let mut name = self.qual_name()?;
+        let mut name = match object {
+            ObjectKind::LargeObject => self.large_object()?,
+            _ => self.qual_name()?,
+        };
         let mut column = None;
         if object == ObjectKind::Column {
             if name.parts.len() < 2 {

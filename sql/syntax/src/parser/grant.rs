@@ -177,7 +177,10 @@ impl Parser<'_> {
             self.expect_seq(&["in", "schema"])?;
             return Ok((object, self.comma_list(Self::qual_name)?, true));
         }
-        let refused = ["language", "foreign", "large", "tablespace", "parameter"];
+        if self.eat_seq(&["large", "object"]) {
+            return Ok((ObjectKind::LargeObject, self.comma_list(Self::large_object)?, false));
+        }
+        let refused = ["language", "foreign", "tablespace", "parameter"];
         if self.is_any(&refused)
             && matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_))
             && self.word_at(1) != Some("to")

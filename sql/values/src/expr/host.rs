@@ -151,6 +151,26 @@ host_functions! {
     StatClearSnapshot "pg_stat_clear_snapshot"() -> VOID false;
     StatForceNextFlush "pg_stat_force_next_flush"() -> VOID false;
     RecordSlow "record_slow"(INTERVAL, INTERVAL, INT8) -> VOID true;
+    LoCreat "lo_creat"(INT4) -> OID true;
+    LoCreate "lo_create"(OID) -> OID true;
+    LoOpen "lo_open"(OID, INT4) -> INT4 true;
+    LoClose "lo_close"(INT4) -> INT4 true;
+    LoRead "loread"(INT4, INT4) -> BYTEA true;
+    LoWrite "lowrite"(INT4, BYTEA) -> INT4 true;
+    LoSeek "lo_lseek"(INT4, INT4, INT4) -> INT4 true;
+    LoSeek64 "lo_lseek64"(INT4, INT8, INT4) -> INT8 true;
+    LoTell "lo_tell"(INT4) -> INT4 true;
+    LoTell64 "lo_tell64"(INT4) -> INT8 true;
+    LoTruncate "lo_truncate"(INT4, INT4) -> INT4 true;
+    LoTruncate64 "lo_truncate64"(INT4, INT8) -> INT4 true;
+    LoUnlink "lo_unlink"(OID) -> INT4 true;
+    LoGet "lo_get"(OID) -> BYTEA true;
+    LoGetFragment "lo_get"(OID, INT8, INT4) -> BYTEA true;
+    LoPut "lo_put"(OID, INT8, BYTEA) -> VOID true;
+    LoFromBytea "lo_from_bytea"(OID, BYTEA) -> OID true;
+    LoImport "lo_import"(TEXT) -> OID true;
+    LoImportAs "lo_import"(TEXT, OID) -> OID true;
+    LoExport "lo_export"(OID, TEXT) -> INT4 true;
     StatementsReset "pg_stat_statements_reset"() -> VOID false;
     StatementsResetOf "pg_stat_statements_reset"(OID, OID, INT8) -> VOID true;
 }
