@@ -80,7 +80,15 @@ const SERVER_CHAPTERS: &[Chapter] = &[
 const SESSION_CHAPTERS: &[Chapter] = &[
     (
         "Names, rights and functions",
-        &["application_name", "role", "session_authorization", "search_path", "row_security", "check_function_bodies"],
+        &[
+            "application_name",
+            "role",
+            "session_authorization",
+            "search_path",
+            "row_security",
+            "lo_compat_privileges",
+            "check_function_bodies",
+        ],
     ),
     (
         "Transactions",
