@@ -206,7 +206,7 @@ def source_of(name, suite, given):
         home.mkdir(parents=True, exist_ok=True)
         fetched([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", home, suite.package])
         with tarfile.open(next(home.glob("*.tar.gz"))) as archive:
-            # Debian 12's Python knows no filters; its default takes the same paths of an archive that pip or Maven has checked.
+            # The Python of Debian 12 has no filters.
             archive.extractall(home, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         (next(path for path in home.iterdir() if path.is_dir()) / "tests").rename(home / "tests")
     return home

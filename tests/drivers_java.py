@@ -60,7 +60,7 @@ class JavaSuite:
         if not given:
             self.copied(f"org.postgresql:postgresql:{VERSION}:tar.gz:jdbc-src", self.home)
             with tarfile.open(next(self.home.glob("*.tar.gz"))) as archive:
-                # Debian 12's Python knows no filters; its default takes the same paths of an archive that pip or Maven has checked.
+                # The Python of Debian 12 has no filters.
                 archive.extractall(self.home, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         self.fetched(["mvn", "-q", "-B", "-f", self.where / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={self.home / 'lib'}"])
         for package in PACKAGES:
