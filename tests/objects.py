@@ -40,6 +40,9 @@ def built_by_go(module):
     found = shutil.which(name)
     if found:
         return found
+    if not shutil.which("go"):
+        print(f"NOT RUN: {name}, which Go builds (Go is missing)\n0 passed, 0 failed")
+        sys.exit(0)
     path = subprocess.run(["go", "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip() + "/bin/" + name
     if not os.path.exists(path):
         subprocess.run(["go", "install", module], check=True, capture_output=True)
