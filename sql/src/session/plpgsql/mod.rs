@@ -6,8 +6,8 @@
 //! evaluate     expressions and queries                      assign      values on their way into variables
 //! flow         blocks, conditions, loops                    statement   SQL, EXECUTE, INTO, GET DIAGNOSTICS
 //! raise        RAISE and ASSERT                             ended       COMMIT and ROLLBACK
-//! block        DO                                         called      procedures and functions
-//! returned     what a function gives                       nested      the session of a function
+//! block        DO                                          called      procedures and functions
+//! returned     what a function gives
 //! ```
 //!
 //! # Life of a run
