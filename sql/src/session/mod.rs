@@ -23,6 +23,7 @@ mod admission;
 mod alter_system;
 mod at_once;
 mod block;
+mod body;
 mod call;
 mod cells;
 pub mod client;

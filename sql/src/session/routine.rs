@@ -7,7 +7,8 @@
 //!
 //! Source: PostgreSQL 15's src/backend/executor/functions.c, `check_sql_fn_retval` for the type of the result.
 
-use super::run::{self, BodyContext, Cached, Execution, Request};
+use super::body::BodyContext;
+use super::run::{self, Cached, Execution, Request};
 use super::session::Session;
 use crate::context::core::Core;
 use crate::context::privileges::{Judge, denied};
@@ -325,19 +326,8 @@ async fn run_body(core: &Arc<Core>, r: &Routine, body: &Body, call: RoutineCall)
             meaning: r.meanings.get(at).filter(|_| r.atomic).cloned(),
             view,
         };
-        let request = Request {
-            statement: &part.statement,
-            text: &part.text,
-            params: params.clone(),
-            types: &body.types,
-            columns: None,
-            alone: false,
-            transaction_started: core.transaction_started(),
-            latest: false,
-            system: false,
-            measured: false,
-            body: Some(&context),
-        };
+        let parameters = (params.clone(), body.types.as_slice());
+        let request = Request::in_body(core, (&part.statement, &part.text), parameters, &context);
         let here =
             |e: SqlError| e.internal_to(&part.text).within(format!("SQL function \"{}\" statement {}", r.name, at + 1));
         let kept = part.plan.lock().clone();

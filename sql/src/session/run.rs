@@ -1,5 +1,6 @@
 //! One execution of a planned statement: it takes the locks and the snapshot, and sends the rows to the client.
 
+use super::body::BodyContext;
 use super::client::Client;
 pub use super::form::{describe, format_of, write_row};
 pub use super::fresh::is_fresh;
@@ -12,18 +13,17 @@ use crate::exec::change::Feed;
 use crate::exec::foreign::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
-use crate::expr::bind_routines::ParamNames;
 use crate::expr::{Params, Reads};
 use crate::planner::explain::Actuals;
 use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
 use crate::types::text::Conversion;
-use crate::types::user::{self, DefinitionPath};
+use crate::types::user;
 use crate::types::{Datum, Oid};
 use crate::views::SystemViews;
 use clearway_base::breath;
-use clearway_engine::catalog::{Catalog, Relation, ViewMeaning};
+use clearway_engine::catalog::{Catalog, Relation};
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mvcc::book::View;
@@ -155,18 +155,6 @@ pub struct Request<'a> {
     pub measured: bool,
     /// It is in the body of a function.
     pub body: Option<&'a BodyContext>,
-}
-
-/// What a statement in the body of a function runs with.
-pub struct BodyContext {
-    /// The names of its parameters.
-    pub names: Arc<ParamNames>,
-    /// The schemas in which its names are looked for; none: the session's.
-    pub path: Option<Arc<DefinitionPath>>,
-    /// What its names mean, where that is settled.
-    pub meaning: Option<ViewMeaning>,
-    /// What it sees; none: what has happened so far.
-    pub view: Option<View>,
 }
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.

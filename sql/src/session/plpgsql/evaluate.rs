@@ -7,8 +7,9 @@ use crate::exec::Row;
 use crate::expr::bind_routines::ParamNames;
 use crate::expr::bind_variables::Variables;
 use crate::planner::plan::OutputColumn;
+use crate::session::body::BodyContext;
 use crate::session::routine::command;
-use crate::session::run::{self, BodyContext, Cached, Execution, Request};
+use crate::session::run::{self, Cached, Execution, Request};
 use crate::session::session::is_planned;
 use crate::syntax::plpgsql::names::Slot;
 use crate::syntax::plpgsql::tree::{Fragment, FragmentKind};
@@ -109,19 +110,7 @@ impl Frame<'_> {
         let context = BodyContext { names, path: None, meaning: None, view: self.view };
         let core = self.session.core.clone();
         core.row_written.store(0, std::sync::atomic::Ordering::Relaxed);
-        let request = Request {
-            statement,
-            text,
-            params,
-            types,
-            columns: None,
-            alone: false,
-            transaction_started: core.transaction_started(),
-            latest: false,
-            system: false,
-            measured: false,
-            body: Some(&context),
-        };
+        let request = Request::in_body(&core, (statement, text), (params, types), &context);
         let begun = Box::pin(clearway_base::stack::deeper_polls(run::begin(&core, request, cached))).await;
         let (execution, cached) = begun?;
         self.session.ran_within(cached.plan.read_only);
