@@ -401,13 +401,15 @@ impl Wide {
         let Finite { unscaled, scale } = self else {
             return self.clone();
         };
-        let (mut unscaled, mut scale) = (unscaled.clone(), *scale);
-        let ten = BigInt::from(10u8);
-        while scale > 0 && (&unscaled % &ten).is_zero() {
-            unscaled /= &ten;
-            scale -= 1;
+        if unscaled.is_zero() {
+            return Finite { unscaled: BigInt::zero(), scale: 0 };
         }
-        Finite { unscaled, scale }
+        if *scale == 0 {
+            return self.clone();
+        }
+        // One division: one for each digit would take a long value's length squared.
+        let zeros = unscaled.to_string().bytes().rev().take_while(|b| *b == b'0').count().min(*scale as usize) as u32;
+        Finite { unscaled: unscaled / pow10(zeros), scale: scale - zeros }
     }
 
     /// The digits to base 10,000 of the wire's binary form: (weight, sign, scale, digits).
