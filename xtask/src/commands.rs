@@ -16,18 +16,40 @@ pub struct Report {
     passed: u64,
     failed: u64,
     failures: Vec<String>,
+    /// What is printed when the steps beside others have ended; none: everything is printed at once.
+    held: Option<String>,
 }
 
 impl Report {
+    /// The report of steps that run beside others.
+    fn held() -> Self {
+        Self { held: Some(String::new()), ..Self::default() }
+    }
+
+    fn line(&mut self, line: &str) {
+        match &mut self.held {
+            Some(held) => *held += &format!("{line}\n"),
+            None => println!("{line}"),
+        }
+    }
+
+    /// Prints what was held, and adds its sums.
+    fn add(&mut self, beside: Self) {
+        self.line(beside.held.unwrap_or_default().trim_end());
+        self.passed += beside.passed;
+        self.failed += beside.failed;
+        self.failures.extend(beside.failures);
+    }
+
     /// A check passed.
     pub fn passed(&mut self, name: &str) {
-        println!("ok      {name}");
+        self.line(&format!("ok      {name}"));
         self.passed += 1;
     }
 
     /// A check failed.
     pub fn failed(&mut self, name: &str, why: &str) {
-        println!("FAILED  {name}\n{why}");
+        self.line(&format!("FAILED  {name}\n{why}"));
         self.failed += 1;
         self.failures.push(name.to_owned());
     }
@@ -90,7 +112,17 @@ pub fn ci(root: &Path, report: &mut Report) {
     // The library's optional parts are tested, too.
     let all = ["test", "--workspace", "--features", "clearway/all"];
     cargo(root, report, "build of tests", &[&all[..], &["--no-run"]].concat(), &[]);
-    cargo_test(root, report, "tests", &[&all[..], &["--no-fail-fast"]].concat(), &[]);
+    // Most tests use one processor; the other one compiles what the remaining steps need.
+    let mut beside = Report::held();
+    std::thread::scope(|scope| {
+        scope.spawn(|| built_apart(root, &mut beside));
+        cargo_test(root, report, "tests", &[&all[..], &["--no-fail-fast"]].concat(), &[]);
+    });
+    report.add(beside);
+}
+
+/// Tests that need a build of their own.
+fn built_apart(root: &Path, report: &mut Report) {
     let planted = ["test", "-p", "clearway-tests", "--features", "mutations", "--test", "planted_mistakes"];
     cargo_test(root, report, "planted mistakes are found", &planted, &[]);
     let planted = ["test", "-p", "clearway-engine", "--features", "mutations", "--test", "planted"];
@@ -170,15 +202,18 @@ fn command(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Command {
 }
 
 fn cargo(root: &Path, report: &mut Report, name: &str, args: &[&str], env: &[(&str, &str)]) {
+    let began = std::time::Instant::now();
     match command(root, args, env).status() {
         Ok(status) if status.success() => report.passed(name),
         Ok(status) => report.failed(name, &format!("cargo {}: {status}", args.join(" "))),
         Err(err) => report.failed(name, &format!("cargo: {err}")),
     }
+    report.line(&format!("took {} s: {name}", began.elapsed().as_secs()));
 }
 
 /// Runs tests, shows their output, and counts each.
 fn cargo_test(root: &Path, report: &mut Report, name: &str, args: &[&str], env: &[(&str, &str)]) {
+    let began = std::time::Instant::now();
     let mut child = match command(root, args, env).stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(err) => return report.failed(name, &format!("cargo: {err}")),
@@ -186,7 +221,7 @@ fn cargo_test(root: &Path, report: &mut Report, name: &str, args: &[&str], env: 
     let failed_before = report.failed;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            println!("{line}");
+            report.line(&line);
             if let Some((passed, failed)) = test_result(&line) {
                 report.passed += passed;
                 report.failed += failed;
@@ -202,6 +237,7 @@ fn cargo_test(root: &Path, report: &mut Report, name: &str, args: &[&str], env: 
         Ok(status) => report.failed(name, &format!("cargo {}: {status}", args.join(" "))),
         Err(err) => report.failed(name, &format!("cargo: {err}")),
     }
+    report.line(&format!("took {} s: {name}", began.elapsed().as_secs()));
 }
 
 /// The numbers of a line `test result: ok. 3 passed; 0 failed; ...`.
