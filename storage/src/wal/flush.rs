@@ -3,8 +3,9 @@
 //! # Life of a flush
 //! take the state -> copy the complete records out of the ring behind what the last block already holds -> write
 //! whole blocks -> sync -> mark -> publish `durable` -> wake the first few waiters -> put the state back.
-//! While one flush writes to the disk, commits gather in the ring, and the next flush takes them all. Where many sessions are at work,
-//! the background flusher waits a moment for more commits (`await_siblings`).
+//! While one flush writes to the disk, commits gather in the ring, and the next flush takes them all. Before a flush, its task waits for the
+//! threads that the last one released ([`super::gather`]); where many sessions are at work, the background flusher waits a moment for more
+//! commits (`await_siblings`).
 //!
 //! # Invariants
 //! - WAL-13: `durable` is exclusive, only grows, and is stored after the sync of every byte below it has returned.
@@ -18,6 +19,7 @@
 //! Every error poisons the log; waiters get the error.
 
 use super::format::BLOCK_BYTES;
+use super::gather::Rhythm;
 use super::mark::DurableMark;
 use super::{Wal, YIELD_EVERY};
 use crate::error::StorageError;
@@ -48,6 +50,7 @@ pub struct FlushState {
     /// A write or sync has begun and not ended.
     in_flight: bool,
     mark: Option<DurableMark>,
+    rhythm: Rhythm,
 }
 
 impl FlushState {
@@ -56,7 +59,17 @@ impl FlushState {
         assert!(head.len() as u64 == end.0 % BLOCK_BYTES as u64, "WAL-14: the head of the last block");
         let mut buf = IoBuf::with_capacity(64 << 10);
         buf.extend_from_slice(head);
-        FlushState { flushed: end, head: head.len(), buf, file: None, in_flight: false, mark }
+        let rhythm = Rhythm::default();
+        FlushState { flushed: end, head: head.len(), buf, file: None, in_flight: false, mark, rhythm }
+    }
+}
+
+#[cfg(test)]
+impl FlushState {
+    /// As after a flush that carried so many committers, where the next may wait so long.
+    pub fn carried(&mut self, committers: u64, wait_ns: u64) {
+        self.rhythm.ended(0, committers, now_ns(), now_ns());
+        self.rhythm.wait_ns = wait_ns;
     }
 }
 
@@ -124,6 +137,7 @@ impl Wal {
     pub(super) fn flush_here(&self) -> Option<bool> {
         let mut turn = self.take_turn()?;
         let _inline = inline_io_here();
+        self.gather(&mut turn);
         let flushed = {
             let step = pin!(self.flush_once(&mut turn));
             step.poll(&mut Context::from_waker(Waker::noop()))
@@ -142,6 +156,7 @@ impl Wal {
             return false;
         }
         assert!(!state.in_flight, "WAL-15: a flush that was dropped while it wrote poisons");
+        let (began_ns, arrivals) = (now_ns(), self.arrivals.count());
         let from = state.flushed;
         state.buf.resize(state.head);
         let end = {
@@ -166,6 +181,8 @@ impl Wal {
             return false;
         }
         state.flushed = end;
+        // Before the committers are released, the first of which may be back at once.
+        state.rhythm.ended(arrivals, self.arrivals.count(), began_ns, now_ns());
         self.publish(end);
         true
     }
@@ -250,6 +267,18 @@ impl Wal {
         }
     }
 
+    /// Waits for the committers that the next flush should carry (WAL-24, WAL-25), where that blocks no task but this one. A closing log waits
+    /// for none, and a flush that makes room for writers does not wait.
+    fn gather(&self, turn: &mut Turn<'_>) {
+        let is_urgent = self.closing.load(Ordering::SeqCst) || self.credit_waiters.len() > 0;
+        let may = io_mode() == IoMode::Inline && !is_urgent;
+        let Some(state) = turn.state.as_mut().filter(|_| may) else { return };
+        if let Some((goal, deadline_ns)) = state.rhythm.goal(self.arrivals.count(), now_ns()) {
+            let complete = self.arrivals.gather(goal, deadline_ns);
+            state.rhythm.gathered(complete);
+        }
+    }
+
     /// Runs the background flusher until the log is closed and flushed, or poisoned.
     pub async fn run_flusher(&self) {
         let mut ended = Ended::default();
@@ -278,6 +307,7 @@ impl Wal {
             };
             while self.wanted.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst) {
                 self.await_siblings(&ended);
+                self.gather(&mut turn);
                 let began_ns = now_ns();
                 let flushed = self.flush_once(&mut turn).await;
                 let at_ns = now_ns();

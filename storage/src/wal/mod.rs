@@ -13,7 +13,7 @@
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
 //! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`],
-//! WAL-23 in [`waiters`].
+//! WAL-23 in [`waiters`], WAL-24..26 in [`gather`].
 //!
 //! # Latch order
 //! The mutexes of this module are leaves: while one is held, no other latch is taken and no waker runs.
@@ -25,6 +25,7 @@ pub mod credit;
 mod durable;
 mod flush;
 pub mod format;
+mod gather;
 pub mod mark;
 mod prepare;
 pub mod reader;
@@ -48,6 +49,7 @@ use clearway_base::vfs::VfsFile;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use credit::Accounts;
 use flush::FlushState;
+use gather::Arrivals;
 use ring::Ring;
 use segments::Segments;
 use std::cell::RefCell;
@@ -158,6 +160,7 @@ pub struct Wal {
     flushes: AtomicU64,
     /// The lowest position from which recovery may start; older segments are free.
     needed: AtomicU64,
+    arrivals: Arrivals,
     durable_waiters: Waiters,
     credit_waiters: Waiters,
     flusher_bell: Bell,
@@ -208,6 +211,7 @@ impl Wal {
             flushes_alone: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             needed: AtomicU64::new(needed.0),
+            arrivals: Arrivals::default(),
             durable_waiters: Waiters::default(),
             credit_waiters: Waiters::default(),
             flusher_bell: Bell::new("storage/wal/flusher_bell"),

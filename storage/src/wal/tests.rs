@@ -350,3 +350,40 @@ fn a_waiter_does_not_wake_the_flusher_while_another_task_flushes() {
     assert!(flusher.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
     assert!(wait.as_mut().poll(cx).is_ready());
 }
+
+/// WAL-24, WAL-26: a flush waits for the committer that took part in the last one, and begins when that has come.
+#[test]
+fn a_flush_waits_for_the_committers_of_the_last_one() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    crate::testing::now(vfs.create_dir(&dir())).expect("dir");
+    let wal =
+        crate::testing::now(start_with(WalOptions { caller_flushes: true, ..options() }, &vfs, Lsn(8), vec![0; 8], 1));
+    let thread = |name: &str, work: fn(&Wal)| {
+        let wal = Arc::clone(&wal);
+        clearway_base::sync::spawn_thread(name, move || work(&wal)).expect("a thread")
+    };
+    let commit = |wal: &Wal| {
+        let record =
+            Record { kind: RecordKind::Commit, txn: TxnId(1), undo_next: Lsn(0), undo: None, ops: &[], body: b"" };
+        let mut credit = wal.try_credit(Purpose::Change, Wal::record_bytes(&record)).expect("room");
+        let end = wal.append(&mut credit, &record).end;
+        let _inline = clearway_base::vfs::inline_io_here();
+        clearway_base::sync::block_on(wal.wait_durable(end)).expect("durable");
+    };
+    let flusher = thread("flusher", |wal| {
+        let _inline = clearway_base::vfs::inline_io_here();
+        clearway_base::sync::block_on(wal.run_flusher());
+    });
+    // The last flush carried two, and the next may wait for an hour, so that the deadline decides nothing here.
+    wal.flush.lock().as_mut().expect("no task flushes").carried(2, 3_600_000_000_000);
+    let first = thread("first", commit);
+    while wal.arrivals.count() == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(wal.stats().flushes, 0, "it waits for the second");
+    commit(&wal);
+    first.join().expect("no panic");
+    assert_eq!(wal.stats().flushes, 1, "one flush carries both");
+    wal.close();
+    flusher.join().expect("no panic");
+}

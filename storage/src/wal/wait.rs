@@ -6,6 +6,7 @@ use super::waiters::{HELP_BATCH, NEXT_BATCH, Place};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::seams::{Credit, Purpose};
+use clearway_base::vfs::{IoMode, io_mode};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -18,12 +19,14 @@ pub struct WaitDurable<'a> {
     lsn: Lsn,
     place: Option<Place>,
     yielded: bool,
+    /// This committer is counted ([`super::gather`]).
+    counted: bool,
 }
 
 impl<'a> WaitDurable<'a> {
     pub(super) fn new(wal: &'a Wal, lsn: Lsn) -> Self {
         assert!(lsn <= wal.end_lsn(), "waiting for {lsn}, and the log ends at {}", wal.end_lsn());
-        WaitDurable { wal, lsn, place: None, yielded: false }
+        WaitDurable { wal, lsn, place: None, yielded: false, counted: false }
     }
 
     fn outcome(&self) -> Option<Result<(), StorageError>> {
@@ -43,6 +46,10 @@ impl Future for WaitDurable<'_> {
             return Poll::Ready(outcome);
         }
         wal.wanted.fetch_max(self.lsn.0, Ordering::SeqCst);
+        if !self.counted && io_mode() == IoMode::Inline {
+            self.counted = true;
+            wal.arrivals.come();
+        }
         let mut another_flushes = false;
         if self.place.is_none() && wal.may_flush() {
             if !self.yielded && wal.yield_is_due() {
