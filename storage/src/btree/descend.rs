@@ -9,11 +9,12 @@
 
 use super::node::Node;
 use super::tree::Tree;
-use crate::buffer::page::kind;
+use crate::buffer::page::{Probe, kind};
 use crate::buffer::{Latched, Miss, Optimistic, Seen};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
 use crate::mutation::{self, Mutation};
+use std::cmp::Ordering;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -80,28 +81,41 @@ enum Step<'p> {
     Wrong(Optimistic<'p>, String),
 }
 
-impl Target<'_> {
-    fn is_left_of(&self, node: Node<'_>) -> bool {
+impl<'k> Target<'k> {
+    /// The key or the bound, to compare it with the fences of the nodes on the way; of no use where there is none.
+    #[inline]
+    fn probe(&self) -> Probe<'k> {
         match self {
-            Target::Key(key) => !node.low_admits(key),
-            Target::Below(None) => false,
-            Target::Below(Some(bound)) => !node.low_is_below(bound),
+            Target::Key(key) | Target::Below(Some(key)) => Probe::of(key),
+            Target::Below(None) => Probe::of(&[]),
         }
     }
 
-    fn is_right_of(&self, node: Node<'_>) -> bool {
+    fn is_left_of(&self, node: Node<'_>, probe: &Probe<'_>) -> bool {
         match self {
-            Target::Key(key) => !node.high_admits(key),
+            Target::Key(_) => node.low_against(probe) == Ordering::Greater,
+            Target::Below(None) => false,
+            Target::Below(Some(_)) => node.low_against(probe) != Ordering::Less,
+        }
+    }
+
+    fn is_right_of(&self, node: Node<'_>, probe: &Probe<'_>) -> bool {
+        match self {
+            Target::Key(_) => node.high_against(probe) != Ordering::Greater,
             Target::Below(bound) => node.high_is_below(*bound),
         }
     }
 
     /// The index of the child that leads there.
     pub(super) fn child(&self, node: Node<'_>) -> Option<usize> {
+        self.child_for(node, &self.probe())
+    }
+
+    fn child_for(&self, node: Node<'_>, probe: &Probe<'_>) -> Option<usize> {
         match self {
-            Target::Key(key) => node.child_index(key),
+            Target::Key(key) => node.child_index_for(key, probe),
             Target::Below(None) => node.count().checked_sub(1),
-            Target::Below(Some(bound)) => match node.search(bound) {
+            Target::Below(Some(bound)) => match node.search_for(bound, probe) {
                 Ok(index) | Err(index) => index.checked_sub(1),
             },
         }
@@ -175,12 +189,13 @@ impl Tree {
         let mut expected = None;
         let mut pending = None;
         let mut by = None;
+        let probe = target.probe();
         loop {
             let Some(page) = self.pool().read(id) else {
                 return Ok(Some(Descent::Miss(Miss { page: id, by })));
             };
             trail.pass(&page);
-            let step = self.step(page, target, level, expected);
+            let step = self.step(page, (target, &probe), level, expected);
             if !page.validate() {
                 return Ok(None);
             }
@@ -220,7 +235,13 @@ impl Tree {
     }
 
     /// What to do at one page; to be believed after validation only.
-    fn step<'p>(&self, page: Optimistic<'p>, target: Target<'_>, level: u8, expected: Option<u8>) -> Step<'p> {
+    fn step<'p>(
+        &self,
+        page: Optimistic<'p>,
+        (target, probe): (Target<'_>, &Probe<'_>),
+        level: u8,
+        expected: Option<u8>,
+    ) -> Step<'p> {
         let node = Node(page.page);
         let is_ours = node.0.kind() == kind::NODE && node.0.tree() == self.id();
         let here = node.0.level();
@@ -233,10 +254,10 @@ impl Tree {
             }
             return Step::Restart;
         }
-        if target.is_left_of(node) {
+        if target.is_left_of(node, probe) {
             return Step::Restart;
         }
-        if target.is_right_of(node) {
+        if target.is_right_of(node, probe) {
             return match node.right() {
                 PageId(0) => Step::Restart,
                 right => Step::Right(right),
@@ -249,7 +270,7 @@ impl Tree {
             // Every level below the root's is passed on the way.
             return Step::Shallow;
         }
-        match target.child(node) {
+        match target.child_for(node, probe) {
             Some(index) => Step::Child(node.child(index), here - 1),
             None => Step::Restart,
         }

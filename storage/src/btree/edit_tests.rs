@@ -44,6 +44,12 @@ fn agree(page: &PageMut<'_>, model: &Model) {
         if index % 16 != model.len() % 16 {
             continue;
         }
+        let shorter = [&key[..key.len() / 2], &key[..key.len().saturating_sub(1)]];
+        for other in shorter.into_iter().filter(|_| index < 16) {
+            let below = model.keys().take_while(|key| &key[..] < other).count();
+            let expected = if model.contains_key(other) { Ok(below) } else { Err(below) };
+            assert_eq!(node.search(other), expected, "{other:?}");
+        }
         let next = [&key[..], b"\0"].concat();
         for low in [0, index / 2, index] {
             assert_eq!((node.search_from(key, low), rows.search_from(key, low)), (Ok(index), Ok(index)));
@@ -307,8 +313,7 @@ fn no_bytes_make_reading_a_node_panic() {
         for key in [&b""[..], b"a", b"abcdefghijkl"] {
             let _ = node.search(key);
             let _ = node.child_index(key).map(|index| node.child(index));
-            let _ =
-                (node.low_admits(key), node.high_admits(key), (node.low_is_below(key), node.high_is_below(Some(key))));
+            let _ = (node.low_admits(key), node.high_admits(key), node.high_is_below(Some(key)));
         }
         let mut rows = Rows::default();
         rows.extend(node, 0, 20);

@@ -19,7 +19,7 @@
 //! # Not here
 //! Changing a node (`edit`), building a node (`image`), finding the right node (`descend`).
 
-use crate::buffer::page::{PAGE_BYTES, Page};
+use crate::buffer::page::{PAGE_BYTES, Page, Probe};
 use crate::ids::{PageId, Tag};
 use std::cmp::Ordering;
 
@@ -95,6 +95,13 @@ pub(super) fn put_length(len: usize, out: &mut [u8]) -> usize {
     out[0] = (LONG + over / 256) as u8;
     out[1] = (over % 256) as u8;
     2
+}
+
+/// Decodes the length in the first bytes of a little-endian word; (length, bytes taken).
+#[inline]
+fn length_of(word: u64) -> (usize, usize) {
+    let (first, second) = (usize::from(word as u8), usize::from((word >> 8) as u8));
+    if first < LONG { (first, 1) } else { (LONG + (first - LONG) * 256 + second, 2) }
 }
 
 /// The first two bytes of a key after the prefix, zero where it ends.
@@ -180,19 +187,25 @@ impl<'a> Node<'a> {
 
     /// Whether `key >= low fence`.
     pub(super) fn low_admits(&self, key: &[u8]) -> bool {
-        let (at, len) = self.low_at();
-        self.0.compare(at, len, key) != Ordering::Greater
+        self.low_against(&Probe::of(key)) != Ordering::Greater
     }
 
     /// Whether `key < high fence`.
     pub(super) fn high_admits(&self, key: &[u8]) -> bool {
-        self.high_at().is_none_or(|(at, len)| self.0.compare(at, len, key) == Ordering::Greater)
+        self.high_against(&Probe::of(key)) == Ordering::Greater
     }
 
-    /// Whether `low fence < bound`.
-    pub(super) fn low_is_below(&self, bound: &[u8]) -> bool {
+    /// How the low fence compares with a key.
+    #[inline]
+    pub(super) fn low_against(&self, key: &Probe<'_>) -> Ordering {
         let (at, len) = self.low_at();
-        self.0.compare(at, len, bound) == Ordering::Less
+        self.0.compare_with(at, len, key)
+    }
+
+    /// How the high fence compares with a key; no fence is above all keys.
+    #[inline]
+    pub(super) fn high_against(&self, key: &Probe<'_>) -> Ordering {
+        self.high_at().map_or(Ordering::Greater, |(at, len)| self.0.compare_with(at, len, key))
     }
 
     /// Whether `high fence < bound`, where no bound is above all.
@@ -225,20 +238,16 @@ impl<'a> Node<'a> {
         self.0.u32_aligned((SLOTS + SLOT_BYTES * index) & (PAGE_BYTES - 1))
     }
 
-    /// Decodes a length; (length, bytes taken).
-    fn length_at(&self, offset: usize) -> (usize, usize) {
-        let first = usize::from(self.0.u8_at(offset));
-        if first < LONG { (first, 1) } else { (LONG + (first - LONG) * 256 + usize::from(self.0.u8_at(offset + 1)), 2) }
-    }
-
-    /// The parts of a slot's cell; lengths are at most a page's (BTR-2).
+    /// The parts of a slot's cell; lengths are at most a page's (BTR-2). Both lengths stand in the first eight bytes, which are loaded at once: a
+    /// search decodes each cell whose head is that of its key.
     #[inline]
     pub(super) fn cell(&self, slot: u32) -> Cell {
         let offset = (slot & OFFSET) as usize;
-        let (suffix_len, taken) = self.length_at(offset);
-        let mut at = offset + taken;
-        let overflow = self.0.u8_at(at) == OVERFLOW_CODE;
-        let (value_len, taken) = if overflow { (OVERFLOW_REF_BYTES, 1) } else { self.length_at(at) };
+        let start = self.0.u64_at(offset);
+        let (suffix_len, taken) = length_of(start);
+        let (mut at, start) = (offset + taken, start >> (8 * taken));
+        let overflow = start as u8 == OVERFLOW_CODE;
+        let (value_len, taken) = if overflow { (OVERFLOW_REF_BYTES, 1) } else { length_of(start) };
         at += taken;
         let own_tag = (slot & OWN != 0).then(|| Tag(self.0.u64_at(at)));
         if own_tag.is_some() {
@@ -273,42 +282,58 @@ impl<'a> Node<'a> {
         out
     }
 
-    /// How a slot's key compares with a key whose part after the prefix is `suffix`.
+    /// How a slot's key compares with a key whose part after the prefix is `suffix`, and after the head `rest`.
     #[inline]
-    fn compare_slot(&self, slot: u32, head: u16, suffix: &[u8]) -> Ordering {
+    fn compare_slot(&self, slot: u32, head: u16, (suffix, rest): (&[u8], &Probe<'_>)) -> Ordering {
         let mine = (slot >> 16) as u16;
         if mine != head {
             return mine.cmp(&head);
         }
+        self.compare_tail(slot, suffix, rest)
+    }
+
+    /// The same, of a slot with the key's head.
+    fn compare_tail(&self, slot: u32, suffix: &[u8], rest: &Probe<'_>) -> Ordering {
         let cell = self.cell(slot);
         if cell.suffix_len <= 2 || suffix.len() <= 2 {
             return cell.suffix_len.cmp(&suffix.len());
         }
-        self.0.compare(cell.rest_at, cell.rest_len(), &suffix[2..])
+        self.0.compare_with(cell.rest_at, cell.rest_len(), rest)
     }
 
     /// Where `key` stands (`Ok`), or would (`Err`).
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.search_for(key, &Probe::of(key))
+    }
+
+    /// The same; `probe` is of the key.
+    #[inline]
+    pub(super) fn search_for(&self, key: &[u8], probe: &Probe<'_>) -> Result<usize, usize> {
         let count = self.count();
         let prefix_len = self.prefix_len();
-        let shared = prefix_len.min(key.len());
-        match self.0.compare(self.tail(), prefix_len, &key[..shared]) {
+        match self.0.compare_with(self.tail(), prefix_len, &probe.up_to(prefix_len)) {
             // The prefix is longer than the key, or greater: every key here is greater.
             Ordering::Greater => return Err(0),
             Ordering::Less => return Err(count),
             Ordering::Equal => {}
         }
-        let suffix = &key[shared..];
-        let head = head_of(suffix);
+        let suffix = key.get(prefix_len..).unwrap_or_default();
+        let head = u32::from(head_of(suffix));
+        let rest = Probe::of(suffix.get(2..).unwrap_or_default());
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = (low + high) / 2;
-            match self.compare_slot(self.slot(middle), head, suffix) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
-            }
+            let slot = self.slot(middle);
+            let mine = slot >> 16;
+            let is_below = match mine == head {
+                false => mine < head,
+                true => match self.compare_tail(slot, suffix, &rest) {
+                    Ordering::Equal => return Ok(middle),
+                    unequal => unequal == Ordering::Less,
+                },
+            };
+            (low, high) = if is_below { (middle + 1, high) } else { (low, middle) };
         }
         Err(low)
     }
@@ -321,14 +346,20 @@ impl<'a> Node<'a> {
             return self.search(key);
         }
         let suffix = &key[shared..];
-        let head = head_of(suffix);
-        search_near(low, self.count(), |index| self.compare_slot(self.slot(index), head, suffix))
+        let (head, rest) = (head_of(suffix), Probe::of(suffix.get(2..).unwrap_or_default()));
+        search_near(low, self.count(), |index| self.compare_slot(self.slot(index), head, (suffix, &rest)))
     }
 
     /// The index of the child that covers `key`; none in an empty (torn) node.
     #[inline]
     pub(super) fn child_index(&self, key: &[u8]) -> Option<usize> {
-        match self.search(key) {
+        self.child_index_for(key, &Probe::of(key))
+    }
+
+    /// The same; `probe` is of the key.
+    #[inline]
+    pub(super) fn child_index_for(&self, key: &[u8], probe: &Probe<'_>) -> Option<usize> {
+        match self.search_for(key, probe) {
             Ok(index) => Some(index),
             Err(index) => index.checked_sub(1),
         }

@@ -97,6 +97,44 @@ fn leading(bytes: &[u8]) -> u64 {
     }
 }
 
+/// The bits of the first bytes, up to eight of them.
+#[inline]
+fn first_bits(bytes: usize) -> u64 {
+    if bytes < 8 { !(u64::MAX >> (8 * bytes)) } else { u64::MAX }
+}
+
+/// Bytes to compare with places of pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe<'k> {
+    bytes: &'k [u8],
+    /// The first eight and the next eight as numbers, zero where the bytes end. Most keys are not longer, and these are made once for some ten
+    /// comparisons of a descent.
+    words: (u64, u64),
+}
+
+impl<'k> Probe<'k> {
+    /// These bytes.
+    #[inline]
+    pub fn of(bytes: &'k [u8]) -> Self {
+        let words = match bytes.split_first_chunk::<8>() {
+            None => (leading(bytes), 0),
+            Some((first, rest)) => {
+                let second =
+                    rest.first_chunk::<8>().map_or_else(|| leading(rest), |second| u64::from_be_bytes(*second));
+                (u64::from_be_bytes(*first), second)
+            }
+        };
+        Probe { bytes, words }
+    }
+
+    /// The first `len` of them, or all.
+    #[inline]
+    pub fn up_to(&self, len: usize) -> Probe<'k> {
+        // The comparison looks at no more of the numbers than there are bytes.
+        Probe { bytes: &self.bytes[..len.min(self.bytes.len())], ..*self }
+    }
+}
+
 impl<'a> Page<'a> {
     /// The page in these words.
     #[inline]
@@ -114,11 +152,9 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn u64_at(&self, offset: usize) -> u64 {
         let (index, shift) = (offset / 8, (offset % 8) * 8);
-        let low = self.word(index);
-        if shift == 0 {
-            return low;
-        }
-        (low >> shift) | (self.word(index + 1) << (64 - shift))
+        // In two shifts, so that nothing of the second word is left where the first one is all that is wanted: no branch that depends on where a cell
+        // begins.
+        (self.word(index) >> shift) | (self.word(index + 1) << 1 << (63 - shift))
     }
 
     /// Four bytes at an offset that is a multiple of four.
@@ -143,15 +179,22 @@ impl<'a> Page<'a> {
 
     /// Copies bytes out; beyond the page's end it wraps (BUF-2).
     pub fn read(&self, offset: usize, out: &mut [u8]) {
-        let mut at = offset & MASK;
+        let (mut index, shift) = (offset / 8, (offset % 8) * 8);
+        // Each word is loaded once, although its bytes mostly go to two places.
+        let mut word = self.word(index);
+        let mut next = || {
+            index += 1;
+            let (low, high) = (word >> shift, self.word(index));
+            word = high;
+            (low | high << 1 << (63 - shift)).to_le_bytes()
+        };
         let (chunks, rest) = out.as_chunks_mut::<8>();
         for chunk in chunks {
-            *chunk = self.u64_at(at).to_le_bytes();
-            at = (at + 8) & MASK;
+            *chunk = next();
         }
         let len = rest.len();
         if len > 0 {
-            rest.copy_from_slice(&self.u64_at(at).to_le_bytes()[..len]);
+            rest.copy_from_slice(&next()[..len]);
         }
     }
 
@@ -165,26 +208,46 @@ impl<'a> Page<'a> {
     /// Compares `len` bytes of the page with `other`, as byte strings.
     #[inline]
     pub fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {
+        self.compare_with(offset, len, &Probe::of(other))
+    }
+
+    /// The same, with bytes that are compared with several places.
+    #[inline]
+    pub fn compare_with(&self, offset: usize, len: usize, other: &Probe<'_>) -> Ordering {
         let len = len.min(PAGE_BYTES);
-        let shared = len.min(other.len());
-        let (mut at, mut done) = (offset & MASK, 0);
-        while done + 8 <= shared {
-            let theirs = u64::from_be_bytes(other[done..done + 8].try_into().expect("eight bytes"));
-            match self.u64_at(at).swap_bytes().cmp(&theirs) {
+        let shared = len.min(other.bytes.len());
+        let (first, second) = other.words;
+        let at = offset & MASK;
+        match (self.u64_at(at).swap_bytes() & first_bits(shared)).cmp(&(first & first_bits(shared))) {
+            Ordering::Equal if shared > 8 => {}
+            Ordering::Equal => return len.cmp(&other.bytes.len()),
+            unequal => return unequal,
+        }
+        let keep = first_bits(shared - 8);
+        match (self.u64_at(at + 8).swap_bytes() & keep).cmp(&(second & keep)) {
+            Ordering::Equal if shared > 16 => self.compare_rest(at, len, other.bytes),
+            Ordering::Equal => len.cmp(&other.bytes.len()),
+            unequal => unequal,
+        }
+    }
+
+    /// The comparison behind the first sixteen bytes, which are equal.
+    #[inline(never)]
+    fn compare_rest(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {
+        let (mut at, mut rest) = ((offset + 16) & MASK, &other[16..len.min(other.len())]);
+        while let Some((theirs, after)) = rest.split_first_chunk::<8>() {
+            match self.u64_at(at).swap_bytes().cmp(&u64::from_be_bytes(*theirs)) {
                 Ordering::Equal => {}
                 unequal => return unequal,
             }
             at = (at + 8) & MASK;
-            done += 8;
+            rest = after;
         }
-        if done < shared {
-            let keep = u64::MAX << (64 - 8 * (shared - done));
-            match (self.u64_at(at).swap_bytes() & keep).cmp(&leading(&other[done..shared])) {
-                Ordering::Equal => {}
-                unequal => return unequal,
-            }
+        let keep = first_bits(rest.len());
+        match (self.u64_at(at).swap_bytes() & keep).cmp(&leading(rest)) {
+            Ordering::Equal => len.cmp(&other.len()),
+            unequal => unequal,
         }
-        len.cmp(&other.len())
     }
 
     /// Copies the whole page out.
@@ -372,6 +435,7 @@ mod tests {
                 assert_eq!(out, bytes[..len]);
                 assert_eq!(page.compare(offset, len, &bytes[..len]), Ordering::Equal);
                 assert_eq!(page.compare(offset, len, &bytes[..len + 1]), Ordering::Less);
+                assert_eq!(page.compare_with(offset, len, &Probe::of(&bytes).up_to(len)), Ordering::Equal);
                 if len > 0 {
                     let mut greater = bytes[..len].to_vec();
                     greater[len - 1] += 1;
