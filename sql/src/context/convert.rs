@@ -27,6 +27,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::PG_LSN => Storage::Int(8),
         other if word::is_word(other) => Storage::Int(8),
         oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
+        oid::REFCURSOR => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,

@@ -83,6 +83,15 @@ pub struct NamedCursor {
     pub at: i64,
 }
 
+/// The last savepoint of the transaction, and how many there are.
+#[derive(Clone, Debug, Default)]
+pub struct LastSavepoint {
+    /// Where it goes back to.
+    pub mark: Option<Mark>,
+    /// How many there are.
+    pub level: usize,
+}
+
 type Path = (u64, Arc<Catalog>, Arc<[String]>);
 
 /// A function, and the types of its arguments and result where a call decides them.
@@ -160,7 +169,9 @@ pub struct Core {
     /// The bodies of functions that the session has called, and their plans; the session's part above knows what they are.
     pub bodies: Mutex<HashMap<BodyKey, Body>>,
     /// The last savepoint of the transaction: a function sets and releases others above it.
-    pub savepoint: Mutex<Option<Mark>>,
+    pub savepoint: Mutex<LastSavepoint>,
+    /// The session's open cursors, which functions share; the session's part above knows what they are.
+    pub open_cursors: OnceLock<Weak<dyn Any + Send + Sync>>,
     /// How many statements that change or lock rows wait for a function that they have called.
     pub changing: AtomicU32,
     own: OnceLock<Weak<Core>>,
@@ -205,7 +216,8 @@ impl Core {
             types: crate::types::user::slot(),
             calls: AtomicU32::new(0),
             bodies: Mutex::new("sql/bodies", HashMap::new()),
-            savepoint: Mutex::new("sql/savepoint", None),
+            savepoint: Mutex::new("sql/savepoint", LastSavepoint::default()),
+            open_cursors: OnceLock::new(),
             changing: AtomicU32::new(0),
             own: OnceLock::new(),
         }

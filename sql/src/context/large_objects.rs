@@ -121,7 +121,7 @@ impl Core {
     /// Opens a descriptor at the beginning of an object; `kept` is what it reads, if it may not write. The lowest number that is free.
     pub fn open_descriptor(&self, oid: Oid, kept: Option<EngineStatement>) -> i32 {
         self.ends_with_work();
-        let level = self.backend.savepoints.load(std::sync::atomic::Ordering::Relaxed) as usize;
+        let level = self.savepoint.lock().level;
         let descriptors = &mut self.large_objects.lock().0;
         let at = descriptors.iter().position(Option::is_none).unwrap_or(descriptors.len());
         if at == descriptors.len() {

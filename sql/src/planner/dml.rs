@@ -430,6 +430,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
+        no_cursor(s.current_of.as_ref())?;
         if let Some(view) = super::settings::named(&s.table) {
             return self.update_settings(view, s, params);
         }
@@ -460,6 +461,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
+        no_cursor(s.current_of.as_ref())?;
         let face = self.changed(&s.table, "DELETE", "d")?;
         let subplans = self.subplans.len();
         let (layout, mut conditions, target) =
@@ -546,12 +548,28 @@ pub(super) fn given_columns(relation: &Relation, s: &stmt::Insert) -> Result<Vec
     Ok(out)
 }
 
+/// CUO-1: the session puts a row in the place of WHERE CURRENT OF before a statement is planned, where it stands by itself.
+fn no_cursor(current_of: Option<&String>) -> Result<()> {
+    match current_of {
+        Some(_) => Err(SqlError::unsupported("WHERE CURRENT OF within another statement")),
+        None => Ok(()),
+    }
+}
+
 /// Whether a type can be the key of a tree.
 pub fn can_be_key(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
     !matches!(
         ty,
-        oid::INTERVAL | oid::BIT | oid::VARBIT | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH
+        oid::INTERVAL
+            | oid::BIT
+            | oid::VARBIT
+            | oid::VOID
+            | oid::RECORD
+            | oid::JSON
+            | oid::JSONB
+            | oid::JSONPATH
+            | oid::REFCURSOR
     ) && crate::types::element_of(ty).is_none()
         && !crate::types::geometry::is_one(ty)
         && !crate::types::user::is_composite(ty)

@@ -27,7 +27,7 @@ pub(super) type RowOrder = Vec<(usize, (bool, bool))>;
 /// Whether the bytes of a stored value sort as its type does.
 pub fn sorts_by_bytes(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
-    !matches!(ty, oid::INTERVAL | oid::BIT | oid::VARBIT | oid::JSON | oid::JSONB | oid::JSONPATH)
+    !matches!(ty, oid::INTERVAL | oid::BIT | oid::VARBIT | oid::JSON | oid::JSONB | oid::JSONPATH | oid::REFCURSOR)
         && !crate::types::geometry::is_one(ty)
         && crate::types::element_of(ty).is_none()
         && !crate::types::user::is_composite(ty)

@@ -11,6 +11,7 @@ use crate::expr::functions::{Body, Function};
 use crate::expr::system_columns::SystemColumns;
 use crate::expr::{Bound, BoundKind};
 use crate::types::{Datum, Oid, oid, user};
+use clearway_engine::catalog::Relation;
 use clearway_engine::codec::key::{KeyColumn, decode_value, encode_value};
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::{Storage, Value};
@@ -70,6 +71,18 @@ pub(super) fn of_table(table: &TableSlot, xmax: Option<usize>) -> SystemColumns 
         _ => None,
     };
     SystemColumns { table: table.shape.oid, key: table.key_slot(), tableoid: &TABLEOID, ctid, xmax }
+}
+
+/// Whether the rows of a table have a ctid.
+pub(crate) fn has_ctid(relation: &Relation) -> bool {
+    match relation.key.as_slice() {
+        [] => true,
+        [column] => {
+            let ty = user::base(relation.columns[*column].type_oid.into()).oid;
+            matches!(ty, oid::INT2 | oid::INT4 | oid::INT8)
+        }
+        _ => false,
+    }
 }
 
 /// The functions that give a ctid.

@@ -5,6 +5,7 @@ use super::ddl::temporary;
 use super::deferred;
 use super::session::{Block, Savepoint, Session};
 use crate::context::backend::Mode;
+use crate::context::core::LastSavepoint;
 use crate::context::errors::from_engine;
 use crate::context::modes;
 use crate::error::{Result, SqlError};
@@ -161,8 +162,8 @@ impl Session {
         let read_only = self.savepoints[at].read_only;
         self.savepoints.truncate(at);
         self.restore_read_only(read_only);
-        self.cursors.release(at);
-        self.core.large_objects.lock().release(at);
+        self.cursors.release(self.level(at));
+        self.core.large_objects.lock().release(self.level(at));
         // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
         if let Some(below) = self.savepoints.last_mut() {
             below.wrote |= wrote;
@@ -219,8 +220,8 @@ impl Session {
 
     /// Undoes what has happened since the savepoint at `at`, which stays.
     pub(super) async fn undo_to_savepoint(&mut self, at: usize) -> Result<()> {
-        self.cursors.roll_back(Some(at));
-        self.core.close_descriptors(Some(at));
+        self.cursors.roll_back(Some(self.level(at)));
+        self.core.close_descriptors(Some(self.level(at)));
         self.core.notifying.lock().roll_back_to(self.savepoints[at].notify);
         self.core.deferred.lock().roll_back_to(&self.savepoints[at].deferred);
         self.savepoints.truncate(at + 1);
@@ -267,9 +268,15 @@ impl Session {
 
     /// Tells the engine how far the transaction can go back.
     fn note_savepoint(&self) {
-        let last = self.savepoints.last().map(|s| s.mark.clone()).or_else(|| self.outer.clone().flatten());
-        self.core.engine.take().note_savepoint(last.as_ref());
-        *self.core.savepoint.lock() = last;
+        let outer = || self.outer.as_ref().and_then(|outer| outer.mark.clone());
+        let mark = self.savepoints.last().map(|s| s.mark.clone()).or_else(outer);
+        self.core.engine.take().note_savepoint(mark.as_ref());
+        *self.core.savepoint.lock() = LastSavepoint { mark, level: self.level(self.savepoints.len()) };
+    }
+
+    /// How many savepoints of the transaction there are below that at `at` of the session, which a function's session counts from its own first one.
+    pub(super) fn level(&self, at: usize) -> usize {
+        self.outer.as_ref().map_or(0, |outer| outer.level) + at
     }
 
     fn add_savepoint(&mut self, savepoint: Savepoint) {
@@ -441,6 +448,7 @@ impl Session {
 
     pub(super) async fn fail(&mut self) -> Result<()> {
         self.told = true;
+        self.cursors.end_loops();
         match self.block {
             Block::None | Block::Failed => {}
             Block::Implicit => self.roll_back().await?,

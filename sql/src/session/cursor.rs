@@ -1,4 +1,5 @@
-//! SQL cursors: DECLARE, FETCH, MOVE, CLOSE.
+//! What a cursor reads, and the statements about cursors: DECLARE, FETCH, MOVE, CLOSE. Which cursors there are is in `cursors`; PL/pgSQL's are opened by
+//! `plpgsql/cursor`.
 //!
 //! # Life of a cursor
 //! ```text
@@ -12,149 +13,117 @@
 //! # Invariants
 //! - CUR-1: a cursor reads at the snapshot that DECLARE took, however it moves; a query that is read again from its beginning uses the
 //!   same snapshot.
-//! - CUR-2: a rollback of a subtransaction closes the cursors that were declared in it; a cursor that was declared before stays open.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::client::Client;
+use super::current_of::{Identity, Standing, with_identity};
+use super::cursors::{Listed, Open, no_cursor};
 use super::run::{self, Execution};
 use super::session::{Block, Prepared, Session};
 use crate::context::core::{Core, NamedCursor, now};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
 use crate::exec::Row;
-use crate::planner::plan::OutputColumn;
+use crate::planner::plan::{Action, OutputColumn};
 use crate::syntax::ast::Query;
 use crate::syntax::stmt::{FetchDirection, Statement};
-use crate::types::Datum;
 use crate::types::datetime::Format;
 use crate::types::text::Conversion;
+use crate::types::{Datum, SqlType};
 use clearway_base::breath;
 use clearway_base::memory::{Held, Kind};
 
 /// Rows that are read at a time.
 const CHUNK: u64 = 256;
 
-/// A cursor.
+/// What a cursor reads, and where it stands.
 pub(super) struct Cursor {
     /// Its columns.
-    pub columns: Vec<OutputColumn>,
-    binary: bool,
+    pub(super) columns: Arc<[OutputColumn]>,
     scroll: Option<bool>,
-    hold: bool,
-    /// How many savepoints there were when it was declared.
-    level: usize,
     /// What it reads; none: all rows are in `kept`.
     source: Option<Execution>,
     /// The rows read so far, of a cursor that may go back to them.
     kept: Option<Vec<Row>>,
+    /// How many rows before those of `kept` are not kept.
+    passed: u64,
     held: Held,
-    /// A FETCH has failed.
-    failed: bool,
     /// Rows that `source` has given since it began.
     read: u64,
     /// How many rows there are, once that is known.
     total: Option<u64>,
     position: u64,
-    _listed: Option<Listed>,
-}
-
-/// The entry in pg_cursors of a cursor, or of a named portal of the protocol, for as long as it is open.
-pub(super) struct Listed(Arc<Core>, String);
-
-impl Listed {
-    pub(super) fn new(core: &Arc<Core>, name: &str, shown: NamedCursor) -> Listed {
-        core.cursors.lock().insert(name.to_owned(), shown);
-        Listed(core.clone(), name.to_owned())
-    }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        self.0.cursors.lock().remove(&self.1);
-    }
-}
-
-/// All cursors of a session.
-#[derive(Default)]
-pub(super) struct Cursors {
-    of: HashMap<String, Cursor>,
-}
-
-impl Cursors {
-    pub(super) fn get(&self, name: &str) -> Option<&Cursor> {
-        self.of.get(name)
-    }
-
-    pub(super) fn remove(&mut self, name: &str) -> bool {
-        // Every Bind comes here, and an empty map computes the hash, too.
-        !self.of.is_empty() && self.of.remove(name).is_some()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.of.is_empty()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.of.clear();
-    }
-
-    /// CUR-2: a rollback to the savepoint at `at`, or of the transaction (none).
-    pub(super) fn roll_back(&mut self, at: Option<usize>) {
-        self.of.retain(|_, cursor| cursor.source.is_none() || at.is_some_and(|at| cursor.level <= at));
-    }
-
-    /// The savepoint at `at` and those above it are released.
-    pub(super) fn release(&mut self, at: usize) {
-        self.of.values_mut().for_each(|cursor| cursor.level = cursor.level.min(at));
-    }
-
-    /// The transaction is about to commit: cursors WITH HOLD read what is left, the others go.
-    pub(super) async fn keep_held(&mut self, core: &Core) -> Result<()> {
-        self.of.retain(|_, cursor| cursor.hold || cursor.source.is_none());
-        for cursor in self.of.values_mut().filter(|cursor| cursor.source.is_some()) {
-            cursor.keep_all(core).await?;
-        }
-        Ok(())
-    }
-}
-
-fn no_cursor(name: &str) -> SqlError {
-    SqlError::new("34000", format!("cursor \"{name}\" does not exist"))
+    /// What tells the rows of its table apart; the values stand behind the columns.
+    identity: Option<Identity>,
+    /// Their types.
+    identity_types: Vec<SqlType>,
+    /// Their values in the row on which it stands.
+    here: Option<Vec<Datum>>,
+    /// It is a query, and whether that locks the rows.
+    locks: Option<bool>,
 }
 
 impl Cursor {
     /// A portal that stands behind the rows that it has given; none: all of them.
-    fn of_portal(columns: Vec<OutputColumn>, source: Option<Execution>) -> Cursor {
+    fn of_portal(columns: Arc<[OutputColumn]>, source: Option<Execution>) -> Cursor {
         let given = source.as_ref().map_or(0, |execution| execution.count);
+        let total = source.is_none().then_some(given);
+        Cursor { source, total, read: given, position: given, ..Cursor::new(columns, Some(false), None, false) }
+    }
+
+    /// A cursor before its first row; `keeps`: it keeps the rows that it has read.
+    fn new(columns: Arc<[OutputColumn]>, scroll: Option<bool>, source: Option<Execution>, keeps: bool) -> Cursor {
         Cursor {
             columns,
-            binary: false,
-            scroll: Some(false),
-            hold: false,
-            level: 0,
-            total: source.is_none().then_some(given),
+            scroll,
             source,
-            kept: None,
+            kept: keeps.then(Vec::new),
+            passed: 0,
             held: Held::new(Kind::Results),
-            failed: false,
-            read: given,
-            position: given,
-            _listed: None,
+            read: 0,
+            total: None,
+            position: 0,
+            identity: None,
+            identity_types: Vec::new(),
+            here: None,
+            locks: Some(false),
         }
     }
 
-    /// The forms of its columns, where the client has not asked for others.
-    pub(super) fn formats(&self) -> Vec<i16> {
-        if self.binary { vec![1] } else { Vec::new() }
+    /// A cursor over what has begun to run, of one table if its identity is known.
+    fn over(execution: Execution, scroll: Option<bool>, keeps: bool, identity: Option<Identity>) -> Cursor {
+        let plan = &execution.cached.plan;
+        let all = plan.columns.clone().unwrap_or_default();
+        let count = identity.as_ref().map_or(0, |identity| identity.columns.len());
+        let (columns, hidden) = all.split_at(all.len() - count);
+        let selects = plan.changes.is_empty() && matches!(plan.action, Action::Select(_));
+        let locks = selects.then(|| execution.locks_rows());
+        let identity_types = hidden.iter().map(|column| column.ty).collect();
+        Cursor { identity, identity_types, locks, ..Cursor::new(columns.into(), scroll, Some(execution), keeps) }
+    }
+
+    /// Where it stands.
+    pub(super) fn standing(&self) -> Standing {
+        let row = self.here.as_ref().map(|row| row.iter().cloned().zip(self.identity_types.iter().copied()).collect());
+        Standing { identity: self.identity.clone(), row, held: false, locks: self.locks }
+    }
+
+    /// It stands on a row, or on none.
+    fn stand(&mut self, row: Option<&Row>) {
+        let columns = self.columns.len();
+        self.here = row.filter(|_| self.identity.is_some()).and_then(|row| row.get(columns..)).map(<[Datum]>::to_vec);
     }
 
     /// Reads all that is left and keeps it. What was passed is kept, too, unless it is NO SCROLL.
-    async fn keep_all(&mut self, core: &Core) -> Result<()> {
+    pub(super) async fn keep_all(&mut self, core: &Core) -> Result<()> {
         if self.kept.is_none() {
-            // What stands before the position is read again: the cursor may go back there after the commit.
-            self.begin_anew();
+            if self.scroll == Some(false) {
+                self.passed = self.read;
+            } else {
+                // What stands before the position is read again: the cursor may go back there after the commit.
+                self.begin_anew();
+            }
             self.kept = Some(Vec::new());
         }
         let position = self.position;
@@ -178,7 +147,8 @@ impl Cursor {
             return Ok(None);
         }
         if let Some(kept) = &self.kept
-            && let Some(row) = kept.get(usize::try_from(number - 1).unwrap_or(usize::MAX))
+            && let Some(at) = (number - 1).checked_sub(self.passed)
+            && let Some(row) = kept.get(usize::try_from(at).unwrap_or(usize::MAX))
         {
             return Ok(Some(row.clone()));
         }
@@ -230,12 +200,15 @@ impl Cursor {
             (Some(_), _) => self.position + 1,
             (None, total) => total.unwrap_or(self.position) + 1,
         };
+        self.stand(found.as_ref());
         Ok(found)
     }
 
     async fn step_back(&mut self, core: &Core) -> Result<Option<Row>> {
         self.position = self.position.saturating_sub(1);
-        self.row(core, self.position).await
+        let found = self.row(core, self.position).await?;
+        self.stand(found.as_ref());
+        Ok(found)
     }
 
     /// To row `number`, counted from the end where negative.
@@ -255,6 +228,7 @@ impl Cursor {
             None if to > 0 => self.total.unwrap_or(to) + 1,
             _ => to,
         };
+        self.stand(found.as_ref());
         Ok(found)
     }
 }
@@ -262,19 +236,42 @@ impl Cursor {
 /// What FETCH and MOVE do with the rows: the rows that the client gets, and how many were passed.
 struct Fetching<'a> {
     core: Arc<Core>,
-    columns: Vec<OutputColumn>,
+    columns: Arc<[OutputColumn]>,
     formats: Vec<i16>,
     format: Format,
     names: CatalogNames,
-    client: Option<&'a mut dyn Client>,
+    to: To<'a>,
     count: u64,
+}
+
+/// Where the rows go.
+enum To<'a> {
+    Nowhere,
+    Client(&'a mut dyn Client),
+    List(&'a mut Vec<Row>),
 }
 
 impl Fetching<'_> {
     async fn give(&mut self, row: &Row) -> Result<()> {
         self.count += 1;
         breath::breathe(breath::ROW).await?;
-        let Some(client) = &mut self.client else { return Ok(()) };
+        // What tells it apart is not part of it.
+        let shown: Row;
+        let row = match row.get(..self.columns.len()) {
+            Some(columns) if columns.len() < row.len() => {
+                shown = columns.to_vec();
+                &shown
+            }
+            _ => row,
+        };
+        let client = match &mut self.to {
+            To::Client(client) => client,
+            To::List(list) => {
+                list.push(row.clone());
+                return Ok(());
+            }
+            To::Nowhere => return Ok(()),
+        };
         {
             let (format, now) = (&self.format, self.core.transaction_started());
             let conversion = Conversion { format, now, names: &self.names };
@@ -367,16 +364,23 @@ impl Session {
             return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
         check_query(query, *hold, *scroll)?;
-        if self.cursors.get(name).is_some() || (!name.is_empty() && self.portals.get(name).is_some()) {
-            return Err(SqlError::new("42P03", format!("cursor \"{name}\" already exists")));
-        }
-        let inner = Statement::Query(query.clone());
-        let planned = self.prepare_statement(inner.clone(), prepared.text.clone(), &prepared.types)?;
+        self.need_free_name(name)?;
+        let identified = with_identity(&self.core, query).and_then(|(query, identity)| {
+            let inner = Statement::Query(Box::new(query));
+            let planned = self.prepare_statement(inner.clone(), prepared.text.clone(), &prepared.types).ok()?;
+            Some((planned, inner, Some(identity)))
+        });
+        let (planned, inner, identity) = match identified {
+            Some(identified) => identified,
+            None => {
+                let inner = Statement::Query(query.clone());
+                (self.prepare_statement(inner.clone(), prepared.text.clone(), &prepared.types)?, inner, None)
+            }
+        };
         if planned.types.len() > params.len() {
             let message = format!("there is no parameter ${}", params.len() + 1);
             return Err(SqlError::new("42P02", message));
         }
-        let columns = planned.columns.clone().unwrap_or_default();
         let execution = self.start(&planned, &inner, params).await?;
         if !execution.cached.plan.changes.is_empty() {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
@@ -384,27 +388,50 @@ impl Session {
         }
         let forward = scroll.is_none() && !query.locking.is_empty();
         let keeps = *scroll == Some(true) || *hold;
-        let cursor = Cursor {
-            columns,
-            binary: *binary,
-            scroll: if forward { Some(false) } else { *scroll },
-            hold: *hold,
-            level: self.savepoints.len(),
-            source: Some(execution),
-            kept: keeps.then(Vec::new),
-            held: Held::new(Kind::Results),
-            failed: false,
-            read: 0,
-            total: None,
-            position: 0,
-            _listed: None,
-        };
-        let (text, scroll) = (prepared.text.clone(), cursor.scroll != Some(false));
-        let shown = NamedCursor { text, hold: *hold, binary: *binary, scroll, at: now() };
-        let cursor = Cursor { _listed: Some(Listed::new(&self.core, name, shown)), ..cursor };
-        self.core.ends_with_work();
-        self.cursors.of.insert(name.clone(), cursor);
+        let scroll = if forward { Some(false) } else { *scroll };
+        let cursor = Cursor::over(execution, scroll, keeps, identity);
+        self.add_cursor(name, cursor, prepared.text.clone(), (*binary, *hold))?;
         Ok("DECLARE CURSOR")
+    }
+
+    /// Adds a cursor. A name may have been taken while its query was planned, which can call functions.
+    fn add_cursor(&mut self, name: &str, cursor: Cursor, text: Arc<str>, (binary, hold): (bool, bool)) -> Result<()> {
+        self.need_free_name(name)?;
+        let shown = NamedCursor { text, hold, binary, scroll: cursor.scroll != Some(false), at: now() };
+        let listed = Listed::new(&self.core, name, shown);
+        self.core.ends_with_work();
+        self.cursors.add(name, Open::new(cursor, (binary, hold), self.level(self.savepoints.len()), listed));
+        Ok(())
+    }
+
+    /// 42P03: a cursor or a portal has the name.
+    fn need_free_name(&self, name: &str) -> Result<()> {
+        if self.core.cursors.lock().contains_key(name) {
+            return Err(SqlError::new("42P03", format!("cursor \"{name}\" already exists")));
+        }
+        Ok(())
+    }
+
+    /// Opens a cursor for a body in PL/pgSQL, under a name of its own if none is given; its name.
+    ///
+    /// # Errors
+    /// 42P03.
+    pub(super) fn open_cursor(
+        &mut self,
+        name: Option<String>,
+        mut execution: Execution,
+        text: Arc<str>,
+        scroll: Option<bool>,
+        identity: Option<Identity>,
+    ) -> Result<String> {
+        let name = name.unwrap_or_else(|| self.cursors.unnamed(&self.core));
+        execution.outlive_caller();
+        let mut cursor = Cursor::over(execution, scroll, scroll == Some(true), identity);
+        if cursor.locks.is_none() {
+            cursor.scroll = Some(false);
+        }
+        self.add_cursor(&name, cursor, text, (false, false))?;
+        Ok(name)
     }
 
     /// FETCH and MOVE.
@@ -415,28 +442,57 @@ impl Session {
         is_move: bool,
         client: &mut dyn Client,
     ) -> Result<String> {
-        let core = self.core.clone();
         self.told = true;
+        if is_move {
+            let (_, count) = self.moved(name, direction, To::Nowhere).await?;
+            return Ok(format!("MOVE {count}"));
+        }
+        let (_, count) = self.moved(name, direction, To::Client(client)).await?;
+        Ok(format!("FETCH {count}"))
+    }
+
+    /// The same for a body in PL/pgSQL: the rows, with their columns, and how many were passed.
+    pub(super) async fn fetch_rows(
+        &mut self,
+        name: &str,
+        direction: FetchDirection,
+        is_move: bool,
+    ) -> Result<(Vec<Row>, Arc<[OutputColumn]>, u64)> {
+        let mut rows = Vec::new();
+        let to = if is_move { To::Nowhere } else { To::List(&mut rows) };
+        let (columns, count) = self.moved(name, direction, to).await?;
+        Ok((rows, columns, count))
+    }
+
+    /// Moves a cursor or a portal of the protocol; its columns, and how many rows were passed.
+    async fn moved(
+        &mut self,
+        name: &str,
+        direction: FetchDirection,
+        mut to: To<'_>,
+    ) -> Result<(Arc<[OutputColumn]>, u64)> {
+        let core = self.core.clone();
         let mut of_portal = self.portal_as_cursor(name).await?;
+        let mut taken = None;
         let cursor = match &mut of_portal {
             Some(cursor) => cursor,
-            None => self.cursors.of.get_mut(name).ok_or_else(|| no_cursor(name))?,
+            None => {
+                let moved = taken.insert(self.cursors.take(name)?);
+                &mut **moved.cursor.as_mut().ok_or_else(|| no_cursor(name))?
+            }
         };
-        if cursor.failed {
-            return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
-        }
-        let by_cursor = cursor.binary && self.result_formats.is_empty();
-        let formats = if by_cursor { cursor.formats() } else { self.result_formats.clone() };
-        if !is_move {
-            run::describe(&cursor.columns, &formats, client);
+        let by_cursor = self.result_formats.is_empty() && self.cursors.columns(name).is_some_and(|(_, binary)| binary);
+        let formats = if by_cursor { vec![1] } else { self.result_formats.clone() };
+        if let To::Client(client) = &mut to {
+            run::describe(&cursor.columns, &formats, &mut **client);
         }
         let columns = cursor.columns.clone();
         let (format, names) = (core.format(), core.names(&core.catalog()));
-        let client = if is_move { None } else { Some(client) };
-        let mut out = Fetching { core, columns, formats, format, names, client, count: 0 };
-        let fetched = fetch(cursor, direction, &mut out).await;
-        cursor.failed = fetched.is_err();
-        fetched?;
+        let mut out = Fetching { core, columns: columns.clone(), formats, format, names, to, count: 0 };
+        fetch(cursor, direction, &mut out).await?;
+        if let Some(moved) = taken {
+            moved.put_back();
+        }
         if let (Some(cursor), Some(portal)) = (of_portal, self.portals.get_mut(name)) {
             portal.finished = cursor.total.is_some();
             portal.running = cursor.source.filter(|_| !portal.finished).map(|mut execution| {
@@ -444,12 +500,12 @@ impl Session {
                 Box::new(execution)
             });
         }
-        Ok(format!("{} {}", if is_move { "MOVE" } else { "FETCH" }, out.count))
+        Ok((columns, out.count))
     }
 
     /// The portal of that name as a cursor, begun if it has not run; none: there is no such portal, or a cursor has the name.
     async fn portal_as_cursor(&mut self, name: &str) -> Result<Option<Cursor>> {
-        if name.is_empty() || self.cursors.get(name).is_some() {
+        if name.is_empty() || self.cursors.contains(name) {
             return Ok(None);
         }
         let Some(portal) = self.portals.get_mut(name) else { return Ok(None) };
@@ -461,20 +517,20 @@ impl Session {
             return Err(SqlError::unsupported("FETCH or MOVE of a portal of another statement than a query"));
         }
         if finished {
-            return Ok(Some(Cursor::of_portal(columns.clone(), None)));
+            return Ok(Some(Cursor::of_portal(columns.clone().into(), None)));
         }
         let (running, params) = (portal.running.take(), Arc::from(portal.params.as_slice()));
         let execution = match running {
             Some(execution) => *execution,
             None => self.start(&prepared, statement, params).await?,
         };
-        Ok(Some(Cursor::of_portal(columns.clone(), Some(execution))))
+        Ok(Some(Cursor::of_portal(columns.clone().into(), Some(execution))))
     }
 
     /// The columns of a cursor or portal.
     pub(super) fn fetched_columns(&self, name: &str) -> Option<Vec<OutputColumn>> {
-        match self.cursors.get(name) {
-            Some(cursor) => Some(cursor.columns.clone()),
+        match self.cursors.columns(name) {
+            Some((columns, _)) => Some(columns.to_vec()),
             None => self.portals.get(name).filter(|_| !name.is_empty())?.prepared.columns.clone(),
         }
     }
@@ -482,11 +538,11 @@ impl Session {
     /// CLOSE.
     pub(super) fn close_cursor(&mut self, name: Option<&str>) -> Result<&'static str> {
         let Some(name) = name else {
-            self.cursors.clear();
+            self.cursors.close_all();
             self.portals.clear();
             return Ok("CLOSE CURSOR ALL");
         };
-        let known = self.cursors.remove(name);
+        let known = self.cursors.close(name)?;
         let portal = !name.is_empty() && self.portals.get(name).is_some();
         if portal {
             self.portals.remove(name);

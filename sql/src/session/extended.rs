@@ -1,7 +1,8 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync; and PREPARE and EXECUTE of SQL.
 
 use super::client::Client;
-use super::cursor::Listed;
+use super::current_of::of_no_row;
+use super::cursors::Listed;
 use super::portals::Portal;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
@@ -93,11 +94,13 @@ impl Session {
     ) -> Result<Prepared> {
         let given = types.iter().map(|t| if *t == 0 || *t == oid::UNKNOWN { None } else { Some(*t) }).collect();
         let mut params = Params { types: given, open: true, ..Params::default() };
-        let planned = if is_planned(&statement) { run::plan(&self.core, &statement, &mut params)? } else { None };
+        let of_no_row = of_no_row(&statement)?;
+        let asked = of_no_row.as_ref().unwrap_or(&statement);
+        let planned = if is_planned(asked) { run::plan(&self.core, asked, &mut params)? } else { None };
         let (types, columns, plan) = match planned {
             Some(cached) => {
                 let columns = cached.plan.columns.clone();
-                (cached.plan.params.clone(), columns, Some(Arc::new(cached)))
+                (cached.plan.params.clone(), columns, of_no_row.is_none().then(|| Arc::new(cached)))
             }
             None => {
                 let columns = utility::columns_of(self, &statement)?;
@@ -181,7 +184,7 @@ impl Session {
             );
             return Err(SqlError::new("08P01", message));
         }
-        if !portal.is_empty() && (self.portals.get(portal).is_some() || self.cursors.get(portal).is_some()) {
+        if !portal.is_empty() && (self.portals.get(portal).is_some() || self.cursors.contains(portal)) {
             return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
         if let (Some(columns), given @ 2..) = (&prepared.columns, bind.result_formats.len())
@@ -237,8 +240,9 @@ impl Session {
     /// 34000.
     pub async fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
         self.in_time().await?;
-        if let Some(cursor) = self.cursors.get(name) {
-            run::describe(&cursor.columns, &cursor.formats(), client);
+        if let Some((columns, binary)) = self.cursors.columns(name) {
+            let formats: &[i16] = if binary { &[1] } else { &[] };
+            run::describe(&columns, formats, client);
             return Ok(());
         }
         let Some(portal) = self.portals.get(name) else {
@@ -380,7 +384,8 @@ impl Session {
 
     /// Forgets a portal.
     pub fn close_portal(&mut self, name: &str) {
-        self.cursors.remove(name);
+        // One that a loop reads stays.
+        let _ = self.cursors.close(name);
         self.portals.remove(name);
     }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::cursor::Listed;
+use super::cursors::Listed;
 use super::run::Execution;
 use super::session::Prepared;
 use crate::types::Datum;

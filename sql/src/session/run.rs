@@ -529,6 +529,22 @@ impl Execution {
         Ok(out)
     }
 
+    /// Whether it is a query that locks rows.
+    pub fn locks_rows(&self) -> bool {
+        let plan = &self.cached.plan;
+        matches!(plan.action, Action::Select(_)) && plan.locks.iter().any(|lock| lock.mode == LockMode::RowShare)
+    }
+
+    /// It is read after the statement has ended that called the function in whose body it stands: it keeps the snapshot which it has of that.
+    pub fn outlive_caller(&mut self) {
+        let Some(view) = self.opened.of_caller.take() else { return };
+        let mut engine = self.opened.core.engine.take();
+        let kept = engine.keep_view(&view);
+        if let Some(own) = self.opened.statement.replace(kept) {
+            engine.close_statement(own);
+        }
+    }
+
     /// A query is read from its beginning again, at the same snapshot.
     pub fn restart(&mut self) {
         if let Action::Select(query) = &self.cached.plan.action {

@@ -13,7 +13,7 @@
 
 use super::Backends;
 use super::client::{Client, TransactionStatus};
-use super::cursor::Cursors;
+use super::cursors::Cursors;
 use super::fastpath::Called;
 use super::kept;
 use super::point::Scratch;
@@ -21,12 +21,12 @@ use super::portals::Portals;
 use super::range::RangeScratch;
 use super::run::{self, Cached, Execution};
 use super::short::ChangeScratch;
-use super::template::Templates;
+use super::template::{Templates, names_a_day};
 use super::watch::Watch;
 use crate::context::backend::Backend;
 use crate::context::backend::redacted;
 use crate::context::cell::EngineCell;
-use crate::context::core::Core;
+use crate::context::core::{Core, LastSavepoint};
 use crate::context::deferred::DeferredMark;
 use crate::context::errors::from_engine;
 use crate::context::limits::{LimitKind, Scope};
@@ -137,8 +137,8 @@ pub struct Session {
     pub(super) core: Arc<Core>,
     pub(super) block: Block,
     pub(super) savepoints: Vec<Savepoint>,
-    /// Of the session of a function: the last savepoint of the session around it.
-    pub(super) outer: Option<Option<Mark>>,
+    /// Of the session of a function: the last savepoint of the session around it, and how many there are.
+    pub(super) outer: Option<LastSavepoint>,
     pub(super) settings_at_begin: Option<SettingsMark>,
     pub(super) statements: HashMap<String, Arc<Prepared>, RandomState>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
@@ -146,7 +146,7 @@ pub struct Session {
     /// The functions that were called by their numbers.
     pub(super) called: HashMap<Oid, Arc<Called>, RandomState>,
     pub(super) portals: Portals,
-    pub(super) cursors: Cursors,
+    pub(super) cursors: Arc<Cursors>,
     /// The formats of the result's columns that Bind asked for, for FETCH, EXECUTE and CALL; empty in the simple protocol.
     pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
@@ -222,7 +222,9 @@ impl Session {
         ));
         refused.into_iter().for_each(|error| core.notice("WARNING", error));
         core.know();
-        Ok(Session::over(core, followed))
+        let session = Session::over(core, followed);
+        session.cursors.share(&session.core);
+        Ok(session)
     }
 
     /// A session outside of any transaction.
@@ -237,7 +239,7 @@ impl Session {
             recent: None,
             called: HashMap::default(),
             portals: Portals::default(),
-            cursors: Cursors::default(),
+            cursors: Arc::default(),
             result_formats: Vec::new(),
             scratch: Scratch::default(),
             range_scratch: RangeScratch::default(),
@@ -488,6 +490,8 @@ impl Session {
         measured: bool,
     ) -> Result<Execution> {
         self.core.row_written.store(0, Relaxed);
+        let at_cursor = self.at_cursor(statement, None)?;
+        let statement = at_cursor.as_ref().unwrap_or(statement);
         let cached = prepared.plan.lock().clone();
         let request = run::Request {
             statement,
@@ -511,7 +515,9 @@ impl Session {
             savepoint.wrote = true;
             self.show_savepoints();
         }
-        *prepared.plan.lock() = Some(cached);
+        if at_cursor.is_none() {
+            *prepared.plan.lock() = Some(cached);
+        }
         Ok(execution)
     }
 
@@ -588,11 +594,4 @@ fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
         constants: Arc::from([]),
         plan: Mutex::new("sql/plan", None),
     }
-}
-
-/// Whether a text may hold a literal such as 'now' or 'today': its plan holds the moment that the literal meant, and serves once only.
-fn names_a_day(sql: &str) -> bool {
-    let words = ["now", "today", "tomorrow", "yesterday"];
-    let lower = sql.to_ascii_lowercase();
-    lower.split('\'').skip(1).step_by(2).any(|quoted| words.iter().any(|word| quoted.contains(word)))
 }

@@ -2,6 +2,7 @@
 //! messages that leave before it ends.
 
 use super::client::Client;
+use super::cursors::Cursors;
 use super::session::{Block, Session};
 use crate::context::core::Core;
 use crate::context::settings::HiddenMessages;
@@ -19,6 +20,9 @@ impl Session {
         let mut session = Session::over(core.clone(), 0);
         session.block = Block::Open;
         session.outer = Some(core.savepoint.lock().clone());
+        if let Some(shared) = Cursors::shared(core) {
+            session.cursors = shared;
+        }
         session
     }
 
@@ -78,6 +82,7 @@ impl Session {
     /// The statement's transaction ends, and another one begins for the rest of the statement.
     pub(super) async fn next_transaction(&mut self, commit: bool, chain: bool) -> Result<()> {
         let modes = chain.then(|| self.core.engine.take().options());
+        self.cursors.keep_pinned(&self.core).await?;
         if commit {
             self.commit().await?;
         } else {

@@ -340,6 +340,13 @@ fn parametrize(e: &mut Expr, text: &str, integers: &[(u32, i32)]) -> bool {
     true
 }
 
+/// Whether a text may hold a literal such as 'now' or 'today': its plan holds the moment that the literal meant, and serves once only.
+pub(super) fn names_a_day(sql: &str) -> bool {
+    let words = ["now", "today", "tomorrow", "yesterday"];
+    let lower = sql.to_ascii_lowercase();
+    lower.split('\'').skip(1).step_by(2).any(|quoted| words.iter().any(|word| quoted.contains(word)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -281,6 +281,8 @@ pub struct Update {
     pub set: Vec<Assignment>,
     pub from: Vec<FromItem>,
     pub filter: Option<Expr>,
+    /// The cursor of WHERE CURRENT OF.
+    pub current_of: Option<String>,
     pub returning: Vec<Target>,
 }
 
@@ -292,6 +294,8 @@ pub struct Delete {
     pub table: TableRef,
     pub using: Vec<FromItem>,
     pub filter: Option<Expr>,
+    /// The cursor of WHERE CURRENT OF.
+    pub current_of: Option<String>,
     pub returning: Vec<Target>,
 }
 

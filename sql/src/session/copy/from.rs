@@ -93,6 +93,7 @@ fn condition(c: &Copy, session: &mut Session, text: &Arc<str>) -> Result<Option<
         table: TableRef { name: name.clone(), only: false, alias: None },
         using: Vec::new(),
         filter: Some(filter.clone()),
+        current_of: None,
         returning: Vec::new(),
     };
     let planned = session.prepare_statement(Statement::Delete(Box::new(delete)), text.clone(), &[])?;

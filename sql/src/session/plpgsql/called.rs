@@ -57,7 +57,9 @@ fn read(core: &Core, catalog: &Catalog, r: &Routine, given: Option<&[Oid]>) -> R
         RoutineKind::Function => Gives::Value,
     };
     let arguments = r.arguments.iter().map(|a| a.name.clone()).collect();
-    let owner = Owner { function: Some(r.name.clone()), arguments, gives, gives_rows: r.gives_rows, has_outputs };
+    let refcursors = r.arguments.iter().map(|a| a.type_oid == oid::REFCURSOR).collect();
+    let function = Some(r.name.clone());
+    let owner = Owner { function, arguments, gives, gives_rows: r.gives_rows, has_outputs, refcursors };
     let body = parse(&r.body, &owner)?;
     let (inputs, result) = match given {
         Some([inputs @ .., result]) => (inputs.to_vec(), *result),

@@ -82,6 +82,7 @@ pub(super) fn compile(core: &Core, shown: String, body: Body, arguments: &[SqlTy
             },
             VariableKind::Boolean => Kind::Of(oid::BOOL.into()),
             VariableKind::Text => Kind::Of(oid::TEXT.into()),
+            VariableKind::Cursor => Kind::Of(oid::REFCURSOR.into()),
             VariableKind::Integer => Kind::Of(oid::INT4.into()),
             VariableKind::Any => Kind::Any,
         };

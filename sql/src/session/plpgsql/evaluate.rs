@@ -8,6 +8,7 @@ use crate::expr::bind_routines::ParamNames;
 use crate::expr::bind_variables::Variables;
 use crate::planner::plan::OutputColumn;
 use crate::session::body::BodyContext;
+use crate::session::current_of::{Identity, cursor_of, with_identity};
 use crate::session::routine::command;
 use crate::session::run::{self, Cached, Execution, Request};
 use crate::session::session::is_planned;
@@ -41,7 +42,54 @@ pub(super) fn is_of_record(e: &SqlError) -> bool {
     e.message().starts_with("record \"")
 }
 
+/// A query of a loop or a cursor that has begun to run.
+pub(super) struct Begun {
+    pub(super) execution: Execution,
+    pub(super) text: Arc<str>,
+    /// What tells the rows of its table apart, if it gives that, too.
+    pub(super) identity: Option<Identity>,
+}
+
+impl Begun {
+    /// One that was begun for a statement which gives it; a plan that was kept may be of the statement without it.
+    pub(super) fn identified(execution: Execution, text: Arc<str>, identity: Identity) -> Begun {
+        let gives_it = execution.cached.plan.columns.as_deref().is_some_and(|columns| identity.is_behind(columns));
+        Begun { execution, text, identity: gives_it.then_some(identity) }
+    }
+}
+
 impl Frame<'_> {
+    /// A statement with what tells the rows of its table apart.
+    pub(super) fn identified(&self, statement: &Statement) -> Option<(Statement, Identity)> {
+        let Statement::Query(query) = statement else { return None };
+        let (query, identity) = with_identity(&self.session.core, query)?;
+        Some((Statement::Query(Box::new(query)), identity))
+    }
+
+    /// Begins the query of a loop, or of a cursor.
+    pub(super) async fn begin_query(&mut self, f: &Fragment, for_cursor: bool) -> Result<Begun> {
+        if for_cursor && let Some((statement, identity)) = self.identified(&f.statement) {
+            let identified = Fragment { statement: Arc::new(statement), ..f.clone() };
+            if let Ok(execution) = self.begin(&identified).await {
+                return Ok(Begun::identified(execution, f.text.clone(), identity));
+            }
+        }
+        Ok(Begun { execution: self.begin(f).await?, text: f.text.clone(), identity: None })
+    }
+
+    /// The cursor that a variable holds which WHERE CURRENT OF names.
+    fn cursor_in(&self, statement: &Statement, names: &ParamNames) -> Result<Option<String>> {
+        let (Some(name), Some(variables)) = (cursor_of(statement), &names.variables) else { return Ok(None) };
+        let Some(found) = variables.names.find(variables.at, &[name.to_owned()]) else { return Ok(None) };
+        if self.types[found.slot].oid != oid::REFCURSOR {
+            return Ok(None);
+        }
+        let held = self.shown(&self.values[found.slot], self.types[found.slot]);
+        let number = found.slot + 1;
+        let none = || SqlError::new(code::UNDEFINED_OBJECT, format!("no value found for parameter {number}"));
+        held.ok_or_else(none).map(Some)
+    }
+
     /// What the records are that are variables.
     fn records(&self) -> HashMap<Slot, Option<Arc<RowShape>>> {
         let records = self.code.kinds.iter().enumerate().filter(|(_, kind)| **kind == Kind::Record);
@@ -107,6 +155,12 @@ impl Frame<'_> {
             let message = format!("{} is not allowed in a non-volatile function", command(statement));
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
+        let cursor = self.cursor_in(statement, &names)?;
+        let at_cursor = self.session.at_cursor(statement, cursor.as_deref())?;
+        let (statement, cached) = match &at_cursor {
+            Some(statement) => (statement, None),
+            None => (statement, cached),
+        };
         let context = BodyContext { names, path: None, meaning: None, view: self.view };
         let core = self.session.core.clone();
         core.row_written.store(0, std::sync::atomic::Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! Blocks, conditions and loops.
 
+use super::evaluate::Begun;
 use super::frame::{Doing, Flow, Frame};
 use super::statement::FETCHED;
 use crate::error::{Result, SqlError, code};
 use crate::exec::BoxFuture;
-use crate::planner::plan::OutputColumn;
-use crate::session::run::Execution;
+use crate::planner::plan::{Action, OutputColumn};
 use crate::syntax::plpgsql::tree::{Block, Fragment, Handlers, Rows, Stmt, StmtKind, Target};
 use crate::types::datum::Array;
 use crate::types::{Datum, SqlType, element_of, format_type, oid};
@@ -13,12 +13,12 @@ use clearway_base::breath;
 use std::sync::Arc;
 
 /// What a loop does after its body.
-enum Turn {
+pub(super) enum Turn {
     Next,
     Ends(Flow),
 }
 
-fn after(flow: Flow, label: Option<&str>) -> Turn {
+pub(super) fn after(flow: Flow, label: Option<&str>) -> Turn {
     let ours = |given: &Option<String>| given.is_none() || given.as_deref() == label;
     match flow {
         Flow::Next => Turn::Next,
@@ -45,6 +45,8 @@ impl Frame<'_> {
                     let (value, ty) = self.evaluate(default).await?;
                     self.assign(*slot, value, ty)?;
                 }
+                // As PostgreSQL 15 has it, the name of a bound cursor is that of its variable.
+                None if variable.query.is_some() => self.values[*slot] = Datum::text(variable.name.clone()),
                 // A domain may not take NULL.
                 None => self.assign(*slot, Datum::Null, self.types[*slot])?,
             }
@@ -126,6 +128,7 @@ impl Frame<'_> {
             StmtKind::ForRows { label, targets, rows, body } => {
                 Box::pin(self.for_rows(label.as_deref(), targets, rows, body)).await
             }
+            StmtKind::ForCursor { .. } => Box::pin(self.for_cursor(kind)).await,
             StmtKind::Foreach { .. } => Box::pin(self.foreach(kind)).await,
             StmtKind::Exit { ends, label, when } => {
                 if let Some(condition) = when
@@ -215,9 +218,14 @@ impl Frame<'_> {
     }
 
     async fn for_rows(&mut self, label: Option<&str>, targets: &[Target], rows: &Rows, body: &[Stmt]) -> Result<Flow> {
-        let mut execution = self.rows_of(rows).await?;
-        let columns: Arc<[OutputColumn]> = execution.cached.plan.columns.clone().unwrap_or_default().into();
+        let Begun { mut execution, .. } = self.rows_of(rows, false).await?;
         let core = self.session.core.clone();
+        // PostgreSQL reads these rows through a cursor that has a name, too.
+        self.session.cursors.skip_unnamed();
+        let plan = &execution.cached.plan;
+        let selects = plan.changes.is_empty() && matches!(plan.action, Action::Select(_));
+        let _changing = (!selects).then(|| self.session.cursors.changing_loop());
+        let columns: Arc<[OutputColumn]> = execution.cached.plan.columns.clone().unwrap_or_default().into();
         // A COMMIT in the body ends the snapshot: the rows are read before.
         let batch = if self.atomic { FETCHED } else { u64::MAX };
         let (mut turned, mut flow) = (false, Flow::Next);
@@ -251,24 +259,25 @@ impl Frame<'_> {
         }
     }
 
-    /// Begins the query of a loop.
-    pub(super) async fn rows_of(&mut self, rows: &Rows) -> Result<Execution> {
-        let execution = match rows {
+    /// Begins the query of a loop, or of a cursor.
+    pub(super) async fn rows_of(&mut self, rows: &Rows, for_cursor: bool) -> Result<Begun> {
+        let begun = match rows {
             Rows::Query(f) => {
                 if !crate::session::session::is_planned(&f.statement) {
-                    return Err(SqlError::unsupported("a loop over this statement in PL/pgSQL"));
+                    return Err(SqlError::unsupported("a loop or a cursor over this statement in PL/pgSQL"));
                 }
-                self.begin(f).await?
+                self.begin_query(f, for_cursor).await?
             }
-            Rows::Dynamic(f, values) => self.begin_dynamic(f, values).await?,
+            Rows::Dynamic(f, values) => self.begin_dynamic(f, values, for_cursor).await?,
         };
+        let execution = &begun.execution;
         if execution.cached.plan.columns.is_none() {
             let tag = execution.tag();
             let command = tag.split(' ').next().unwrap_or("").to_owned();
             let message = format!("cannot open {command} query as cursor");
             return Err(SqlError::new("42P11", message));
         }
-        Ok(execution)
+        Ok(begun)
     }
 
     async fn foreach(&mut self, kind: &StmtKind) -> Result<Flow> {

@@ -5,6 +5,7 @@
 //! compile      a body with the types of its variables      frame       a run: its variables, and what CONTEXT says of it
 //! evaluate     expressions and queries                      assign      values on their way into variables
 //! flow         blocks, conditions, loops                    statement   SQL, EXECUTE, INTO, GET DIAGNOSTICS
+//! cursor       cursor variables
 //! raise        RAISE and ASSERT                             ended       COMMIT and ROLLBACK
 //! block        DO                                          called      procedures and functions
 //! returned     what a function gives
@@ -29,6 +30,7 @@ mod assign;
 mod block;
 mod called;
 mod compile;
+mod cursor;
 mod ended;
 mod evaluate;
 mod flow;

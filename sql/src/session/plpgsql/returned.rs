@@ -122,7 +122,7 @@ impl Frame<'_> {
 
     /// RETURN QUERY.
     pub(super) async fn return_query(&mut self, rows: &Rows) -> Result<()> {
-        let mut execution = self.rows_of(rows).await?;
+        let mut execution = self.rows_of(rows, false).await?.execution;
         match (self.take_rows(&mut execution).await, rows) {
             (Err(e), Rows::Query(f)) => Err(in_fragment(f, e)),
             (done, _) => done,

@@ -1,6 +1,6 @@
 //! SQL statements, EXECUTE, INTO and GET DIAGNOSTICS.
 
-use super::evaluate::{in_fragment, is_of_record};
+use super::evaluate::{Begun, in_fragment, is_of_record};
 use super::frame::Frame;
 use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
@@ -56,9 +56,6 @@ struct Done {
 fn may_run(statement: &Statement, dynamic: bool, nested: bool) -> Result<()> {
     use Statement as S;
     match statement {
-        S::DeclareCursor { .. } | S::Fetch { .. } | S::CloseCursor { .. } if nested => {
-            Err(SqlError::unsupported("a statement about cursors in a function"))
-        }
         S::Prepare { .. } | S::Execute { .. } | S::Deallocate { .. } | S::Discard(_) if nested => {
             Err(SqlError::unsupported("a statement about prepared statements in a function"))
         }
@@ -102,6 +99,11 @@ impl Frame<'_> {
             StmtKind::Diagnostics { stacked, items } => self.diagnostics(*stacked, items).await,
             StmtKind::ReturnNext(returned) => self.return_next(returned).await,
             StmtKind::ReturnQuery(rows) => self.return_query(rows).await,
+            StmtKind::Open { cursor, what, scroll } => self.open(*cursor, what, *scroll).await,
+            StmtKind::Fetch { cursor, direction, distance, into } => {
+                self.fetch(*cursor, (*direction, distance), into.as_deref()).await
+            }
+            StmtKind::Close(cursor) => self.close(*cursor),
             StmtKind::Commit { chain } => self.end_transaction(true, *chain).await,
             StmtKind::Rollback { chain } => self.end_transaction(false, *chain).await,
             _ => Ok(()),
@@ -146,6 +148,11 @@ impl Frame<'_> {
             let message = format!("{} is not allowed in a non-volatile function", command(statement));
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
+        if let Statement::Fetch { name, direction, is_move } = statement {
+            let fetching = self.session.fetch_rows(name, *direction, *is_move);
+            let (rows, columns, count) = Box::pin(clearway_base::stack::deeper_polls(fetching)).await?;
+            return Ok(Done { rows, columns: (!is_move).then(|| columns.to_vec()), count, changes: false });
+        }
         let prepared = Arc::new(Prepared {
             digest: Digest::of(&text),
             text,
@@ -157,8 +164,13 @@ impl Frame<'_> {
         });
         self.session.ran_within(false);
         let mut client = NoticesOnly(&mut *self.client);
+        // What a body runs shares its transaction with the body: DECLARE asks for that.
+        let declares = u32::from(matches!(statement, Statement::DeclareCursor { .. }));
+        self.session.in_batch += declares;
         let run = self.session.statement(&prepared, statement, Arc::from([]), &mut client);
-        let tag = Box::pin(clearway_base::stack::deeper_polls(run)).await?;
+        let tag = Box::pin(clearway_base::stack::deeper_polls(run)).await;
+        self.session.in_batch -= declares;
+        let tag = tag?;
         let count = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
         Ok(Done { rows: Vec::new(), columns: None, count, changes: false })
     }
@@ -220,7 +232,12 @@ impl Frame<'_> {
     }
 
     /// Begins the one statement of EXECUTE that gives rows.
-    pub(super) async fn begin_dynamic(&mut self, query: &Fragment, values: &[Fragment]) -> Result<Execution> {
+    pub(super) async fn begin_dynamic(
+        &mut self,
+        query: &Fragment,
+        values: &[Fragment],
+        for_cursor: bool,
+    ) -> Result<Begun> {
         let (text, params, types) = self.dynamic(query, values).await?;
         let mut parsed = parse(&text).map_err(|e| in_text(e, &text))?;
         let (Some(only), true) = (parsed.pop(), parsed.is_empty()) else {
@@ -228,10 +245,17 @@ impl Frame<'_> {
         };
         may_run(&only.statement, true, self.session.is_nested())?;
         if !is_planned(&only.statement) {
-            return Err(SqlError::unsupported("a loop over this statement in PL/pgSQL"));
+            return Err(SqlError::unsupported("a loop or a cursor over this statement in PL/pgSQL"));
+        }
+        if for_cursor && let Some((statement, identity)) = self.identified(&only.statement) {
+            let run = self.begin_with(&statement, &text, (params.clone(), &types), no_names(), None);
+            if let Ok((execution, _)) = run.await {
+                return Ok(Begun::identified(execution, text, identity));
+            }
         }
         let begun = self.begin_with(&only.statement, &text, (params, &types), no_names(), None).await;
-        Ok(begun.map_err(|e| in_text(e, &text))?.0)
+        let execution = begun.map_err(|e| in_text(e, &text))?.0;
+        Ok(Begun { execution, text, identity: None })
     }
 
     async fn execute(&mut self, query: &Fragment, into: Option<&Destination>, values: &[Fragment]) -> Result<()> {

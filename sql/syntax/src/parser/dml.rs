@@ -195,25 +195,26 @@ impl Parser<'_> {
         self.expect("set")?;
         let set = self.comma_list(Self::assignment)?;
         let from = if self.eat("from") { self.table_items()? } else { Vec::new() };
-        let filter = self.modification_filter()?;
+        let (filter, current_of) = self.modification_filter()?;
         let returning = self.opt_returning()?;
-        Ok(super::mysql::update(Update { with, table, set, from, filter, returning }))
+        Ok(super::mysql::update(Update { with, table, set, from, filter, current_of, returning }))
     }
 
     fn delete(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
         self.expect_seq(&["delete", "from"])?;
         let table = self.modified_table()?;
         let using = if self.eat("using") { self.table_items()? } else { Vec::new() };
-        let filter = self.modification_filter()?;
+        let (filter, current_of) = self.modification_filter()?;
         let returning = self.opt_returning()?;
-        Ok(Statement::Delete(Box::new(Delete { with, table, using, filter, returning })))
+        Ok(Statement::Delete(Box::new(Delete { with, table, using, filter, current_of, returning })))
     }
 
-    fn modification_filter(&mut self) -> Result<Option<super::super::ast::Expr>> {
-        if self.is_seq(&["where", "current", "of"]) {
-            return Err(self.unsupported("WHERE CURRENT OF"));
+    /// The condition, or the cursor of WHERE CURRENT OF.
+    fn modification_filter(&mut self) -> Result<(Option<super::super::ast::Expr>, Option<String>)> {
+        if self.eat_seq(&["where", "current", "of"]) {
+            return Ok((None, Some(self.col_id()?)));
         }
-        self.opt_where()
+        Ok((self.opt_where()?, None))
     }
 
     pub(super) fn truncate(&mut self) -> Result<Statement> {

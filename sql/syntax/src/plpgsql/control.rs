@@ -105,7 +105,7 @@ impl Parser<'_> {
     }
 
     /// Behind LOOP, to the end of the statement.
-    fn loop_body(&mut self, label: Option<&str>) -> Result<Vec<Stmt>> {
+    pub(super) fn loop_body(&mut self, label: Option<&str>) -> Result<Vec<Stmt>> {
         let body = self.statements()?;
         self.expect("end")?;
         self.expect("loop")?;
@@ -135,6 +135,9 @@ impl Parser<'_> {
             let targets = self.rows_targets(known, targets, variable_at)?;
             let rows = Rows::Dynamic(query, values);
             return Ok(StmtKind::ForRows { targets, rows, body: self.loop_body(label.as_deref())?, label });
+        }
+        if let Some(cursor) = self.loop_cursor() {
+            return self.cursor_loop(label, (&name, variable_at), targets.len(), cursor);
         }
         let reverse = self.eat("reverse");
         let ends = |tok: &Tok<'_>| match tok {

@@ -56,9 +56,8 @@ impl Parser<'_> {
             self.place = self.names.declare(self.place, &name, target.slot);
             return Ok(None);
         }
-        // PLP-1
         if self.is("cursor") || self.is("scroll") || (self.is("no") && self.word_at(1) == Some("scroll")) {
-            return Err(SqlError::unsupported("a cursor variable in PL/pgSQL").at(self.pos()));
+            return self.cursor_declaration(&name).map(Some);
         }
         let line = self.line();
         let constant = self.eat("constant");
@@ -92,7 +91,7 @@ impl Parser<'_> {
         Ok(Some(slot))
     }
 
-    fn variable_type(&mut self) -> Result<VariableKind> {
+    pub(super) fn variable_type(&mut self) -> Result<VariableKind> {
         let parts = self.dotted();
         let behind = (parts.len() * 2).saturating_sub(1);
         if !parts.is_empty() && *self.peek_at(behind) == Tok::Op("%") {
@@ -116,7 +115,7 @@ impl Parser<'_> {
             }
         }
         let ends = |tok: &Tok<'_>| match tok {
-            Tok::Punct(b';') | Tok::ColonEquals | Tok::Op("=") => true,
+            Tok::Punct(b';' | b',' | b')') | Tok::ColonEquals | Tok::Op("=") => true,
             Tok::Word(w) => matches!(w.as_ref(), "not" | "default" | "collate"),
             _ => false,
         };
@@ -130,9 +129,6 @@ impl Parser<'_> {
         if self.is("record") && end.token == self.at + 1 {
             self.advance();
             return Ok(VariableKind::Record);
-        }
-        if self.is("refcursor") && end.token == self.at + 1 {
-            return Err(SqlError::unsupported("a cursor variable in PL/pgSQL").at(self.pos()));
         }
         Ok(VariableKind::Typed(self.type_to(&end)?))
     }

@@ -5,6 +5,7 @@
 //! tree        the tree: blocks, statements, variables     names       which variable a name means in which place
 //! parser      the cursor and the pieces of SQL text       declare     DECLARE
 //! statement   decides which statement comes               control     IF, CASE and the loops
+//! cursor      cursor variables, OPEN, FETCH, MOVE, CLOSE
 //! raise       RAISE, ASSERT, GET DIAGNOSTICS, EXCEPTION   conditions  names of errors and their SQLSTATEs
 //! ```
 //! The tokens are those of SQL's lexer. An expression or an SQL statement is found by the token that ends it, and its text goes through the parser
@@ -17,6 +18,7 @@
 
 pub mod conditions;
 mod control;
+mod cursor;
 mod declare;
 pub mod names;
 mod parser;

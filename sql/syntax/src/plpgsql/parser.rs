@@ -13,7 +13,7 @@ use std::sync::Arc;
 const NESTING_MAX: u32 = 500;
 
 /// The word that an expression is parsed behind.
-const SELECT: &str = "SELECT ";
+pub(super) const SELECT: &str = "SELECT ";
 
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
@@ -105,7 +105,15 @@ impl<'a> Parser<'a> {
     pub(super) fn variable(&mut self, name: &str, kind: VariableKind) -> Slot {
         let line = self.line();
         let name = name.to_owned();
-        self.variables.push(Variable { name, line, kind, constant: false, not_null: false, default: None });
+        self.variables.push(Variable {
+            name,
+            line,
+            kind,
+            constant: false,
+            not_null: false,
+            default: None,
+            query: None,
+        });
         self.variables.len() - 1
     }
 

@@ -139,8 +139,13 @@ impl Parser<'_> {
                 self.semicolon()?;
                 Ok(if word == "commit" { StmtKind::Commit { chain } } else { StmtKind::Rollback { chain } })
             }
-            "open" | "fetch" | "move" | "close" => {
-                Err(SqlError::unsupported(format!("{} in PL/pgSQL", word.to_ascii_uppercase())).at(self.pos()))
+            "open" => self.open_statement(),
+            "fetch" | "move" => self.fetch_statement(word == "move"),
+            "close" => {
+                self.advance();
+                let cursor = self.cursor_variable()?;
+                self.semicolon()?;
+                Ok(StmtKind::Close(cursor))
             }
             _ => self.sql_statement(),
         }

@@ -20,6 +20,8 @@ pub struct Owner {
     pub gives_rows: bool,
     /// The function has arguments that are part of the result.
     pub has_outputs: bool,
+    /// For each argument whether it is of type refcursor.
+    pub refcursors: Vec<bool>,
 }
 
 /// What RETURN may give.
@@ -80,6 +82,46 @@ pub struct Variable {
     pub not_null: bool,
     /// Its default.
     pub default: Option<Fragment>,
+    /// The query of a cursor variable that is bound to one.
+    pub query: Option<Arc<BoundQuery>>,
+}
+
+/// The query to which a cursor variable is bound.
+#[derive(Clone, Debug)]
+pub struct BoundQuery {
+    /// The query.
+    pub query: Fragment,
+    /// The variables of its arguments.
+    pub arguments: Vec<Slot>,
+    /// SCROLL or NO SCROLL.
+    pub scroll: Option<bool>,
+}
+
+/// What OPEN opens.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Opened {
+    /// The query to which the variable is bound, with the values of its arguments as one row.
+    Bound(Option<Fragment>),
+    Rows(Rows),
+}
+
+/// How far FETCH and MOVE go.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Distance {
+    Fixed(i64),
+    Counted(Fragment),
+}
+
+/// Where FETCH and MOVE go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Direction {
+    Forward,
+    Backward,
+    Absolute,
+    Relative,
 }
 
 /// The type of a variable.
@@ -101,6 +143,8 @@ pub enum VariableKind {
     Boolean,
     /// text: SQLSTATE and SQLERRM.
     Text,
+    /// refcursor: a cursor variable that is bound to a query.
+    Cursor,
     /// integer: of a loop.
     Integer,
     /// Whatever is assigned to it: the value that CASE looks at.
@@ -335,6 +379,13 @@ pub enum StmtKind {
         rows: Rows,
         body: Vec<Stmt>,
     },
+    ForCursor {
+        label: Option<String>,
+        cursor: Slot,
+        arguments: Option<Fragment>,
+        variable: Slot,
+        body: Vec<Stmt>,
+    },
     Foreach {
         label: Option<String>,
         targets: Vec<Target>,
@@ -369,6 +420,19 @@ pub enum StmtKind {
         stacked: bool,
         items: Vec<(Target, Diagnostic)>,
     },
+    Open {
+        cursor: Slot,
+        what: Opened,
+        scroll: Option<bool>,
+    },
+    /// FETCH, and without targets MOVE.
+    Fetch {
+        cursor: Slot,
+        direction: Direction,
+        distance: Distance,
+        into: Option<Vec<Target>>,
+    },
+    Close(Slot),
     Null,
     Commit {
         chain: bool,
@@ -408,6 +472,11 @@ impl StmtKind {
             StmtKind::Execute { .. } => "EXECUTE",
             StmtKind::Diagnostics { stacked: true, .. } => "GET STACKED DIAGNOSTICS",
             StmtKind::Diagnostics { .. } => "GET DIAGNOSTICS",
+            StmtKind::ForCursor { .. } => "FOR over cursor",
+            StmtKind::Open { .. } => "OPEN",
+            StmtKind::Fetch { into: Some(_), .. } => "FETCH",
+            StmtKind::Fetch { .. } => "MOVE",
+            StmtKind::Close(_) => "CLOSE",
             StmtKind::Null => "NULL",
             StmtKind::Commit { .. } => "COMMIT",
             StmtKind::Rollback { .. } => "ROLLBACK",

@@ -104,7 +104,7 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(r.take()?)),
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(r.take()?)),
         oid::CHAR => super::byte_char::of_byte(r.take::<1>()?[0]),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN => {
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::REFCURSOR => {
             let text = utf8(r.bytes(r.0.len())?)?;
             if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }

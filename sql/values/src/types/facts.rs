@@ -90,6 +90,8 @@ pub static TYPES: &[TypeFacts] = &[
     TypeFacts { oid: 1562, name: "varbit", len: -1, category: b'V', preferred: true, array: 1563, element: 0, sql_name: "bit varying" },
     TypeFacts { oid: 1563, name: "_varbit", len: -1, category: b'A', preferred: false, array: 0, element: 1562, sql_name: "bit varying[]" },
     TypeFacts { oid: 1700, name: "numeric", len: -1, category: b'N', preferred: false, array: 1231, element: 0, sql_name: "numeric" },
+    TypeFacts { oid: 1790, name: "refcursor", len: -1, category: b'U', preferred: false, array: 2201, element: 0, sql_name: "refcursor" },
+    TypeFacts { oid: 2201, name: "_refcursor", len: -1, category: b'A', preferred: false, array: 0, element: 1790, sql_name: "refcursor[]" },
     TypeFacts { oid: 2202, name: "regprocedure", len: 4, category: b'N', preferred: false, array: 2207, element: 0, sql_name: "regprocedure" },
     TypeFacts { oid: 2203, name: "regoper", len: 4, category: b'N', preferred: false, array: 2208, element: 0, sql_name: "regoper" },
     TypeFacts { oid: 2204, name: "regoperator", len: 4, category: b'N', preferred: false, array: 2209, element: 0, sql_name: "regoperator" },

@@ -106,6 +106,7 @@ pub mod oid {
     pub const TIMESTAMPTZ: Oid = 1184;
     pub const INTERVAL: Oid = 1186;
     pub const NUMERIC: Oid = 1700;
+    pub const REFCURSOR: Oid = 1790;
     pub const REGCLASS: Oid = 2205;
     pub const REGTYPE: Oid = 2206;
     pub const REGPROCEDURE: Oid = 2202;

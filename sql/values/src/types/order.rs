@@ -14,7 +14,7 @@ pub fn is_ordered(ty: Oid) -> bool {
     if let Some(shape) = user::shape(ty) {
         return shape.types.iter().all(|field| is_ordered(field.oid));
     }
-    !geometry::is_one(ty) && !matches!(ty, oid::JSON | oid::JSONPATH)
+    !geometry::is_one(ty) && !matches!(ty, oid::JSON | oid::JSONPATH | oid::REFCURSOR)
 }
 
 /// A type that is to have an order.

@@ -180,7 +180,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::FLOAT4 => Datum::Float4(float::parse(text, "real")? as f32),
         oid::FLOAT8 => Datum::Float8(float::parse(text, "double precision")?),
         oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
-        oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING => Datum::text(text),
+        oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING | oid::REFCURSOR => Datum::text(text),
         oid::BPCHAR => Datum::Bpchar(text.into()),
         oid::CITEXT | oid::HSTORE | oid::JSON | oid::JSONB | oid::JSONPATH => document(ty, text)?,
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?.into()),

@@ -1,0 +1,121 @@
+-- UPDATE and DELETE with WHERE CURRENT OF
+\pset null '~'
+CREATE TABLE cuo (id int PRIMARY KEY, name text, n int DEFAULT 0);
+INSERT INTO cuo SELECT i, 'name ' || i FROM generate_series(1, 5) i;
+CREATE TABLE cuo_two (a text, b date, v int, PRIMARY KEY (a, b));
+INSERT INTO cuo_two VALUES ('it''s', '2024-02-03', 1), ('x\y', '2024-02-04', 2);
+CREATE TABLE cuo_none (v int);
+INSERT INTO cuo_none VALUES (1), (1), (2);
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, name FROM cuo;
+UPDATE cuo SET n = 1 WHERE CURRENT OF c;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cuo;
+FETCH 2 FROM c;
+UPDATE cuo SET n = n + 1 WHERE CURRENT OF c;
+UPDATE cuo AS x SET n = n + 10 WHERE CURRENT OF c RETURNING *;
+FETCH c;
+DELETE FROM cuo WHERE CURRENT OF c RETURNING id;
+DELETE FROM cuo WHERE CURRENT OF c;
+SELECT * FROM cuo ORDER BY id;
+MOVE 1 IN c;
+UPDATE cuo SET name = 'moved' WHERE CURRENT OF c;
+FETCH ALL FROM c;
+SAVEPOINT s;
+UPDATE cuo SET n = 1 WHERE CURRENT OF c;
+ROLLBACK TO s;
+SELECT * FROM cuo ORDER BY id;
+ROLLBACK;
+-- keys of more columns, of a row's own number, names that need quotes
+BEGIN;
+DECLARE c CURSOR FOR SELECT v FROM cuo_two t FOR UPDATE;
+FETCH c;
+UPDATE cuo_two SET v = v + 100 WHERE CURRENT OF c;
+FETCH c;
+DELETE FROM cuo_two t WHERE CURRENT OF c;
+SELECT * FROM cuo_two ORDER BY a;
+DECLARE "D d" CURSOR FOR SELECT 1 FROM cuo_none WHERE v = 1;
+FETCH "D d";
+DELETE FROM cuo_none WHERE CURRENT OF "D d";
+SELECT * FROM cuo_none ORDER BY v;
+COMMIT;
+-- what is refused
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM cuo;
+DECLARE d CURSOR FOR SELECT id FROM cuo FOR UPDATE;
+DECLARE e CURSOR FOR SELECT count(*) FROM cuo;
+DECLARE f CURSOR FOR SELECT 1;
+FETCH c;
+\o /dev/null
+FETCH d; FETCH e; FETCH f;
+\o
+SAVEPOINT s;
+UPDATE cuo SET n = 1 WHERE CURRENT OF nothing;
+ROLLBACK TO s;
+UPDATE cuo_none SET v = 1 WHERE CURRENT OF c;
+ROLLBACK TO s;
+UPDATE cuo_none SET v = 1 WHERE CURRENT OF d;
+ROLLBACK TO s;
+UPDATE cuo SET n = 1 WHERE CURRENT OF e;
+ROLLBACK TO s;
+DELETE FROM cuo WHERE CURRENT OF f;
+ROLLBACK TO s;
+CREATE VIEW cuo_view AS SELECT * FROM cuo;
+DELETE FROM cuo_view WHERE CURRENT OF c;
+ROLLBACK TO s;
+DELETE FROM nowhere WHERE CURRENT OF c;
+ROLLBACK;
+BEGIN;
+DECLARE h CURSOR WITH HOLD FOR SELECT id FROM cuo;
+FETCH h;
+COMMIT;
+DELETE FROM cuo WHERE CURRENT OF h;
+FETCH h;
+CLOSE h;
+\set VERBOSITY sqlstate
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM cuo;
+DELETE FROM cuo WHERE CURRENT OF c;
+ROLLBACK;
+BEGIN;
+DELETE FROM cuo WHERE CURRENT OF c;
+ROLLBACK;
+\set VERBOSITY default
+-- prepared, and run by another row each time
+BEGIN;
+PREPARE p AS UPDATE cuo SET n = n + $1 WHERE CURRENT OF c RETURNING id, n;
+DECLARE c CURSOR FOR SELECT id FROM cuo;
+FETCH c;
+EXECUTE p (1);
+FETCH c;
+EXECUTE p (2);
+ROLLBACK;
+DEALLOCATE p;
+-- in PL/pgSQL the name is that of a variable
+CREATE FUNCTION cuo_f(by int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE c CURSOR FOR SELECT * FROM cuo FOR UPDATE; d refcursor; r cuo; changed int := 0; k int;
+BEGIN
+  FOR x IN c LOOP
+    UPDATE cuo SET n = x.id * by WHERE CURRENT OF c;
+    changed := changed + 1;
+  END LOOP;
+  OPEN d FOR SELECT * FROM cuo;
+  FETCH d INTO r;
+  DELETE FROM cuo WHERE CURRENT OF d;
+  GET DIAGNOSTICS k = ROW_COUNT;
+  OPEN c;
+  MOVE c;
+  EXECUTE 'UPDATE cuo SET name = ''dynamic'' WHERE CURRENT OF c';
+  RETURN changed * 10 + k;
+END $$;
+BEGIN;
+SELECT cuo_f(100);
+SELECT * FROM cuo ORDER BY id;
+ROLLBACK;
+DO $$ DECLARE c refcursor; BEGIN DELETE FROM cuo WHERE CURRENT OF c; END $$;
+DO $$ DECLARE c CURSOR FOR SELECT id FROM cuo; BEGIN OPEN c; DELETE FROM cuo WHERE CURRENT OF c; END $$;
+DO $$ DECLARE c CURSOR FOR SELECT sum(id) FROM cuo; r record; BEGIN OPEN c; FETCH c INTO r; RAISE NOTICE '%', r; DELETE FROM cuo WHERE CURRENT OF c; END $$;
+DO $$ DECLARE c CURSOR FOR SELECT id AS ctid FROM cuo ORDER BY ctid DESC FOR UPDATE; r record; BEGIN OPEN c; FETCH c INTO r; RAISE NOTICE '%', r; END $$;
+DROP FUNCTION cuo_f;
+DROP TABLE cuo, cuo_two, cuo_none;
