@@ -14,8 +14,12 @@ pub(super) struct Booking {
 impl Booking {
     /// The booking of an operation; the object is the file, and the byte in it.
     pub(super) fn new(op: OpKind, kind: FileKind, path: &Path, offset: Option<u64>) -> Self {
-        let object = Object::new(file_id(path), offset.unwrap_or(0));
-        Booking { event: event_of(op, kind), object }
+        Booking::of(op, kind, file_id(path), offset)
+    }
+
+    /// The same; the file is named by its number.
+    pub(super) fn of(op: OpKind, kind: FileKind, file: u64, offset: Option<u64>) -> Self {
+        Booking { event: event_of(op, kind), object: Object::new(file, offset.unwrap_or(0)) }
     }
 }
 

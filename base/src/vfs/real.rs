@@ -14,7 +14,7 @@
 //! EINTR is retried where the system call may return it; short reads and writes are continued. Nothing
 //! else is hidden.
 
-use super::booking::Booking;
+use super::booking::{Booking, file_id};
 use super::op::{Begin, InFlight, IoOp, in_flight};
 use super::pool::IoPool;
 use super::{
@@ -58,8 +58,16 @@ impl RealVfs {
         offset: Option<u64>,
         run: impl FnOnce(&Path) -> Result<T, VfsError> + Send + 'static,
     ) -> IoOp<T> {
-        let booking = Booking::new(op, kind, path, offset);
-        let path = Arc::new(path.to_path_buf());
+        self.op_of(op, Booking::new(op, kind, path, offset), Arc::new(path.to_path_buf()), run)
+    }
+
+    fn op_of<T: Send + 'static>(
+        &self,
+        op: OpKind,
+        booking: Booking,
+        path: Arc<PathBuf>,
+        run: impl FnOnce(&Path) -> Result<T, VfsError> + Send + 'static,
+    ) -> IoOp<T> {
         IoOp::idle(booking, RealOp { op, path, pool: self.pool.clone(), run })
     }
 }
@@ -100,7 +108,8 @@ impl Vfs for RealVfs {
         let vfs = self.clone();
         self.op(OpKind::Open, how.kind, path, None, move |path| {
             let (file, direct) = open_file(path, how).map_err(|err| VfsError::new(OpKind::Open, path, err))?;
-            let file = RealFile { file: Arc::new(file), path: path.to_path_buf(), how, direct, vfs };
+            let (id, path) = (file_id(path), Arc::new(path.to_path_buf()));
+            let file = RealFile { file: Arc::new(file), id, path, how, direct, vfs };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)
         })
     }
@@ -224,7 +233,9 @@ fn lock_file(path: &Path) -> Result<DirLock, LockError> {
 
 struct RealFile {
     file: Arc<File>,
-    path: PathBuf,
+    /// Kept beside the path that it is made of: each operation is booked under it.
+    id: u64,
+    path: Arc<PathBuf>,
     how: OpenHow,
     direct: bool,
     vfs: RealVfs,
@@ -238,7 +249,8 @@ impl RealFile {
         run: impl FnOnce(&File) -> io::Result<T> + Send + 'static,
     ) -> IoOp<T> {
         let file = self.file.clone();
-        self.vfs.op(op, self.how.kind, &self.path, offset, move |path| {
+        let booking = Booking::of(op, self.how.kind, self.id, offset);
+        self.vfs.op_of(op, booking, self.path.clone(), move |path| {
             run(&file).map_err(|err| VfsError { offset, ..VfsError::new(op, path, err) })
         })
     }
