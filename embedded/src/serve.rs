@@ -65,7 +65,7 @@ fn start(
     let entered = runtime.enter();
     let bound = bind(&listener).map_err(|error| refused(&error))?;
     let place = Place { addresses: bound.addresses.clone(), unix_path: bound.unix_path.clone() };
-    listener.serve(bound);
+    listener.serve_database(bound);
     drop(entered);
     Ok((Running { listener, runtime, socket: None }, place))
 }

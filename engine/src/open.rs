@@ -18,6 +18,15 @@ use crate::error::EngineError;
 use crate::kept::Kept;
 use crate::upkeep::{run_deadlock_scan, run_upkeep};
 
+/// A database whose log has been read.
+struct Recovered {
+    db: Arc<Db>,
+    /// What has to run beside the sessions, by name.
+    tasks: Vec<(&'static str, BoxFuture<'static, ()>)>,
+    /// Transactions that changed the catalog and did not commit, not yet undone.
+    losers: Vec<Transaction>,
+}
+
 impl Db {
     /// Opens a directory, makes one where there is none, and recovers it after a crash. `spawn` is given everything that has to run
     /// beside the sessions, by name: on a thread of its own in production, as a task in a simulation. Each ends when the database is closed.
@@ -28,6 +37,20 @@ impl Db {
         options: DbOptions,
         mut spawn: impl FnMut(&'static str, BoxFuture<'static, ()>),
     ) -> Result<Arc<Db>, EngineError> {
+        let Recovered { db, tasks, losers } = Db::recovered(options).await?;
+        for (name, task) in tasks {
+            spawn(name, task);
+        }
+        db.clone().finish_opening(losers).await?;
+        Ok(db)
+    }
+
+    /// Boxed here, like the end of opening, so that the code of recovery and of the background work is in this crate alone.
+    fn recovered(options: DbOptions) -> BoxFuture<'static, Result<Recovered, EngineError>> {
+        Box::pin(Db::recover(options))
+    }
+
+    async fn recover(options: DbOptions) -> Result<Recovered, EngineError> {
         let book = Arc::new(VersionBook::new(Tag::SETTLED));
         let versions: Arc<dyn Versions> = book.clone();
         let spill = SpillFile::new(options.vfs.clone(), &options.dir);
@@ -55,18 +78,20 @@ impl Db {
         if !recovered.report.clean {
             db.ghosts().begin(db.transactions().store());
         }
-        let mut start = |name, task| spawn(name, guarded(db.transactions().store().wal().clone(), name, task));
-        for (name, task) in db.transactions().store().background() {
-            start(name, task);
-        }
-        start("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db))));
-        start("deadlock scan", Box::pin(run_deadlock_scan(Arc::downgrade(&db))));
-        db.clone().finish_opening(first.into_iter().map(|(_, txn)| txn).collect()).await?;
-        Ok(db)
+        let mut tasks = db.transactions().store().background();
+        tasks.push(("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db)))));
+        tasks.push(("deadlock scan", Box::pin(run_deadlock_scan(Arc::downgrade(&db)))));
+        let guard = |(name, task)| (name, guarded(db.transactions().store().wal().clone(), name, task));
+        let tasks = tasks.into_iter().map(guard).collect();
+        Ok(Recovered { losers: first.into_iter().map(|(_, txn)| txn).collect(), tasks, db })
     }
 
     /// The background loops run by now: undoing and bootstrapping wait for the log.
-    async fn finish_opening(self: Arc<Self>, losers: Vec<Transaction>) -> Result<(), EngineError> {
+    fn finish_opening(self: Arc<Self>, losers: Vec<Transaction>) -> BoxFuture<'static, Result<(), EngineError>> {
+        Box::pin(self.end_opening(losers))
+    }
+
+    async fn end_opening(self: Arc<Self>, losers: Vec<Transaction>) -> Result<(), EngineError> {
         for mut loser in losers {
             loser.roll_back().await?;
             self.transactions().locks().unregister(&loser.owner().clone());

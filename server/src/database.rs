@@ -8,6 +8,8 @@ use clearway_sql::Result;
 use clearway_sql::context::privileges::Judge;
 use clearway_sql::session::{self as sql, Client, TransactionStatus};
 
+use crate::listen::Bound;
+use crate::server::Server;
 use crate::sessions::{Login, Session, Sessions, Start, Timeouts};
 use crate::wire::frontend::{Bind, FunctionCall};
 
@@ -34,6 +36,14 @@ impl Database {
     /// From the engine.
     pub async fn answers(&self) -> std::result::Result<(), clearway_engine::error::EngineError> {
         self.db.reads_its_catalog().await
+    }
+}
+
+impl Server<Database> {
+    /// `serve` for a program that serves a database, too: the code of a connection's task is generated in this crate, not once more in the caller's.
+    #[inline(never)]
+    pub fn serve_database(self: &Arc<Self>, bound: Bound) {
+        self.serve(bound);
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use clearway_storage::ids::TreeId;
+use clearway_storage::seams::BoxFuture;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::transaction::{Basis as ChangeBasis, Change};
@@ -157,7 +158,12 @@ impl Session {
     /// # Errors
     /// `Exists` if another object has the name; if another transaction is publishing that name, its end is awaited first. `Overtaken` if
     /// another transaction has changed the object since it was read. `Missing` if a schema, role or type that it names has gone.
-    pub async fn put_object(&mut self, object: Object) -> Result<(), EngineError> {
+    pub fn put_object(&mut self, object: Object) -> BoxFuture<'_, Result<(), EngineError>> {
+        // Boxed, so that this code is in this crate alone; that of a future is generated in each crate that awaits it.
+        Box::pin(self.putting_object(object))
+    }
+
+    async fn putting_object(&mut self, object: Object) -> Result<(), EngineError> {
         let read = self.read_version(object.oid());
         if !self.catalog().is_temporary(&object) {
             self.lock_named(&object, read.as_ref()).await?;
@@ -191,7 +197,11 @@ impl Session {
     ///
     /// # Errors
     /// `Missing`.
-    pub async fn drop_object(&mut self, oid: Oid) -> Result<(), EngineError> {
+    pub fn drop_object(&mut self, oid: Oid) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(self.dropping_object(oid))
+    }
+
+    async fn dropping_object(&mut self, oid: Oid) -> Result<(), EngineError> {
         let catalog = self.catalog();
         let Some(object) = catalog.get(oid).cloned() else {
             return Err(EngineError::Missing { kind: "object", name: oid.to_string() });

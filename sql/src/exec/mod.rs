@@ -134,6 +134,12 @@ pub trait ViewRows: Sync {
 /// A future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// A future that the optimizer does not make a part of the one that awaits it, as it does with a future that is called at one place only. For
+/// work that is long and rare: the time of the optimizer grows faster than a function does.
+pub fn boxed<'a, T>(work: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(work)
+}
+
 /// The rows of a subquery.
 pub struct SubqueryRows {
     /// The rows.

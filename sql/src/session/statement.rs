@@ -4,6 +4,7 @@ use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
 use super::{call, copy, ddl, deferred, discard, explain, held_up, mysql, utility};
 use crate::error::{Result, SqlError};
+use crate::exec::boxed;
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
 use clearway_engine::session::StatementMode;
@@ -58,19 +59,19 @@ impl Session {
             }
             Statement::SetConstraints { names, deferred } => {
                 self.warn_outside("SET CONSTRAINTS");
-                Box::pin(deferred::set_constraints(&self.core, names, *deferred)).await?;
+                boxed(deferred::set_constraints(&self.core, names, *deferred)).await?;
                 Ok("SET CONSTRAINTS".to_owned())
             }
-            Statement::Routine(r) if r.is_call() => Box::pin(call::run(self, prepared, r, &params, client)).await,
-            Statement::Do(d) => Box::pin(self.run_do(d, client)).await,
-            Statement::Mysql(what) => Box::pin(mysql::run(self, what, client)).await,
-            Statement::Discard(what) => Box::pin(discard::discard(self, *what)).await.map(str::to_owned),
-            _ => match Box::pin(utility::run(self, statement, client)).await? {
+            Statement::Routine(r) if r.is_call() => boxed(call::run(self, prepared, r, &params, client)).await,
+            Statement::Do(d) => boxed(self.run_do(d, client)).await,
+            Statement::Mysql(what) => boxed(mysql::run(self, what, client)).await,
+            Statement::Discard(what) => boxed(discard::discard(self, *what)).await.map(str::to_owned),
+            _ => match boxed(utility::run(self, statement, client)).await? {
                 Some(tag) => Ok(tag),
                 None => {
                     let core = self.core.clone();
                     let frees = matches!(statement, Statement::Truncate(_) | Statement::Drop(_));
-                    let run = ddl::run(self, prepared, statement);
+                    let run = boxed(ddl::run(self, prepared, statement));
                     match frees {
                         true => Box::pin(held_up::telling(&core, client, giving_back(run))).await,
                         false => Box::pin(held_up::telling(&core, client, run)).await,

@@ -5,6 +5,7 @@ use super::{Ddl, missing};
 use crate::context::names::{quote, schema_of};
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
+use crate::exec::boxed;
 use crate::planner::dml::column_of;
 use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, RoleSpec, TableConstraintKind};
 use clearway_engine::catalog::{Catalog, Index, Object, Relation, RelationKind};
@@ -76,16 +77,16 @@ impl Ddl<'_> {
     async fn alter_one(&self, mut r: Relation, action: &AlterAction) -> Result<()> {
         match action {
             AlterAction::AddColumn { column, if_not_exists } => {
-                return self.add_column(r, column, *if_not_exists).await;
+                return boxed(self.add_column(r, column, *if_not_exists)).await;
             }
             AlterAction::DropColumn { name, if_exists, cascade } => {
-                return self.drop_column(r, name, *if_exists, *cascade).await;
+                return boxed(self.drop_column(r, name, *if_exists, *cascade)).await;
             }
             AlterAction::AlterType { column, ty, collation, using } => {
                 let ty = crate::types::resolve(ty)?;
                 super::table::check_collation(collation.as_ref(), ty.oid)?;
                 self.may_use_type(ty.oid)?;
-                return Box::pin(self.change_type(r, column, ty, using.as_ref().map(|(e, _)| e))).await;
+                return boxed(self.change_type(r, column, ty, using.as_ref().map(|(e, _)| e))).await;
             }
             AlterAction::SetDefault { column, value: _, text } => {
                 let at = own_column(&r, column)?;
@@ -114,13 +115,13 @@ impl Ddl<'_> {
                 super::identity::may_be_null(&r, at)?;
                 r.columns[at].not_null = false;
             }
-            AlterAction::AddConstraint(c) => return self.add_constraint(r, c).await,
+            AlterAction::AddConstraint(c) => return boxed(self.add_constraint(r, c)).await,
             AlterAction::DropConstraint { name, if_exists, cascade } => {
-                return self.drop_constraint(r, name, *if_exists, *cascade).await;
+                return boxed(self.drop_constraint(r, name, *if_exists, *cascade)).await;
             }
-            AlterAction::ValidateConstraint { name } => return self.validate_constraint(r, name).await,
+            AlterAction::ValidateConstraint { name } => return boxed(self.validate_constraint(r, name)).await,
             AlterAction::SetStatistics { column, value } => self.set_statistics(&mut r, column, *value)?,
-            AlterAction::ClusterOn(index) => return self.cluster_on(&r, index.as_deref()).await,
+            AlterAction::ClusterOn(index) => return boxed(self.cluster_on(&r, index.as_deref())).await,
             AlterAction::SetStorage(options) => {
                 let is_view = r.kind == RelationKind::View;
                 for o in if is_view { super::view::options(options)? } else { storage_options(options)? } {
@@ -135,12 +136,12 @@ impl Ddl<'_> {
             AlterAction::ResetStorage(options) => {
                 r.options.retain(|x| !options.iter().any(|o| x.split('=').next() == Some(&o.name)));
             }
-            AlterAction::OwnerTo(owner) => return self.owner_of_relation(r, owner).await,
+            AlterAction::OwnerTo(owner) => return boxed(self.owner_of_relation(r, owner)).await,
             AlterAction::SetLogged(logged) => {
                 self.may_be_logged(&r, *logged)?;
                 r.unlogged = !*logged;
             }
-            rest => return self.alter_rest(r, rest).await,
+            rest => return boxed(self.alter_rest(r, rest)).await,
         }
         self.put(Object::Relation(r)).await
     }

@@ -48,6 +48,7 @@ use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
+use crate::exec::BoxFuture;
 use crate::syntax::ast::QualName;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
@@ -71,66 +72,68 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
     may_define(&core, statement)?;
     core.engine.take().begin_ddl();
     let d = Ddl::new(&core, true);
-    let tag = match statement {
-        Statement::CreateTable(s) => d.create_table(s).await?,
-        Statement::CreateTableAs(s) => return d.create_table_as(session, prepared, s).await,
+    // Each is boxed: one future with the code of all of them took the compiler longer than a tenth of this crate.
+    let work: BoxFuture<'_, Result<&'static str>> = match statement {
+        Statement::CreateTable(s) => Box::pin(d.create_table(s)),
+        Statement::CreateTableAs(s) => return Box::pin(d.create_table_as(session, prepared, s)).await,
         Statement::CreateIndex(s) => {
             if s.concurrently && session.shares_transaction() {
                 return Err(super::utility::in_block("CREATE INDEX CONCURRENTLY"));
             }
-            d.create_index(s).await?
+            Box::pin(d.create_index(s))
         }
         Statement::CreateView { name, columns, options, query, replace, temporary, text } => {
-            d.create_view(name, (columns, options), query, *replace, *temporary, text).await?
+            Box::pin(d.create_view(name, (columns, options), query, *replace, *temporary, text))
         }
         Statement::RefreshMaterializedView { name, concurrently, with_data } => {
-            d.refresh(session, prepared, name, *concurrently, *with_data).await?
+            Box::pin(d.refresh(session, prepared, name, *concurrently, *with_data))
         }
         Statement::CreateSequence { name, temporary, if_not_exists, options } => {
-            d.create_sequence(name, *temporary, *if_not_exists, options).await?
+            Box::pin(d.create_sequence(name, *temporary, *if_not_exists, options))
         }
-        Statement::AlterSequence { name, if_exists, options } => d.alter_sequence(name, *if_exists, options).await?,
+        Statement::AlterSequence { name, if_exists, options } => Box::pin(d.alter_sequence(name, *if_exists, options)),
         Statement::CreateSchema { name, owner, if_not_exists } => {
-            d.create_schema(name.as_deref(), owner.as_ref(), *if_not_exists).await?
+            Box::pin(d.create_schema(name.as_deref(), owner.as_ref(), *if_not_exists))
         }
         Statement::CreateDatabase { name, options } => {
             if session.shares_transaction() {
                 return Err(super::utility::in_block("CREATE DATABASE"));
             }
-            d.create_database(name, options).await?
+            Box::pin(d.create_database(name, options))
         }
-        Statement::Type(s) => d.types(s).await?,
-        Statement::Routine(s) => d.routines(s).await?,
-        Statement::Policy(s) => d.policy(s).await?,
-        Statement::Extension(s) => d.extension(s).await?,
-        Statement::CreateRule(s) => d.create_rule(s).await?,
-        Statement::AlterTable(s) => d.alter_table(s).await?,
-        Statement::Rename(s) => d.rename(s).await?,
-        Statement::OwnerTo { object, name, if_exists, owner } => d.owner_to(*object, name, *if_exists, owner).await?,
+        Statement::Type(s) => Box::pin(d.types(s)),
+        Statement::Routine(s) => Box::pin(d.routines(s)),
+        Statement::Policy(s) => Box::pin(d.policy(s)),
+        Statement::Extension(s) => Box::pin(d.extension(s)),
+        Statement::CreateRule(s) => Box::pin(d.create_rule(s)),
+        Statement::AlterTable(s) => Box::pin(d.alter_table(s)),
+        Statement::Rename(s) => Box::pin(d.rename(s)),
+        Statement::OwnerTo { object, name, if_exists, owner } => Box::pin(d.owner_to(*object, name, *if_exists, owner)),
         Statement::Drop(s) => {
             if s.concurrently && session.shares_transaction() {
                 return Err(super::utility::in_block("DROP INDEX CONCURRENTLY"));
             }
-            d.drop(s).await?
+            Box::pin(d.drop(s))
         }
         Statement::Reindex(s) => {
-            d.reindex(s, session.shares_transaction()).await?;
-            "REINDEX"
+            let (d, shares) = (&d, session.shares_transaction());
+            Box::pin(async move { d.reindex(s, shares).await.map(|()| "REINDEX") })
         }
-        Statement::Truncate(s) => d.truncate(s).await?,
-        Statement::Grant(s) => d.grant(s).await?,
+        Statement::Truncate(s) => Box::pin(d.truncate(s)),
+        Statement::Grant(s) => Box::pin(d.grant(s)),
         Statement::Comment { object, name, column, text } => {
-            d.comment(*object, name, column.as_deref(), text.as_deref()).await?
+            Box::pin(d.comment(*object, name, column.as_deref(), text.as_deref()))
         }
         Statement::SetSchema { object, name, if_exists, schema } => {
-            d.set_schema(*object, name, *if_exists, schema).await?
+            Box::pin(d.set_schema(*object, name, *if_exists, schema))
         }
-        Statement::AlterDefaultPrivileges(s) => d.default_privileges(s).await?,
-        Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,
-        Statement::DropOwned { roles, cascade } => d.drop_owned(roles, *cascade).await?,
-        Statement::AlterDatabase { name, options } => d.alter_database(name, options).await?,
-        _ => d.roles(statement).await?,
+        Statement::AlterDefaultPrivileges(s) => Box::pin(d.default_privileges(s)),
+        Statement::ReassignOwned { roles, to } => Box::pin(d.reassign_owned(roles, to)),
+        Statement::DropOwned { roles, cascade } => Box::pin(d.drop_owned(roles, *cascade)),
+        Statement::AlterDatabase { name, options } => Box::pin(d.alter_database(name, options)),
+        _ => Box::pin(d.roles(statement)),
     };
+    let tag = work.await?;
     d.tell_cascades();
     Ok(tag.to_owned())
 }
