@@ -219,6 +219,7 @@ impl Db {
 
     /// A number that changes with each committed change of the catalog. What was made of a catalog that was taken after the number was
     /// read is up to date while the number is the same.
+    #[inline]
     pub fn catalog_version(&self) -> u64 {
         self.catalog_version.load(Ordering::Acquire)
     }

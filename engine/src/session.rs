@@ -228,8 +228,7 @@ impl Session {
     }
 
     /// Sets whether this session acknowledges its commits before they are durable. If so, its reads outside a block see at once what other such
-    /// sessions have acknowledged, and its replies wait until that is durable (SES-4). A session that waits for its commits may see the same
-    /// one flush later.
+    /// sessions have acknowledged, and its replies wait until that is durable (SES-4). Other sessions may see the same one flush later.
     pub fn set_relaxed(&mut self, relaxed: bool) {
         self.relaxed = relaxed;
     }
@@ -257,6 +256,7 @@ impl Session {
     }
 
     /// Whether the session's catalog is the published one with this [`Db::catalog_version`].
+    #[inline]
     pub fn sees_catalog(&self, version: u64) -> bool {
         self.changes.is_empty() && self.temporary.is_empty() && self.db.catalog_version() == version
     }

@@ -50,6 +50,7 @@ impl Default for Rest {
 
 impl Rest {
     /// Whether the loops rest.
+    #[inline]
     pub fn is_resting(&self) -> bool {
         self.resting.load(Ordering::SeqCst)
     }

@@ -46,6 +46,7 @@ impl<'a> Credit<'a> {
 }
 
 impl Drop for Credit<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.left_bytes > 0 {
             self.bank.give_back(self.left_bytes);

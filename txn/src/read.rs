@@ -66,6 +66,7 @@ impl Reading {
     }
 
     /// Forgets the spans read from the spill file, when no more rows are to be read soon.
+    #[inline]
     pub fn rest(&mut self) {
         self.fetched.clear();
     }

@@ -181,11 +181,13 @@ impl Transaction {
     }
 
     /// Notes that a reply depends on a commit.
+    #[inline]
     pub fn depends_on(&mut self, lsn: Lsn) {
         self.dep_lsn = self.dep_lsn.max(lsn);
     }
 
     /// The view of a statement that reads at `read_lsn` (TXN-2).
+    #[inline]
     pub fn view(&self, read_lsn: Lsn) -> View {
         let (txn, mark) = self.state.as_ref().map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
         View { read_lsn, txn, mark }

@@ -72,6 +72,7 @@ impl Transactions {
     }
 
     /// Commits at or below this are visible to readers that do not insist on durability.
+    #[inline]
     pub fn visible_lsn(&self) -> Lsn {
         self.book.visible_lsn()
     }

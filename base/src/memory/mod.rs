@@ -175,6 +175,7 @@ pub fn refused_by() -> Option<Pool> {
 }
 
 /// The session waits for its client: what it had beyond what it keeps is free by now.
+#[inline]
 pub fn end_statement() {
     HERE.with(|here| {
         let Some(account) = here.account.get() else { return };
@@ -202,12 +203,14 @@ pub struct Outside {
 
 impl Outside {
     /// So many bytes, which the caller has allocated or is about to.
+    #[inline]
     pub fn new(bytes: usize) -> Outside {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         Self::moves(bytes as isize);
         Outside { bytes }
     }
 
+    #[inline]
     fn moves(bytes: isize) {
         HERE.with(|here| {
             here.balance.set(here.balance.get() - bytes);
@@ -217,6 +220,7 @@ impl Outside {
 }
 
 impl Drop for Outside {
+    #[inline]
     fn drop(&mut self) {
         Self::moves(-(self.bytes as isize));
     }
@@ -230,6 +234,7 @@ struct Turn {
 }
 
 impl Turn {
+    #[inline]
     fn new(account: Option<&'static Account>) -> Self {
         HERE.with(|here| {
             let over = account.is_some_and(Account::is_over);
@@ -243,6 +248,7 @@ impl Turn {
 }
 
 impl Drop for Turn {
+    #[inline]
     fn drop(&mut self) {
         HERE.with(|here| {
             if here.account.get().is_some() {

@@ -54,6 +54,7 @@ impl IoBuf {
 
     /// Sets the length. Bytes that come into view keep whatever they held (zeros in a fresh buffer);
     /// beyond the capacity a new allocation is made and the bytes are copied.
+    #[inline]
     pub fn resize(&mut self, len: usize) {
         if len > self.capacity() {
             self.grow(len);
@@ -69,6 +70,7 @@ impl IoBuf {
     }
 
     /// Appends a copy of `bytes`; VFS-8.
+    #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let old = self.len;
         let len = old + bytes.len();
@@ -83,12 +85,14 @@ impl IoBuf {
 impl Deref for IoBuf {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.raw[self.start..self.start + self.len]
     }
 }
 
 impl DerefMut for IoBuf {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.raw[self.start..self.start + self.len]
     }

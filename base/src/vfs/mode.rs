@@ -31,6 +31,7 @@ pub fn inline_io_here() -> InlineIo {
 }
 
 /// The mode of the calling thread.
+#[inline]
 pub fn io_mode() -> IoMode {
     if INLINE_DEPTH.with(Cell::get) > 0 { IoMode::Inline } else { IoMode::Pooled }
 }

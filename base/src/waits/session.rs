@@ -255,6 +255,7 @@ impl SessionStats {
     }
 
     /// What the session waits for now; None while it runs or stands idle outside every wait.
+    #[inline]
     pub fn current(&self) -> Option<CurrentWait> {
         self.block.read()
     }

@@ -67,6 +67,7 @@ impl EventTotals {
 }
 
 /// The bucket of a histogram that a wait belongs to.
+#[inline]
 pub fn bucket_of(ns: u64) -> usize {
     (ns.max(1).ilog2() as usize).min(HISTOGRAM_BUCKETS - 1)
 }

@@ -223,6 +223,7 @@ impl OpenWait {
 
     /// At the end of every poll that is Pending. Of waits that stand within each other, or beside each other in one
     /// task, the session shows the innermost, or the first.
+    #[inline]
     fn pending(&self) {
         context::with(|context| {
             if context.pending.get().is_none() {

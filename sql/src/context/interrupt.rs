@@ -129,6 +129,7 @@ impl Interrupt {
     }
 
     /// Drops a reason that reached no statement; one that ends the session stays.
+    #[inline]
     pub fn forget(&self) {
         self.last.store(0, Relaxed);
         if let Some(reason) = self.pending() {

@@ -287,6 +287,7 @@ impl Session {
     }
 
     /// A digest of the row that the latest of these changed or locked last; 0: none.
+    #[inline]
     pub fn row_written(&self) -> u64 {
         self.core.row_written.load(Relaxed)
     }

@@ -265,6 +265,7 @@ impl<'a> Page<'a> {
     }
 
     /// The number that the page says it has.
+    #[inline]
     pub fn id(&self) -> PageId {
         PageId(self.u32_aligned(AT_PAGE_ID))
     }

@@ -177,6 +177,7 @@ impl Pool {
     }
 
     /// The error that every later call gets, once a page write or sync has failed.
+    #[inline]
     pub fn poisoned(&self) -> Result<(), StorageError> {
         self.poison.get().map_or(Ok(()), |why| Err(StorageError::Poisoned(why.clone())))
     }

@@ -346,6 +346,7 @@ impl Wal {
     }
 
     /// The durable LSN: all bytes below it are durable.
+    #[inline]
     pub fn durable_lsn(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::SeqCst))
     }
@@ -368,6 +369,7 @@ impl Wal {
     /// A session begins to work on a statement, or (`false`) has sent its reply. Waiting for a lock counts as work, an
     /// open block between two statements does not. A task that waits for durability flushes itself only while no other
     /// session is at work: otherwise it would keep the others from getting their records into the same flush.
+    #[inline]
     pub fn session_busy(&self, begins: bool) {
         if begins {
             self.sessions_busy.fetch_add(1, Ordering::SeqCst);
@@ -516,6 +518,7 @@ impl PageLog for Wal {
         (format::HEADER_BYTES + format::UNDO_BYTES + 8, format::OP_BYTES)
     }
 
+    #[inline]
     fn durable_lsn(&self) -> Lsn {
         Wal::durable_lsn(self)
     }

@@ -387,6 +387,7 @@ impl Owner {
     }
 
     /// A statement of this digest comes next, also if its text is that of the one before.
+    #[inline]
     pub fn statement_begins(&self, digest: u64) {
         self.digest.store(digest, Ordering::Relaxed);
         self.begins.store(true, Ordering::Relaxed);
@@ -408,11 +409,13 @@ impl Owner {
     }
 
     /// The transaction waits for its client from now on.
+    #[inline]
     pub fn idles(&self) {
         self.idle_since_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
 
     /// Its client has sent something.
+    #[inline]
     pub fn runs(&self) {
         let since_ns = self.idle_since_ns.load(Ordering::Relaxed);
         if since_ns != 0 {

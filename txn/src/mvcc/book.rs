@@ -131,6 +131,7 @@ impl VersionBook {
     }
 
     /// Commits at or below this are visible to readers that do not insist on durability.
+    #[inline]
     pub fn visible_lsn(&self) -> Lsn {
         Lsn(self.visible_lsn.load(Ordering::Acquire))
     }

@@ -80,6 +80,7 @@ impl Fetched {
     }
 
     /// Forgets all spans if there are too many. Called before the next row, never within one, since one row may need many spans.
+    #[inline]
     pub fn trim(&mut self) {
         if self.spans.len() > SPANS_KEPT {
             self.spans.clear();
@@ -87,6 +88,7 @@ impl Fetched {
     }
 
     /// Forgets all, and gives the memory back.
+    #[inline]
     pub fn clear(&mut self) {
         if !self.is_empty() {
             self.spans = HashMap::new();
@@ -158,6 +160,7 @@ impl UndoStore {
     }
 
     /// Whether writers have to wait until there is room. Costs one load; measured anew with each new chunk and each spilling.
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }

@@ -433,6 +433,7 @@ struct TakeBack<'a> {
 }
 
 impl Drop for TakeBack<'_> {
+    #[inline]
     fn drop(&mut self) {
         *self.slot = HERE.replace(self.before.take());
     }
