@@ -296,11 +296,12 @@ fn a_short_step_is_read_and_goes_on() {
     assert_eq!(session.time(clock::now_ns()).unaccounted_ns(), 0);
 }
 
-/// A clock that counts how often the thread's processor time and run delay are read.
-struct Counting(Arc<VirtualClock>, AtomicU64);
+/// A clock that counts how often the thread's processor time and run delay are read, and how often the clock of wait events.
+struct Counting(Arc<VirtualClock>, AtomicU64, AtomicU64);
 
 impl VirtualTime for Counting {
     fn now_ns(&self) -> u64 {
+        self.2.fetch_add(1, Relaxed);
         self.0.now_ns()
     }
     fn thread_cpu_ns(&self) -> u64 {
@@ -327,7 +328,7 @@ impl VirtualTime for Counting {
 #[test]
 fn a_single_long_step_does_not_make_the_next_one_dear() {
     let clock = Arc::new(VirtualClock::new());
-    let counting = Arc::new(Counting(Arc::clone(&clock), 0.into()));
+    let counting = Arc::new(Counting(Arc::clone(&clock), 0.into(), 0.into()));
     let _installed = install(Arc::clone(&counting) as Arc<dyn VirtualTime>);
     let readings = || counting.1.swap(0, Relaxed);
     let session = SessionStats::new("client backend");
@@ -363,4 +364,43 @@ fn a_single_long_step_does_not_make_the_next_one_dear() {
         (time.cpu_ns, time.run_queue_ns, time.unaccounted_ns()),
         (210_000 + 5_000_000 + 3_600_000, 3_000_000, 0)
     );
+}
+
+/// A wait for a client, a lock or a log that is durable ends the poll in which it begins: one reading of the clock is both. Beside one for a file
+/// the task may go on, and that it does so is no part of the wait.
+#[test]
+fn a_wait_that_ends_a_poll_takes_one_reading_of_the_clock_for_both() {
+    let clock = Arc::new(VirtualClock::new());
+    let counting = Arc::new(Counting(Arc::clone(&clock), 0.into(), 0.into()));
+    let _installed = install(Arc::clone(&counting) as Arc<dyn VirtualTime>);
+    let readings = |events: &[WaitEvent]| {
+        let session = SessionStats::new("client backend");
+        let before = counting.2.load(Relaxed);
+        let task = async {
+            clock.compute(3_000);
+            let all = events.iter().map(|event| Box::pin(in_wait(*event, Object::NONE, yield_now())));
+            let mut all: Vec<_> = all.collect();
+            let mut first = true;
+            std::future::poll_fn(|cx| {
+                let mut left = false;
+                for wait in &mut all {
+                    left |= wait.as_mut().poll(cx).is_pending();
+                    clock.compute(if first { 1_000 } else { 0 });
+                }
+                first = false;
+                if left { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
+        };
+        drive(&clock, 500, with_session(Arc::clone(&session), task));
+        let readings = counting.2.load(Relaxed) - before;
+        assert_eq!(session.time(clock.now_ns()).unaccounted_ns(), 0, "{events:?}");
+        (readings, session.elapsed_and_cpu().1)
+    };
+    let (apart, cpu_ns) = readings(&[WaitEvent::BufferIo]);
+    assert_eq!(cpu_ns, 4_000);
+    for event in [WaitEvent::ClientRead, WaitEvent::LockTuple, WaitEvent::CommitDurable, WaitEvent::ReplyDurable] {
+        assert_eq!(readings(&[event]).0, apart - 1, "{event:?}");
+        assert_eq!(readings(&[event, WaitEvent::BufferIo]).1, 5_000, "the wait that began last decides: {event:?}");
+    }
 }

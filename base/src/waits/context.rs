@@ -34,7 +34,7 @@ pub(super) struct Context {
     pub last_read: Cell<LastRead>,
     /// Processor time that steps have been charged with since then.
     pub charged_ns: Cell<u64>,
-    /// When the task began, in this poll, to wait for its client, which ends what it does in the poll; 0: it has not.
+    /// When the task began, in this poll, a wait that ends what it does in the poll (`wait::ends_poll`), its latest; 0: it has not.
     pub rests_ns: Cell<u64>,
 }
 

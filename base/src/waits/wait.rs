@@ -200,6 +200,14 @@ impl<F: Future> Future for InWait<F> {
     }
 }
 
+/// Whether a task that begins to wait so does nothing more in its poll: then the wait begins where the poll ends, and one reading of the clock is
+/// both. It may do more beside reads and writes of files, which a task begins ahead.
+#[inline]
+fn ends_poll(event: WaitEvent) -> bool {
+    matches!(event.class(), WaitClass::Client | WaitClass::Lock)
+        || matches!(event, WaitEvent::CommitDurable | WaitEvent::ReplyDurable)
+}
+
 /// An async wait that has begun; it is counted when this is dropped.
 struct OpenWait {
     shown: CurrentWait,
@@ -212,9 +220,7 @@ impl OpenWait {
         let instrument = totals::instrument(event);
         let since_ns = if instrument.timed { clock::now_ns() } else { 0 };
         let session = context::with(|context| {
-            if event.class() == WaitClass::Client {
-                context.rests_ns.set(since_ns);
-            }
+            context.rests_ns.set(if ends_poll(event) { since_ns } else { 0 });
             context.session.borrow().clone()
         });
         let session = session.flatten();
@@ -248,7 +254,7 @@ impl Drop for OpenWait {
         let mut waited_ns = 0;
         if self.instrument.timed {
             let woke_ns = context::with(|context| context.woke_ns.get()).unwrap_or(0);
-            let ended_ns = if woke_ns > self.shown.since_ns { woke_ns } else { clock::now_ns() };
+            let ended_ns = if woke_ns >= self.shown.since_ns { woke_ns } else { clock::now_ns() };
             waited_ns = ended_ns.saturating_sub(self.shown.since_ns);
         }
         totals::record(self.shown.event, waited_ns, 0);
@@ -347,7 +353,7 @@ impl<'a> Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        // The wait for the client begins where the poll ends.
+        // `ends_poll`: the wait begins where the poll ends.
         let rests_ns = context::with(|context| context.rests_ns.replace(0)).filter(|rests_ns| *rests_ns != 0);
         let now_ns = rests_ns.unwrap_or_else(clock::now_ns);
         *self.ended.0 = now_ns;
