@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use clearway_base::sync::Mutex;
 use clearway_base::waits::{HISTOGRAM_BUCKETS, bucket_of, clock};
 use clearway_storage::ids::TxnId;
+use foldhash::fast::RandomState;
 
 use super::modes::{LockMode, ModeSet};
 use super::owner::{Owner, Taker};
@@ -216,29 +217,37 @@ impl Culprit {
 /// The session at the end of a chain, and how many edges lie before it.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
-    culprit: Culprit,
+    /// None: the direct blocker, which most chains end with. A copy of it would count the references of all that is known of it.
+    further: Option<Culprit>,
     depth: u32,
+}
+
+impl Root {
+    fn culprit<'a>(&'a self, waiter: &'a Waiter) -> Option<&'a Culprit> {
+        self.further.as_ref().or(waiter.before.as_ref())
+    }
 }
 
 impl Waiter {
     /// Follows the chain of waits from here and notes where it ends. Takes one mutex of each session on the way.
     pub(super) fn find_root(&self) {
-        let Some(mut at) = self.before.clone() else { return };
-        let mut depth = 1;
-        while depth < CHAIN_MAX && at.owner.id != self.owner.id {
-            let next = at.owner.waiting.lock().clone();
+        let Some(before) = &self.before else { return };
+        let (mut further, mut depth) = (None::<Culprit>, 1);
+        let is_own = |culprit: &Culprit| culprit.owner.id == self.owner.id;
+        while depth < CHAIN_MAX && !is_own(further.as_ref().unwrap_or(before)) {
+            let next = further.as_ref().unwrap_or(before).owner.waiting.lock().clone();
             match next.filter(|next| next.is_queued()).and_then(|next| next.before.clone()) {
-                Some(before) => at = before,
+                Some(before) => further = Some(before),
                 None => break,
             }
             depth += 1;
         }
-        if at.owner.id == self.owner.id {
+        if is_own(further.as_ref().unwrap_or(before)) {
             return; // a ring has no root
         }
-        let known = self.root.lock().as_ref().map_or(0, |root| root.depth);
-        if depth > known {
-            *self.root.lock() = Some(Root { culprit: at, depth });
+        let mut root = self.root.lock();
+        if root.as_ref().is_none_or(|known| depth > known.depth) {
+            *root = Some(Root { further, depth });
         }
     }
 }
@@ -314,10 +323,17 @@ struct Fold {
     last_ns: u64,
 }
 
+impl Fold {
+    fn new(minute: u64) -> Fold {
+        let histogram = [0; HISTOGRAM_BUCKETS];
+        Fold { minute, singles: 0, count: 0, total_ns: 0, longest_ns: 0, histogram, longest: None, last_ns: 0 }
+    }
+}
+
 #[derive(Default)]
 struct Inner {
     records: VecDeque<Arc<WaitRecord>>,
-    folds: HashMap<FoldKey, Fold>,
+    folds: HashMap<FoldKey, Fold, RandomState>,
     /// Groups of an earlier run.
     earlier: Vec<Arc<WaitRecord>>,
 }
@@ -398,11 +414,11 @@ impl History {
                 reason.unwrap_or(if waiter.looks { Outcome::Conflict } else { Outcome::Cancelled })
             }
         };
-        let root = waiter.root.lock().as_ref().map_or(0, |root| root.culprit.digest());
+        let root = waiter.root.lock().as_ref().and_then(|root| root.culprit(waiter).map(Culprit::digest)).unwrap_or(0);
         let digest = waiter.owner.held().latest().map_or(0, |taker| taker.digest);
         let key = FoldKey(waiter.tag.clone(), digest, root);
         let plain = outcome == Outcome::Granted && !told;
-        let keep = self.book(key.clone(), waited_ns, now_ns, plain);
+        let keep = self.book(&key, waited_ns, now_ns, plain);
         if keep == Kept::Counted {
             return;
         }
@@ -428,24 +444,18 @@ impl History {
     }
 
     /// HIS-2. Waits that did not end well, and those that the log has told of, are records of their own.
-    fn book(&self, key: FoldKey, waited_ns: u64, now_ns: u64, plain: bool) -> Kept {
+    fn book(&self, key: &FoldKey, waited_ns: u64, now_ns: u64, plain: bool) -> Kept {
         self.changed.store(true, Ordering::Relaxed);
         let mut inner = self.inner.lock();
-        if inner.folds.len() >= FOLDS_MAX && !inner.folds.contains_key(&key) {
-            let oldest = inner.folds.iter().min_by_key(|(_, fold)| fold.last_ns).map(|(key, _)| key.clone());
-            oldest.map(|oldest| inner.folds.remove(&oldest)); // HIS-1
-        }
         let minute = now_ns / MINUTE_NS;
-        let fold = inner.folds.entry(key).or_insert_with(|| Fold {
-            minute,
-            singles: 0,
-            count: 0,
-            total_ns: 0,
-            longest_ns: 0,
-            histogram: [0; HISTOGRAM_BUCKETS],
-            longest: None,
-            last_ns: now_ns,
-        });
+        if !inner.folds.contains_key(key) {
+            if inner.folds.len() >= FOLDS_MAX {
+                let oldest = inner.folds.iter().min_by_key(|(_, fold)| fold.last_ns).map(|(key, _)| key.clone());
+                oldest.map(|oldest| inner.folds.remove(&oldest)); // HIS-1
+            }
+            inner.folds.insert(key.clone(), Fold::new(minute));
+        }
+        let Some(fold) = inner.folds.get_mut(key) else { return Kept::Single };
         fold.last_ns = now_ns;
         if fold.minute != minute {
             (fold.minute, fold.singles) = (minute, 0);
@@ -483,7 +493,7 @@ impl History {
             mode: waiter.mode,
             waiter: Party { idle_ns: 0, facts, ..party(&me) },
             blocker: waiter.before.as_ref().map(party),
-            root: root.as_ref().map(|root| party(&root.culprit)),
+            root: root.as_ref().and_then(|root| root.culprit(waiter)).map(party),
             depth: root.map_or(0, |root| root.depth),
             count: 1,
             total_ns: waited_ns,
