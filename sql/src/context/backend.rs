@@ -129,21 +129,42 @@ impl Mode {
     pub const BLOCK: u8 = 4;
 }
 
-/// One session as others see it.
+/// One session as others see it. What each statement touches of it stands in its first cache line, apart from `activity`.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Backend {
+    /// Its wait events.
+    pub waits: Arc<SessionStats>,
+    /// What the log is told of its statements.
+    pub log: Arc<LogLevels>,
+    /// Itself as the lock manager sees it, once it has begun.
+    pub owner: OnceLock<Arc<Owner>>,
+    /// The digest of its statement, or of the last one.
+    pub digest: AtomicU64,
+    /// A hash of `application_name`.
+    pub application: AtomicU64,
+    /// The number of its role; 0 before it has logged in.
+    pub role: AtomicU32,
+    /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
+    pub subtransactions: AtomicU32,
+    /// Savepoints of the transaction.
+    pub savepoints: AtomicU32,
+    /// How its open transaction began: see [`Mode`].
+    pub mode: AtomicU8,
+    /// Stops it.
+    pub interrupt: Interrupt,
+    /// What it does.
+    pub activity: Mutex<Activity>,
+    /// Notifications for its client.
+    pub inbox: Inbox,
+    /// What its long statement has done so far, once it has begun.
+    pub progress: OnceLock<Arc<Progress>>,
     /// Its number in every view; the same as the id of `waits`.
     pub pid: i32,
     /// What a cancel request must know.
     pub secret: i32,
-    /// Stops it.
-    pub interrupt: Interrupt,
-    /// Its wait events.
-    pub waits: Arc<SessionStats>,
     /// The role that it logged in as.
     pub user: String,
-    /// The number of that role; 0 before it has logged in.
-    pub role: AtomicU32,
     /// Its database.
     pub database: String,
     /// Address and port of the client; None for a Unix socket or an embedded session.
@@ -154,27 +175,9 @@ pub struct Backend {
     pub tls: Option<Tls>,
     /// When it began, in microseconds since 1970.
     pub started_us: i64,
-    /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
-    pub subtransactions: AtomicU32,
-    /// Savepoints of the transaction.
-    pub savepoints: AtomicU32,
-    /// The digest of its statement, or of the last one.
-    pub digest: AtomicU64,
-    /// A hash of `application_name`.
-    pub application: AtomicU64,
-    /// How its open transaction began: see [`Mode`].
-    pub mode: AtomicU8,
-    /// What the log is told of its statements.
-    pub log: Arc<LogLevels>,
-    /// Itself as the lock manager sees it, once it has begun.
-    pub owner: OnceLock<Arc<Owner>>,
-    /// What its long statement has done so far, likewise.
-    pub progress: OnceLock<Arc<Progress>>,
-    /// What it does.
-    pub activity: Mutex<Activity>,
-    /// Notifications for its client.
-    pub inbox: Inbox,
 }
+
+const _: () = assert!(std::mem::offset_of!(Backend, mode) < 64, "one cache line");
 
 /// All sessions of a server or an embedded database.
 #[derive(Debug)]
@@ -486,7 +489,7 @@ impl Backend {
     fn begins(&self, now_ns: u64) -> MutexGuard<'_, Activity> {
         let now_us = waits::wall_us_at(now_ns);
         if let Some(owner) = self.owner.get() {
-            owner.runs();
+            owner.runs(now_ns);
         }
         let mut activity = self.activity.lock();
         activity.leaves_state(now_us);
@@ -506,7 +509,8 @@ impl Backend {
 
     /// It waits for a command; `state` says where.
     pub fn rests(&self, state: BackendState) {
-        let now_us = waits::wall_us_at(waits::now_ns());
+        let now_ns = waits::now_ns();
+        let now_us = waits::wall_us_at(now_ns);
         let mut activity = self.activity.lock();
         if activity.state != state {
             activity.leaves_state(now_us);
@@ -516,7 +520,7 @@ impl Backend {
         if state == BackendState::Idle {
             activity.xact_start_us = 0;
         } else if let Some(owner) = self.owner.get() {
-            owner.idles();
+            owner.idles(now_ns);
         }
     }
 }

@@ -114,18 +114,31 @@ impl Drop for Acting<'_> {
     }
 }
 
-/// The parts of a session that statements share.
+/// The parts of a session that statements share. What each of them touches stands in its first cache lines.
+#[repr(C, align(64))]
 pub struct Core {
     /// The engine's session.
     pub engine: EngineCell,
-    /// The database directory.
-    pub db: Arc<Db>,
     /// The session as others see it.
     pub backend: Arc<Backend>,
     /// All sessions.
     pub backends: Arc<Backends>,
+    /// The database directory.
+    pub db: Arc<Db>,
+    warnings: AtomicU64,
     /// The database.
     pub database: u32,
+    /// How deep calls of functions nest (RTN-1).
+    pub calls: AtomicU32,
+    /// A digest of the row that the statement has changed or locked last; 0: none.
+    pub row_written: AtomicU64,
+    /// When the transaction began, or the last one: microseconds since 2000-01-01 UTC.
+    transaction_started: AtomicI64,
+    /// How many statements that change or lock rows wait for a function that they have called.
+    pub changing: AtomicU32,
+    /// The session has used what leaves work for the end of a transaction: cursors, large objects, notifications, constraints that are checked late,
+    /// temporary objects. Other sessions' commits pass all that by.
+    end_work: AtomicBool,
     /// Its name.
     pub database_name: String,
     /// The number of the role that logged in.
@@ -140,8 +153,6 @@ pub struct Core {
     pub prepared: Mutex<BTreeMap<String, NamedStatement>>,
     /// The session's open cursors.
     pub cursors: Mutex<BTreeMap<String, NamedCursor>>,
-    /// A digest of the row that the statement has changed or locked last; 0: none.
-    pub row_written: AtomicU64,
     /// What the transaction notifies, and to what the session listens.
     pub notifying: Mutex<Notifying>,
     /// Whether the transaction's commit waits for the archive.
@@ -150,32 +161,24 @@ pub struct Core {
     pub large_objects: Mutex<Descriptors>,
     /// Checks of constraints that wait for the end of the transaction.
     pub deferred: Mutex<Deferred>,
-    /// The session has used what leaves work for the end of a transaction: cursors, large objects, notifications, constraints that are checked late,
-    /// temporary objects. Other sessions' commits pass all that by.
-    end_work: AtomicBool,
     notices: Mutex<(Notices, Option<Held>)>,
-    warnings: AtomicU64,
     /// What advisory locks have of the session's memory.
     pub advisory_held: Mutex<Held>,
     random: AtomicU64,
-    /// When the transaction began, or the last one: microseconds since 2000-01-01 UTC.
-    transaction_started: AtomicI64,
     /// The search path taken apart, the number of the change that it goes back to, and the catalog that it was made for.
     path: Mutex<Option<Path>>,
     /// The types that users define, as of the catalog that the path was made for.
     pub types: Slot,
-    /// How deep calls of functions nest (RTN-1).
-    pub calls: AtomicU32,
     /// The bodies of functions that the session has called, and their plans; the session's part above knows what they are.
     pub bodies: Mutex<HashMap<BodyKey, Body>>,
     /// The last savepoint of the transaction: a function sets and releases others above it.
     pub savepoint: Mutex<LastSavepoint>,
     /// The session's open cursors, which functions share; the session's part above knows what they are.
     pub open_cursors: OnceLock<Weak<dyn Any + Send + Sync>>,
-    /// How many statements that change or lock rows wait for a function that they have called.
-    pub changing: AtomicU32,
     own: OnceLock<Weak<Core>>,
 }
+
+const _: () = assert!(std::mem::offset_of!(Core, database) < 64, "one cache line");
 
 impl Core {
     /// The core of a new session.

@@ -408,18 +408,18 @@ impl Owner {
         held.begins_statement(text, self.digest.load(Ordering::Relaxed));
     }
 
-    /// The transaction waits for its client from now on.
+    /// The transaction waits for its client from this moment of the clock of wait events on.
     #[inline]
-    pub fn idles(&self) {
-        self.idle_since_ns.store(clock::now_ns(), Ordering::Relaxed);
+    pub fn idles(&self, now_ns: u64) {
+        self.idle_since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Its client has sent something.
+    /// Its client had sent something at this moment.
     #[inline]
-    pub fn runs(&self) {
+    pub fn runs(&self, now_ns: u64) {
         let since_ns = self.idle_since_ns.load(Ordering::Relaxed);
         if since_ns != 0 {
-            let idle_ns = self.idle_ns.load(Ordering::Relaxed) + clock::now_ns().saturating_sub(since_ns);
+            let idle_ns = self.idle_ns.load(Ordering::Relaxed) + now_ns.saturating_sub(since_ns);
             self.idle_ns.store(idle_ns, Ordering::Relaxed);
             self.idle_since_ns.store(0, Ordering::Relaxed);
         }
