@@ -169,7 +169,7 @@ impl Session {
             }
         };
         engine.close_statement(statement);
-        self.watch.looked_at = Some(engine.used().examined());
+        self.watch.has_looked_at(engine.used().examined());
         found
     }
 

@@ -239,7 +239,7 @@ impl Session {
             None => engine.few_now(&read.shape, &statement.view, &wanted, rows),
         };
         engine.close_statement(statement);
-        self.watch.looked_at = Some(engine.used().examined());
+        self.watch.has_looked_at(engine.used().examined());
         match found {
             None => return Read::Waits,
             Some(false) => return Read::TooMany,

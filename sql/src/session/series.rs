@@ -2,7 +2,7 @@
 //! read all rows.
 //!
 //! # Invariants
-//! - SER-1: a session remembers [`SEEN`] digests; a pause longer than [`PAUSE_NS`] between two statements ends all series.
+//! - SER-1: a session remembers the last [`SEEN`] digests; a pause longer than [`PAUSE_NS`] between two statements ends all series.
 
 /// Digests that a session remembers: those of a loop whose round takes several statements.
 const SEEN: usize = 4;
@@ -11,40 +11,63 @@ const SERIES: u32 = 10;
 /// Two statements with a longer pause between them are not of one loop.
 const PAUSE_NS: u64 = 50_000_000;
 
-/// What a session has run lately.
+/// A digest, and how often it was run in its series.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    digest: u64,
+    count: u32,
+}
+
+impl Seen {
+    #[inline]
+    fn is_of(&self, digest: u64) -> bool {
+        self.digest == digest && self.count > 0
+    }
+}
+
+/// What a session has run lately. A loop of one statement touches the first [`Series::FIRST`] bytes alone.
+#[repr(C)]
 #[derive(Debug, Default)]
 pub struct Series {
-    seen: [(u64, u32); SEEN],
     ended_ns: u64,
-    turn: usize,
+    last: Seen,
+    /// Those before it, the latest first.
+    others: [Seen; SEEN - 1],
 }
 
 impl Series {
+    /// See there.
+    pub const FIRST: usize = std::mem::offset_of!(Series, others);
+
     /// A statement has ended; returns how many executions are thereby known to belong to a series, and whether one begins.
     #[inline]
     pub fn ran(&mut self, digest: u64, single: bool, began_ns: u64, ended_ns: u64) -> (u64, bool) {
         if began_ns.saturating_sub(self.ended_ns) > PAUSE_NS {
-            self.seen = [(0, 0); SEEN]; // SER-1
+            (self.last, self.others) = (Seen::default(), [Seen::default(); SEEN - 1]); // SER-1
         }
         self.ended_ns = ended_ns;
         if !single {
             return (0, false);
         }
-        // A loop of one statement finds it where it was put last.
-        let is_it = |(seen, count): &(u64, u32)| *seen == digest && *count > 0;
-        let last = Some(self.turn).filter(|turn| is_it(&self.seen[*turn]));
-        let Some(place) = last.or_else(|| self.seen.iter().position(is_it)) else {
-            self.turn = (self.turn + 1) % SEEN;
-            self.seen[self.turn] = (digest, 1);
-            return (0, false);
-        };
-        let count = &mut self.seen[place].1;
+        if !self.last.is_of(digest) {
+            self.turn_to(digest);
+        }
+        let count = &mut self.last.count;
         *count = count.saturating_add(1);
         match (*count).cmp(&SERIES) {
             std::cmp::Ordering::Less => (0, false),
             std::cmp::Ordering::Equal => (u64::from(SERIES), true),
             std::cmp::Ordering::Greater => (1, false),
         }
+    }
+
+    /// Makes the digest the last one, with its count if it is remembered.
+    fn turn_to(&mut self, digest: u64) {
+        let found = self.others.iter().position(|seen| seen.is_of(digest));
+        let next = found.map_or(Seen { digest, count: 0 }, |place| self.others[place]);
+        let place = found.unwrap_or(SEEN - 2);
+        self.others.copy_within(..place, 1);
+        self.others[0] = std::mem::replace(&mut self.last, next);
     }
 }
 
@@ -70,6 +93,9 @@ mod tests {
         // With pauses between them they are no loop.
         let pauses = (0..100).map(|n| series.ran(1, true, (1_000 + 60 * n) * MS, (1_000 + 60 * n) * MS).0);
         assert_eq!(pauses.sum::<u64>(), 0, "SER-1");
+        // One that comes between others again and again stays remembered.
+        let between = (0..30).map(|n| series.ran(if n % 2 == 0 { 1 } else { 100 + n }, true, 8_000 * MS, 8_000 * MS).0);
+        assert_eq!(between.sum::<u64>(), 15, "SER-1");
         // Five statements in turn are more than are remembered.
         let many = (0..100).map(|n| series.ran(n % 5, true, 9_000 * MS, 9_000 * MS).0);
         assert_eq!(many.sum::<u64>(), 0, "SER-1");

@@ -352,7 +352,7 @@ impl Session {
         let statement = begin(core, short, change, began_ns)?;
         let done =
             if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
-        self.watch.looked_at = Some(close(core, statement));
+        self.watch.has_looked_at(close(core, statement));
         done
     }
 
@@ -376,7 +376,7 @@ impl Session {
         let fits =
             shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
         let changed = (made.is_some() && fits).then(|| put_in(core, shape, scratch)).flatten();
-        self.watch.looked_at = Some(close(core, statement));
+        self.watch.has_looked_at(close(core, statement));
         match changed? {
             Changed::Done => Some(1),
             // A snapshot that is kept may not show the row, which is an error then.
