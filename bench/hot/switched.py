@@ -6,7 +6,7 @@ usage: bench/hot/switched.py PATH-TO-clearway [--pairs 60] [--ms 400] [--clients
 bench/hot/recorders.py compares servers; two servers of one build differ by some percent. Here one server is switched, on and off in turns, every few hundred
 milliseconds. The processor time is that of all threads of the server by the scheduler, the transactions are those of pg_stat_database. A ratio is
 formed of two neighbouring turns. `--parts` names what is switched, one table row each: all (the same as in recorders.py), statements, time, waits
-(the wait events), idle (the waits for the client alone), none (nothing at all: A/A).
+(the wait events), idle (the waits for the client alone), history (of lock waits, and their lines in the log), none (nothing at all: A/A).
 """
 import argparse, glob, os, re, shutil, signal, statistics, subprocess, sys, tempfile, time
 
@@ -34,9 +34,15 @@ def recorders(off):
     return [f"ALTER SYSTEM SET recorders = '{off}'", "SELECT pg_reload_conf()"]
 
 
+def history(on):
+    low, line = ("1ms", "on") if on else ("1000000s", "off")
+    return [f"ALTER SYSTEM SET lock_history_min = '{low}'", f"ALTER SYSTEM SET log_lock_waits = {line}", "SELECT pg_reload_conf()"]
+
+
 ALL = "statements,sessions,time"
 SWITCHES = {  # what switches it off and on again
-    "all": (recorders("none") + instruments(WAITS, False), recorders(ALL) + instruments(WAITS, True)),
+    "all": (history(False) + recorders("none") + instruments(WAITS, False), history(True) + recorders(ALL) + instruments(WAITS, True)),
+    "history": (history(False), history(True)),
     "statements": (recorders("sessions,time"), recorders(ALL)),
     "time": (recorders("statements,sessions"), recorders(ALL)),
     "waits": (instruments(WAITS, False), instruments(WAITS, True)),
