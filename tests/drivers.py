@@ -39,8 +39,7 @@ CACHE = Path(os.environ.get("CLEARWAY_DRIVERS", Path.home() / ".cache/clearway/d
 #: Reasons in the lists, and what they mean.
 REASONS = {
     "peer": "It fails on this PostgreSQL 15, too.",
-    "plpgsql": "PL/pgSQL: cursor variables; functions and CALL with parameters of no type, or of type void; notices of a function, which arrive at the end "
-               "of the statement.",
+    "plpgsql": "PL/pgSQL: notices of a function, which arrive at the end of the statement.",
     "triggers": "Triggers are refused.",
     "inherits": "Inheritance and partitions are refused.",
     "text-search": "Text search is refused.",
@@ -53,7 +52,7 @@ REASONS = {
     "encoding": "Client encodings other than UTF8 are refused.",
     "password": "Verifiers other than SCRAM-SHA-256, and authentication by md5 or a plain password.",
     "snapshots": "The types txid_snapshot and pg_snapshot.",
-    "casts": "CREATE CAST, CREATE OPERATOR and CREATE AGGREGATE are refused.",
+    "casts": "CREATE CAST and CREATE AGGREGATE are refused.",
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
     "temp-function": "Functions in pg_temp are refused.",
@@ -72,6 +71,8 @@ REASONS = {
     "rules": "Rules other than DO INSTEAD NOTHING are refused.",
     "catalogs": "Most catalogs are changed by DDL alone, not by UPDATE.",
     "aclitem": "The type aclitem does not exist.",
+    "defaults": "A default is shown as it was written, without the casts that PostgreSQL adds.",
+    "pattern": "LIKE looks at the end of its pattern where PostgreSQL asks an index for the one text that could match.",
     "time": "It measures time.",
     "open": "A defect that is known and not repaired yet.",
 }

@@ -49,6 +49,16 @@ GRANT EXECUTE ON FUNCTION taxed TO dump_reader;
 CREATE VIEW a_taxed AS SELECT id, taxed(price) AS total FROM "order";
 CREATE TABLE rate(id int, rate numeric DEFAULT taxed(1, 0.5), CHECK (taxed(rate) > 0));
 CREATE INDEX by_tax ON "order" (taxed(price, 0.1));
+CREATE FUNCTION masked(numeric, integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT $1::integer & $2';
+CREATE OPERATOR & (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = masked);
+CREATE FUNCTION near(numeric, integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT abs($1 - $2) < 1';
+CREATE OPERATOR = (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = near, RESTRICT = eqsel, JOIN = eqjoinsel, COMMUTATOR = =, NEGATOR = <~>);
+CREATE OPERATOR @#@ (RIGHTARG = int8, FUNCTION = factorial);
+COMMENT ON OPERATOR & (numeric, integer) IS 'a mask';
+CREATE VIEW a_masked AS SELECT id, price & 6 AS own, id & 6::bigint AS plain, (price - 1.0 = 2) IS TRUE AS near, @#@ 4 AS many FROM "order";
+CREATE TABLE mask(a numeric, b int DEFAULT 7.0 & 5, c int GENERATED ALWAYS AS (a & 3) STORED, CHECK (a & 8 = 0));
+CREATE INDEX by_mask ON mask ((a & 1));
+CREATE FUNCTION masks(n numeric) RETURNS boolean RETURN n & 5 = 5 AND n - 1.0 = 6;
 CREATE EXTENSION citext SCHEMA public;
 CREATE EXTENSION hstore;
 CREATE TABLE place(at point DEFAULT '(1,2)', around box, corners box[], way path, area polygon, line line, side lseg, near circle, CHECK (around @> at));
@@ -88,6 +98,13 @@ psql -X -q -v ON_ERROR_STOP=1 -d restored -f "$scratch/original.sql" >"$scratch/
 grep ERROR "$scratch/restored.log"
 [ "$(psql -X -At -d restored -c "SELECT shop.open_count(), (SELECT sum(total) > 0 FROM shop.a_taxed)")" = '250|t' ]
 verdict $? "restored: functions, and what calls them"
+own="SELECT id, own, plain, near, many FROM shop.a_masked WHERE own + plain > 5 OR near ORDER BY 1"
+[ "$(psql -X -At -d restored -c "$own" | wc -l)" -gt 100 ] && [ "$(psql -X -At -d restored -c "$own")" = "$(psql -X -At -d original -c "$own")" ] &&
+    [ "$(psql -X -At -d restored -c 'INSERT INTO shop.mask(a) VALUES (6.4)' -c 'SELECT b, c FROM shop.mask' -c 'SELECT shop.masks(7.6)')" = $'INSERT 0 1\n5|2\nf' ]
+verdict $? "restored: operators, and what names them"
+dump restored >"$scratch/restored.sql"
+[ "$(grep OPERATOR "$scratch/restored.sql")" = "$(grep OPERATOR "$scratch/original.sql")" ] && grep -q 'OPERATOR(shop.=)' "$scratch/original.sql"
+verdict $? "of operators, the same from what was restored"
 [ "$(psql -X -At -d restored -c "SELECT name, alias, tags, tags OPERATOR(shop.->) 'x' FROM shop.account WHERE name = 'ANNA'")" = 'Anna|{An,"b c"}|"x"=>"a\"b", "y"=>NULL|a"b' ]
 verdict $? "restored: columns of an extension's types"
 # What there is of large objects: numbers, owners, rights, comments, bytes.

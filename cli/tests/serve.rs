@@ -23,6 +23,10 @@ fn what_was_committed_is_there_after_a_stop_and_after_a_kill() {
         let client = connect(&first).await;
         client.batch_execute("create table t (id int primary key, v text)").await.expect("creates");
         client.batch_execute("insert into t values (1, 'one'), (2, 'two')").await.expect("inserts");
+        let function = "create function named(int, text) returns text language sql as 'select $1 || $2'";
+        client.batch_execute(function).await.expect("creates");
+        let operator = "create operator ## (leftarg = int, rightarg = text, function = named)";
+        client.batch_execute(operator).await.expect("creates");
         let rows = client.query("select v from t where id = $1", &[&2i32]).await.expect("selects");
         assert_eq!(rows[0].get::<_, String>(0), "two");
         let control = || std::fs::read(directory.join("control")).expect("the control file");
@@ -44,6 +48,8 @@ fn what_was_committed_is_there_after_a_stop_and_after_a_kill() {
     run(async {
         let client = connect(&again).await;
         assert_eq!(value(&client, "select count(*) from t").await, "2");
+        assert_eq!(value(&client, "select id ## v from t where id = 2").await, "2two");
+        client.batch_execute("create operator #- (rightarg = int8, function = factorial)").await.expect("creates");
         client.batch_execute("insert into t values (3, 'three')").await.expect("inserts");
         client.batch_execute("begin; insert into t values (4, 'four')").await.expect("inserts");
     });
@@ -52,6 +58,7 @@ fn what_was_committed_is_there_after_a_stop_and_after_a_kill() {
     run(async {
         let client = connect(&recovered).await;
         assert_eq!(value(&client, "select count(*) from t").await, "3", "committed: there, open: gone");
+        assert_eq!(value(&client, "select (#- 4)::int ## v from t where id = 2").await, "24two");
     });
     stop(recovered);
     let checked = Command::new(env!("CARGO_BIN_EXE_clearway")).arg("check").arg(&directory).output().expect("runs");

@@ -13,9 +13,11 @@
 
 pub mod acl;
 pub(crate) mod change;
+mod foreign_key;
 pub mod index;
 mod named;
 pub mod object;
+pub mod operator;
 pub mod policy;
 pub mod predefined;
 pub mod role;
@@ -28,11 +30,13 @@ use std::sync::Arc;
 use clearway_storage::ids::{Lsn, TreeId};
 
 pub use acl::{Acl, AclKind, Grant};
+pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{Index, IndexColumn, IndexExpression, IndexState};
 pub use object::{
-    Check, Column, Comment, Database, Extension, FIRST_USER_OID, ForeignKey, Object, Oid, ReferentialAction, Relation,
-    RelationKind, Schema, Sequence, ViewMeaning,
+    Check, Column, Comment, Database, Extension, FIRST_USER_OID, Object, Oid, Relation, RelationKind, Schema, Sequence,
+    ViewMeaning,
 };
+pub use operator::Operator;
 pub use policy::{Policy, PolicyCondition, RowSecurity};
 pub use role::{DefaultAcl, Membership, Role};
 pub use routine::{Argument, ArgumentMode, Language, Routine, RoutineKind, Volatility};
@@ -63,6 +67,8 @@ pub struct Catalog {
     types: OrdMap<Oid, ()>,
     /// The functions and procedures.
     routines: OrdMap<Oid, ()>,
+    /// The operators that users define.
+    operators: OrdMap<Oid, ()>,
     /// The commit that made this version; what a statement reads in it depends on that.
     pub lsn: Lsn,
 }
@@ -106,9 +112,9 @@ impl Catalog {
             | Object::Index(Index { schema, .. })
             | Object::Sequence(Sequence { schema, .. }) => Some(*schema) == self.temp_schema,
             Object::Comment(o) => self.get(o.object).is_some_and(|of| self.is_temporary(of)),
-            Object::Type(TypeObject { schema, .. }) | Object::Routine(Routine { schema, .. }) => {
-                Some(*schema) == self.temp_schema
-            }
+            Object::Type(TypeObject { schema, .. })
+            | Object::Routine(Routine { schema, .. })
+            | Object::Operator(Operator { schema, .. }) => Some(*schema) == self.temp_schema,
             Object::Database(_) | Object::Role(_) => false,
         }
     }
@@ -172,12 +178,43 @@ impl Catalog {
 
     /// The functions and procedures of a name in a schema.
     pub fn routines_in(&self, schema: Oid, name: &str) -> impl Iterator<Item = &Arc<Object>> {
+        self.overloaded(b'f', schema, name)
+    }
+
+    /// The operators of a name in a schema.
+    pub fn operators_in(&self, schema: Oid, name: &str) -> impl Iterator<Item = &Operator> {
+        self.overloaded(b'o', schema, name).filter_map(|object| match &**object {
+            Object::Operator(operator) => Some(operator),
+            _ => None,
+        })
+    }
+
+    /// The objects of a schema that share a name and differ by the types behind it.
+    fn overloaded(&self, space: u8, schema: Oid, name: &str) -> impl Iterator<Item = &Arc<Object>> {
         let prefix: String = format!("{name}\0");
-        let first = (b'f', schema, Arc::from(prefix.as_str()));
-        let named = self.names.range(first..).take_while(move |((space, of, signature), _)| {
-            (*space, *of) == (b'f', schema) && signature.starts_with(&prefix)
+        let first = (space, schema, Arc::from(prefix.as_str()));
+        let named = self.names.range(first..).take_while(move |((of_space, of, signature), _)| {
+            (*of_space, *of) == (space, schema) && signature.starts_with(&prefix)
         });
         named.filter_map(|(_, oid)| self.objects.get(oid))
+    }
+
+    /// The operators that users define, by number.
+    pub fn operators(&self) -> impl Iterator<Item = &Operator> {
+        self.operators.keys().filter_map(|oid| self.operator(*oid))
+    }
+
+    /// Whether there is an operator of a user at all.
+    pub fn has_operators(&self) -> bool {
+        !self.operators.is_empty()
+    }
+
+    /// An operator of a user by number.
+    pub fn operator(&self, oid: Oid) -> Option<&Operator> {
+        match &**self.objects.get(&oid)? {
+            Object::Operator(operator) => Some(operator),
+            _ => None,
+        }
     }
 
     /// The functions and procedures, by number.
@@ -270,6 +307,9 @@ impl Catalog {
             Object::Routine(routine) => {
                 next.routines.insert(routine.oid, ());
             }
+            Object::Operator(operator) => {
+                next.operators.insert(operator.oid, ());
+            }
             _ => {}
         }
         next.objects.insert(object.oid(), Arc::new(object));
@@ -286,6 +326,7 @@ impl Catalog {
         next.temp_schema = next.temp_schema.filter(|schema| *schema != oid);
         next.types.remove(&oid);
         next.routines.remove(&oid);
+        next.operators.remove(&oid);
         let (space, within) = object.name_space();
         next.names.remove(&(space, within, Arc::from(&*object.unique_name())));
         match &*object {

@@ -1,4 +1,4 @@
-//! The schemas, roles and types that an object names: they must not be dropped while the object exists (SES-8).
+//! The schemas, roles, types and functions that an object names: they must not be dropped while the object exists (SES-8).
 
 use super::acl::PUBLIC;
 use super::object::{FIRST_USER_OID, Object, Oid};
@@ -6,7 +6,7 @@ use super::types::TypeBody;
 use super::{Acl, Catalog};
 
 impl Object {
-    /// The numbers of the schemas, roles and types that it names.
+    /// The numbers of the schemas, roles, types and functions that it names.
     pub(crate) fn named_objects(&self, catalog: &Catalog) -> Vec<Oid> {
         let mut out: Vec<Oid> = self.owner().into_iter().collect();
         let mut lists: Vec<&Acl> = self.acl().map(|(acl, _)| acl).into_iter().collect();
@@ -31,6 +31,12 @@ impl Object {
             Object::Routine(r) => {
                 out.push(r.schema);
                 types.extend(r.arguments.iter().map(|a| a.type_oid).chain([r.result]));
+            }
+            Object::Operator(o) => {
+                out.push(o.schema);
+                types.extend([o.left, o.right, o.result]);
+                let functions = [o.function, o.restrict, o.join];
+                out.extend(functions.into_iter().filter(|oid| *oid >= FIRST_USER_OID));
             }
             Object::Role(r) => {
                 out.extend(r.member_of.iter().map(|m| m.role));

@@ -2,7 +2,9 @@
 //! added later and files of an older version stay readable.
 
 use super::acl::{Acl, AclKind};
+use super::foreign_key::ForeignKey;
 use super::index::Index;
+use super::operator::Operator;
 use super::policy::RowSecurity;
 use super::role;
 use super::routine::Routine;
@@ -190,51 +192,6 @@ pub struct Check {
 /// Older versions wrote no NOT VALID.
 fn yes() -> bool {
     true
-}
-
-/// What happens to the rows that refer to a row when that goes or changes its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReferentialAction {
-    /// Error, checked at the end of the statement.
-    NoAction,
-    /// Error at once.
-    Restrict,
-    /// They go, or follow.
-    Cascade,
-    /// They become null.
-    SetNull,
-    /// They get their defaults.
-    SetDefault,
-}
-
-/// A foreign key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForeignKey {
-    /// Its number.
-    pub oid: Oid,
-    /// Its name.
-    pub name: String,
-    /// Columns of the referring table.
-    pub columns: Vec<usize>,
-    /// The table referred to.
-    pub references: Oid,
-    /// Its columns, in the same order.
-    pub referenced: Vec<usize>,
-    /// On DELETE of the row referred to.
-    pub on_delete: ReferentialAction,
-    /// On UPDATE of its key.
-    pub on_update: ReferentialAction,
-    /// False between ADD ... NOT VALID and VALIDATE.
-    pub validated: bool,
-    /// DEFERRABLE: it may be checked at the end of the transaction.
-    #[serde(default)]
-    pub deferrable: bool,
-    /// INITIALLY DEFERRED: it is checked then if nothing else is said.
-    #[serde(default)]
-    pub deferred: bool,
-    /// MATCH FULL: all referring columns are null, or none.
-    #[serde(default)]
-    pub full: bool,
 }
 
 /// A table, view or materialized view.
@@ -436,6 +393,8 @@ pub enum Object {
     Type(TypeObject),
     /// See [`Routine`].
     Routine(Routine),
+    /// See [`Operator`].
+    Operator(Operator),
 }
 
 impl Object {
@@ -451,6 +410,7 @@ impl Object {
             Object::Comment(o) => o.oid,
             Object::Type(o) => o.oid,
             Object::Routine(o) => o.oid,
+            Object::Operator(o) => o.oid,
         }
     }
 
@@ -466,6 +426,7 @@ impl Object {
             Object::Comment(o) => &o.part,
             Object::Type(o) => &o.name,
             Object::Routine(o) => &o.name,
+            Object::Operator(o) => &o.name,
         }
     }
 
@@ -478,6 +439,7 @@ impl Object {
             Object::Sequence(o) => Some(o.owner),
             Object::Type(o) => Some(o.owner),
             Object::Routine(o) => Some(o.owner),
+            Object::Operator(o) => Some(o.owner),
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
@@ -491,7 +453,7 @@ impl Object {
             Object::Sequence(o) => Some((&o.acl, AclKind::Sequence)),
             Object::Type(o) => Some((&o.acl, AclKind::Type)),
             Object::Routine(o) => Some((&o.acl, AclKind::Function)),
-            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) | Object::Operator(_) => None,
         }
     }
 
@@ -504,7 +466,7 @@ impl Object {
             Object::Sequence(o) => Some((&mut o.acl, AclKind::Sequence)),
             Object::Type(o) => Some((&mut o.acl, AclKind::Type)),
             Object::Routine(o) => Some((&mut o.acl, AclKind::Function)),
-            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) | Object::Operator(_) => None,
         }
     }
 
@@ -521,6 +483,7 @@ impl Object {
             Object::Sequence(o) => o.owner = owner,
             Object::Type(o) => o.owner = owner,
             Object::Routine(o) => o.owner = owner,
+            Object::Operator(o) => o.owner = owner,
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => {}
         }
         if let Some((acl, _)) = self.acl_mut() {
@@ -550,6 +513,7 @@ impl Object {
             Object::Comment(o) => &mut o.part,
             Object::Type(o) => &mut o.name,
             Object::Routine(o) => &mut o.name,
+            Object::Operator(o) => &mut o.name,
         };
         to.clone_into(name);
     }
@@ -566,13 +530,15 @@ impl Object {
             Object::Comment(_) => "comment",
             Object::Type(_) => "type",
             Object::Routine(r) => r.kind.name(),
+            Object::Operator(_) => "operator",
         }
     }
 
-    /// What is unique in its name space: its name, and of a routine the types of its arguments, too.
+    /// What is unique in its name space: its name, and of a routine or an operator the types of its arguments, too.
     pub fn unique_name(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Object::Routine(o) => o.signature().into(),
+            Object::Operator(o) => o.signature().into(),
             other => other.name().into(),
         }
     }
@@ -589,6 +555,7 @@ impl Object {
             Object::Comment(o) => (b'c', o.object),
             Object::Type(o) => (b't', o.schema),
             Object::Routine(o) => (b'f', o.schema),
+            Object::Operator(o) => (b'o', o.schema),
         }
     }
 }

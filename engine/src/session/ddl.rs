@@ -70,6 +70,7 @@ impl Session {
             Object::Schema(_) => (self.database, 2615),
             Object::Type(_) => (self.database, 1247),
             Object::Routine(_) => (self.database, 1255),
+            Object::Operator(_) => (self.database, 2617),
             Object::Relation(_) | Object::Index(_) | Object::Sequence(_) | Object::Comment(_) => return Ok(()),
         };
         let tag = LockTag::Object { database, class, object: u64::from(object.oid()) };

@@ -22,6 +22,7 @@ const PG_AUTHID: Oid = 1260;
 const PG_DATABASE: Oid = 1262;
 const PG_CONSTRAINT: Oid = 2606;
 const PG_NAMESPACE: Oid = 2615;
+const PG_OPERATOR: Oid = 2617;
 const PG_EXTENSION: Oid = 3079;
 const PG_POLICY: Oid = 3256;
 
@@ -92,6 +93,7 @@ pub fn place_of(catalog: &Catalog, database: Oid, comment: &Comment) -> Option<P
         }
         Object::Type(_) => Some(place(of.oid(), PG_TYPE, 0)),
         Object::Routine(_) => Some(place(of.oid(), PG_PROC, 0)),
+        Object::Operator(_) => Some(place(of.oid(), PG_OPERATOR, 0)),
         Object::Database(_) | Object::Role(_) | Object::Comment(_) => None,
     }
 }
@@ -160,6 +162,7 @@ fn home_of_object(catalog: &Catalog, database: Oid, place: Place) -> Option<Home
         },
         (PG_TYPE, 0) => matches!(&**object()?, Object::Type(_)).then(|| (place.object, String::new())),
         (PG_PROC, 0) => matches!(&**object()?, Object::Routine(_)).then(|| (place.object, String::new())),
+        (PG_OPERATOR, 0) => matches!(&**object()?, Object::Operator(_)).then(|| (place.object, String::new())),
         (PG_NAMESPACE, 0) => matches!(&**object()?, Object::Schema(_)).then(|| (place.object, String::new())),
         (PG_CONSTRAINT, 0) => constraint(catalog, database, place.object),
         (PG_POLICY, 0) => policy(catalog, database, place.object),

@@ -2,7 +2,7 @@
 //! session.
 
 use crate::expr::operators::Op;
-use crate::expr::{Bound, BoundKind, HostFunction};
+use crate::expr::{Bound, BoundKind};
 use crate::types::{Oid, element_of, oid, user};
 
 /// Functions whose value depends on settings or on the time of the transaction, whatever their arguments are.
@@ -102,10 +102,11 @@ pub fn is_fixed(e: &Bound) -> bool {
             let types = [left.ty.oid, right.ty.oid];
             !(types.contains(&oid::TIMESTAMPTZ) && types.contains(&oid::INTERVAL))
         }
-        BoundKind::Host { function: HostFunction::Sql(oid), .. } => {
-            crate::types::routine::of_oid(*oid).is_some_and(|r| r.volatility == 'i')
+        BoundKind::Host { function, .. } => {
+            let routine = function.routine().and_then(crate::types::routine::of_oid);
+            routine.is_some_and(|r| r.volatility == 'i')
         }
-        BoundKind::Host { .. } | BoundKind::Subquery { .. } | BoundKind::Unplaced(_) | BoundKind::Param(_) => false,
+        BoundKind::Subquery { .. } | BoundKind::Unplaced(_) | BoundKind::Param(_) => false,
         _ => true,
     }
 }

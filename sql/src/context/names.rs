@@ -204,6 +204,7 @@ pub fn schema_of(object: &Object) -> Option<Oid> {
         Object::Sequence(o) => Some(o.schema),
         Object::Type(o) => Some(o.schema),
         Object::Routine(o) => Some(o.schema),
+        Object::Operator(o) => Some(o.schema),
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => None,
     }
 }

@@ -7,10 +7,12 @@
 use super::core::Core;
 use super::extensions;
 use super::names::{CatalogNames, quote};
+use super::operators;
 use super::types::schema_name;
 use crate::error::{Result, SqlError, code};
 use crate::syntax::lexer::{Tok, tokens};
 use crate::types::datum::RowShape;
+use crate::types::operator::UserOperator;
 use crate::types::routine::{Input, Routines, Signature};
 use crate::types::user::DefinitionPath;
 use crate::types::{Datum, Oid, SqlType, oid};
@@ -49,6 +51,15 @@ impl Routines for CatalogRoutines {
 
     fn of_oid(&self, oid: Oid) -> Option<Arc<Signature>> {
         self.catalog.routine(oid).map(|r| Arc::new(signature(&self.catalog, r)))
+    }
+
+    fn operators(&self, schema: &str, name: &str) -> Vec<Arc<UserOperator>> {
+        let Some(schema) = self.catalog.schema(self.database, schema) else { return Vec::new() };
+        self.catalog.operators_in(schema.oid, name).map(|o| Arc::new(operators::known(&self.catalog, o))).collect()
+    }
+
+    fn operator(&self, oid: Oid) -> Option<Arc<UserOperator>> {
+        self.catalog.operator(oid).map(|o| Arc::new(operators::known(&self.catalog, o)))
     }
 }
 
@@ -159,6 +170,7 @@ pub fn letter(volatility: Volatility) -> char {
 /// `definition`: the schemas in which the names of the text are looked for.
 pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String {
     let catalog = &names.catalog;
+    let text = &*operators::without_schemas(names, text);
     if !catalog.has_routines() && extensions::of(catalog, names.database).is_empty() {
         return text.to_owned();
     }

@@ -20,7 +20,10 @@ use std::sync::{Arc, LazyLock, OnceLock};
 pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, (database, role): (Oid, Option<Oid>), path: &[String]) {
     let rows = Rows { catalog: catalog.clone(), database, role, path: path.to_vec() };
     let mut types = UserTypes::new(path.to_vec()).with_rows(Arc::new(rows));
-    if catalog.has_routines() {
+    if catalog.has_operators() {
+        crate::types::operator::there_are_some(); // OPR-1
+    }
+    if catalog.has_routines() || catalog.has_operators() {
         types = types.with_routines(Arc::new(CatalogRoutines { catalog: catalog.clone(), database }));
     }
     for ty in catalog.types().filter(|t| t.database == database) {
@@ -116,7 +119,8 @@ impl RowTypes for Rows {
     }
 }
 
-pub(super) fn schema_name(catalog: &Catalog, oid: Oid) -> Option<Arc<str>> {
+/// The name of the schema of a number.
+pub fn schema_name(catalog: &Catalog, oid: Oid) -> Option<Arc<str>> {
     match catalog.get(oid).map(|o| &**o) {
         Some(Object::Schema(s)) => Some(s.name.as_str().into()),
         _ => None,

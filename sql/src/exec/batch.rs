@@ -19,7 +19,7 @@ use super::lock::key_of;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::Result;
-use crate::expr::{Bound, BoundKind, HostFunction};
+use crate::expr::{Bound, BoundKind};
 use crate::planner::plan::{Delete, Target, Update};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::batch::Replaced;
@@ -59,7 +59,7 @@ impl UpdateBatch {
 
 /// Whether a function in SQL is called, which may read what the statement has changed.
 pub(super) fn calls_sql(e: &Bound) -> bool {
-    e.any(&|e| matches!(e.kind, BoundKind::Host { function: HostFunction::Sql(_), .. }))
+    e.any(&|e| matches!(e.kind, BoundKind::Host { function, .. } if function.routine().is_some()))
 }
 
 /// The rows of a DELETE.

@@ -3,6 +3,7 @@
 
 use super::Cx;
 use crate::context::names::{own_path, quote};
+use crate::context::operators;
 use crate::context::routines::qualified;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Updatable;
@@ -295,6 +296,7 @@ impl Cx<'_> {
                     r.input_types().iter().map(|ty| crate::types::format_type((*ty).into())).collect::<Vec<_>>();
                 format!("{} {}({})", r.kind.name(), quote(&r.name), types.join(","))
             }
+            (Object::Operator(o), _) => format!("operator {}", operators::shown(o)),
             (other, _) => format!("{} {shown}", other.kind()),
         };
         Datum::text(words)

@@ -252,7 +252,7 @@ impl Cx<'_> {
         use HostFunction as F;
         let core = self.run.core;
         Ok(match function {
-            F::Sql(oid) => return self.routine_value(oid, args).await,
+            F::Sql(oid) | F::Operator { function: oid, .. } => return self.routine_value(oid, args).await,
             F::PgSleep => {
                 in_wait(WaitEvent::PgSleep, WaitObject::NONE, sleep(to_sleep(&args)?)).await;
                 Datum::Void

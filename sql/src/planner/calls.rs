@@ -5,7 +5,7 @@ use super::plan::Target;
 use crate::context::index_terms;
 use crate::context::privileges::{Judge, denied};
 use crate::error::{Result, SqlError};
-use crate::expr::{Bound, BoundKind, HostFunction};
+use crate::expr::{Bound, BoundKind};
 use crate::types::Oid;
 use clearway_engine::catalog::{Catalog, Index, Relation};
 
@@ -34,7 +34,8 @@ pub(crate) fn may_build(catalog: &Catalog, table: &Relation, index: &Index) -> R
 pub(crate) fn in_place(catalog: &Catalog, judge: &Judge<'_>, bound: &Bound, what: &str) -> Result<()> {
     let mut found = Ok(());
     super::walk::each(bound, &mut |e| {
-        if let BoundKind::Host { function: HostFunction::Sql(oid), .. } = e.kind
+        if let BoundKind::Host { function, .. } = e.kind
+            && let Some(oid) = function.routine()
             && found.is_ok()
         {
             let other =

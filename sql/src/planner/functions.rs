@@ -10,13 +10,26 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bind_routines::{Called, set_call};
 use crate::expr::bind_rows::is_row;
 use crate::expr::sets::{self, SetCall, SetFunction};
-use crate::expr::{Bound, Params, Scope};
+use crate::expr::{Binder, Bound, Params, Scope};
 use crate::syntax::ast::{Alias, Call, Expr, ExprKind};
 use crate::types::datum::RowShape;
 use crate::types::{SqlType, oid};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 const PLACE: &str = "functions in FROM";
+
+/// The calls without their parameters of type void, if any has one.
+fn without_void(binder: &mut Binder<'_>, list: &[Expr]) -> Result<Option<Vec<Expr>>> {
+    let mut out: Option<Vec<Expr>> = None;
+    for (at, e) in list.iter().enumerate() {
+        let ExprKind::Call(call) = &*e.kind else { continue };
+        if let Cow::Owned(call) = binder.without_void(call)? {
+            out.get_or_insert_with(|| list.to_vec())[at].kind = Box::new(ExprKind::Call(call));
+        }
+    }
+    Ok(out)
+}
 
 impl Planner<'_> {
     pub(super) fn functions(
@@ -28,6 +41,8 @@ impl Planner<'_> {
         scope: &Scope<'_>,
         params: &mut Params,
     ) -> Result<Placed> {
+        let reduced: Option<Vec<Expr>> = self.bind(scope, params, PLACE, None, |b| without_void(b, list))?;
+        let list = reduced.as_deref().unwrap_or(list);
         if let [only] = list
             && let ExprKind::Call(c) = &*only.kind
             && let Some(placed) = self.rows_function(out, c, ordinality, alias, scope, params)?

@@ -13,8 +13,9 @@ use crate::expr::{Binder, Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::ast::{Call, Expr};
 use crate::syntax::routine::RoutineStatement;
+use crate::types::cast::Context;
 use crate::types::text::Conversion;
-use crate::types::{Datum, Oid, format_type, routine};
+use crate::types::{Datum, Oid, format_type, oid, routine};
 use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Language, Routine};
 use std::sync::Arc;
 
@@ -61,15 +62,17 @@ fn inputs_only(call: &Call, catalog: &Catalog) -> Result<(Call, Vec<(Expr, Oid)>
 /// What a call may name beside columns.
 pub(super) type Names = Option<Arc<ParamNames>>;
 
-fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid], names: Names) -> Result<(Arc<Catalog>, Called)> {
+fn known(types: &[Oid], names: Names) -> Params {
+    Params { types: types.iter().map(|t| Some(*t)).collect(), open: false, names, ..Params::default() }
+}
+
+fn bind(core: &Core, call: &Call, pos: Pos, params: &mut Params) -> Result<(Arc<Catalog>, Called)> {
     let catalog = core.catalog();
     let called = with_env(core, &catalog, |env| {
         let scope = Scope::default();
-        let types = types.iter().map(|t| Some(*t)).collect();
-        let mut params = Params { types, open: false, names, ..Params::default() };
         let mut binder = Binder {
             scope: &scope,
-            params: &mut params,
+            params,
             collected: None,
             subqueries: None,
             conversion: env.conversion,
@@ -79,8 +82,12 @@ fn bind(core: &Core, call: &Call, pos: Pos, types: &[Oid], names: Names) -> Resu
         let (reduced, unused) = inputs_only(call, &catalog)?;
         let mut called = binder.user_function(&reduced, pos)?;
         for (arg, wanted) in &unused {
-            if !takes(binder.bind_unsettled(arg)?.ty.oid, *wanted) {
+            let bound = binder.bind_unsettled(arg)?;
+            if !takes(bound.ty.oid, *wanted) {
                 called = None;
+            } else if bound.ty.oid == oid::UNKNOWN {
+                // A parameter gets the type of the place where it stands, though its value is not asked for.
+                binder.coerce(bound, (*wanted).into(), Context::Implicit)?;
             }
         }
         let shown = |binder: &mut Binder<'_>| -> Result<String> {
@@ -112,12 +119,22 @@ fn columns_of(called: &Called) -> Option<Vec<OutputColumn>> {
     Some(shape.types.iter().copied().enumerate().map(column).collect())
 }
 
-/// The columns of the row that a call gives; none: it gives no row.
+/// The columns of the row that a call gives, none where it gives no row; and the types of its parameters.
 ///
 /// # Errors
-/// Those of the call.
-pub fn columns(core: &Core, call: &Call, pos: Pos) -> Result<Option<Vec<OutputColumn>>> {
-    Ok(columns_of(&bind(core, call, pos, &[], None)?.1))
+/// Those of the call; 42P18 for a parameter that its place gives no type.
+pub fn described(
+    core: &Core,
+    (call, pos): (&Call, Pos),
+    mut params: Params,
+) -> Result<(Option<Vec<OutputColumn>>, Vec<Oid>)> {
+    let columns = columns_of(&bind(core, call, pos, &mut params)?.1);
+    let unknown = |at: usize| {
+        let message = format!("could not determine data type of parameter ${}", at + 1);
+        SqlError::new(code::INDETERMINATE_DATATYPE, message)
+    };
+    let types = params.types.iter().enumerate().map(|(at, ty)| ty.ok_or_else(|| unknown(at))).collect::<Result<_>>()?;
+    Ok((columns, types))
 }
 
 /// Runs a call.
@@ -150,7 +167,7 @@ pub(super) fn written(
     names: Names,
 ) -> Result<Vec<(String, Expr)>> {
     let (call, pos) = statement.as_call().ok_or_else(|| SqlError::internal("no call"))?;
-    let (catalog, called) = bind(core, call, pos, types, names)?;
+    let (catalog, called) = bind(core, call, pos, &mut known(types, names))?;
     let gone = || SqlError::internal("a procedure that is gone");
     let r = catalog.routine(called.signature.oid).ok_or_else(gone)?;
     let positional = call.args.len() - call.names.len();
@@ -176,7 +193,7 @@ pub(super) async fn run_with(
 ) -> Result<Option<(Vec<OutputColumn>, Option<Row>)>> {
     let core = session.core.clone();
     let (call, pos) = statement.as_call().ok_or_else(|| SqlError::internal("no call"))?;
-    let (catalog, called) = bind(&core, call, pos, types, variables)?;
+    let (catalog, called) = bind(&core, call, pos, &mut known(types, variables))?;
     let columns = columns_of(&called);
     let args = {
         let (plan, state) = (bare_plan(), RunState::new());

@@ -103,7 +103,18 @@ impl Session {
                 (cached.plan.params.clone(), columns, of_no_row.is_none().then(|| Arc::new(cached)))
             }
             None => {
-                let columns = utility::columns_of(self, &statement)?;
+                let call = match &statement {
+                    Statement::Routine(r) => r.as_call(),
+                    _ => None,
+                };
+                let columns = match call {
+                    Some(_) => None,
+                    None => utility::columns_of(self, &statement)?,
+                };
+                let (columns, of_call) = match call {
+                    Some(call) => super::call::described(&self.core, call, params.clone())?,
+                    None => (columns, Vec::new()),
+                };
                 // A cursor's query may have parameters; the query is planned when the cursor is declared.
                 let types = match &statement {
                     Statement::DeclareCursor { query, .. } if !params.types.is_empty() || text.contains('$') => {
@@ -117,7 +128,7 @@ impl Session {
                     {
                         run::plan(&self.core, inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params)
                     }
-                    _ => Vec::new(),
+                    _ => of_call,
                 };
                 (types, columns, None)
             }

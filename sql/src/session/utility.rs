@@ -233,10 +233,6 @@ pub fn columns_of(session: &Session, statement: &Statement) -> Result<Option<Vec
             Some(vec![text_column(shown)])
         }
         Statement::Mysql(statement) => super::mysql::columns(statement),
-        Statement::Routine(r) => match r.as_call() {
-            Some((call, pos)) => super::call::columns(&session.core, call, pos)?,
-            None => None,
-        },
         Statement::Explain { options, .. } => Some(vec![super::explain::column(options)]),
         Statement::Execute { name, .. } => session.prepared(name).ok().and_then(|prepared| prepared.columns.clone()),
         Statement::Fetch { name, is_move: false, .. } => session.fetched_columns(name),

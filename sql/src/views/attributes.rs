@@ -136,7 +136,12 @@ fn attributes<'r>(
                     of_composite(composite, &mut out);
                 }
             }
-            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Routine(_) => {}
+            Object::Database(_)
+            | Object::Schema(_)
+            | Object::Role(_)
+            | Object::Comment(_)
+            | Object::Routine(_)
+            | Object::Operator(_) => {}
         }
     }
     out

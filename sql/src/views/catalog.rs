@@ -65,6 +65,7 @@ pub(super) fn is_local(object: &Object, database: u32) -> bool {
         Object::Sequence(s) => s.database == database,
         Object::Type(t) => t.database == database,
         Object::Routine(r) => r.database == database,
+        Object::Operator(o) => o.database == database,
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => false,
     }
 }
@@ -289,9 +290,12 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
         Object::Type(t) => return class_of_type(t),
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Routine(_) => {
-            return None;
-        }
+        Object::Database(_)
+        | Object::Schema(_)
+        | Object::Role(_)
+        | Object::Comment(_)
+        | Object::Routine(_)
+        | Object::Operator(_) => return None,
     })
 }
 

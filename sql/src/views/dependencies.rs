@@ -5,10 +5,11 @@ use super::catalog::{int_oid, local};
 use super::constraints::{columns_in, default_oid, referenced_index, relations};
 use super::{ViewOf, text};
 use crate::context::names::check_oid;
+use crate::context::operators::written;
 use crate::exec::{Row, Run};
 use crate::planner::may_read_column;
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::{Object, Relation, RelationKind, Routine, TypeBody, TypeObject};
+use clearway_engine::catalog::{Object, Operator, Relation, RelationKind, Routine, TypeBody, TypeObject};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_depend", pg_depend), ("pg_catalog", "pg_rewrite", pg_rewrite)];
@@ -18,6 +19,8 @@ const PG_PROC: Oid = 1255;
 const PG_CLASS: Oid = 1259;
 const PG_CONSTRAINT: Oid = 2606;
 const PG_ATTRDEF: Oid = 2604;
+const PG_NAMESPACE: Oid = 2615;
+const PG_OPERATOR: Oid = 2617;
 const PG_REWRITE: Oid = 2618;
 const PG_EXTENSION: Oid = 3079;
 
@@ -60,6 +63,7 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
             }
             Object::Type(t) => of_type(run, t, &mut out),
             Object::Routine(r) => of_routine(run, r, &mut out),
+            Object::Operator(o) => of_operator(run, o, &mut out),
             Object::Sequence(s) => {
                 let Some((table, column)) = s.owned_by else { continue };
                 let identity = run.names.catalog.relation(table).and_then(|t| t.columns.get(column)?.identity);
@@ -85,6 +89,10 @@ fn of_type(run: &Run<'_>, t: &TypeObject, out: &mut Vec<Row>) {
             c.attributes.iter().map(|a| a.type_oid).collect()
         }
     };
+    if let TypeBody::Domain(domain) = &t.body {
+        let texts = domain.default.iter().chain(domain.checks.iter().map(|c| &c.condition));
+        on_operators(run, (PG_TYPE, t.oid, 0), texts.map(String::as_str), out);
+    }
     for part in parts {
         if let Some(used) = run.names.catalog.types().find(|u| u.oid == part || u.array == part) {
             depend(out, (PG_TYPE, t.oid, 0), (PG_TYPE, used.oid, 0), "n");
@@ -92,9 +100,41 @@ fn of_type(run: &Run<'_>, t: &TypeObject, out: &mut Vec<Row>) {
     }
 }
 
+/// What a text names with its schema (OPR-2).
+fn on_operators<'t>(run: &Run<'_>, this: Place, texts: impl Iterator<Item = &'t str>, out: &mut Vec<Row>) {
+    let catalog = &run.names.catalog;
+    if !catalog.has_operators() {
+        return;
+    }
+    for found in texts.flat_map(written) {
+        let Some(schema) = catalog.schema(run.names.database, &found.schema) else { continue };
+        for o in catalog.operators_in(schema.oid, found.name) {
+            depend(out, this, (PG_OPERATOR, o.oid, 0), "n");
+        }
+    }
+}
+
+/// An operator depends on its schema, on its functions and on the types of its operands and its result.
+fn of_operator(run: &Run<'_>, o: &Operator, out: &mut Vec<Row>) {
+    let this = (PG_OPERATOR, o.oid, 0);
+    depend(out, this, (PG_NAMESPACE, o.schema, 0), "n");
+    for function in [o.function, o.restrict, o.join] {
+        if run.names.catalog.routine(function).is_some() {
+            depend(out, this, (PG_PROC, function, 0), "n");
+        }
+    }
+    for used in [o.left, o.right, o.result] {
+        if let Some(found) = run.names.catalog.types().find(|u| u.oid == used || u.array == used) {
+            depend(out, this, (PG_TYPE, found.oid, 0), "n");
+        }
+    }
+}
+
 /// A routine depends on the types of its arguments and its result, and on the relations that a body of the standard names.
 fn of_routine(run: &Run<'_>, r: &Routine, out: &mut Vec<Row>) {
     let this = (PG_PROC, r.oid, 0);
+    let body = r.atomic.then_some(r.body.as_str());
+    on_operators(run, this, body.into_iter().chain(r.arguments.iter().filter_map(|a| a.default.as_deref())), out);
     for used in r.arguments.iter().map(|a| a.type_oid).chain([r.result]) {
         if let Some(found) = run.names.catalog.types().find(|u| u.oid == used || u.array == used) {
             depend(out, this, (PG_TYPE, found.oid, 0), "n");

@@ -41,6 +41,7 @@ mod locks;
 mod log;
 mod memory;
 mod mysql;
+mod operators;
 mod progress;
 mod rights;
 mod routines;
@@ -120,6 +121,7 @@ impl ViewRows for SystemViews {
             None => {
                 let mut rows = builtin::rows(view, sought);
                 routines::extend(view, &mut rows, run);
+                operators::extend(view, &mut rows, run);
                 if view.schema == "pg_catalog" {
                     rows.extend(extensions::rows_of(run, view.name, sought));
                 }

@@ -26,6 +26,7 @@ pub mod interval_fields;
 pub mod keywords;
 pub mod lexer;
 pub mod merge;
+pub mod operator;
 mod parser;
 pub mod plpgsql;
 pub mod policy;
@@ -37,4 +38,7 @@ pub mod user_type;
 pub mod window;
 
 pub use error::{Result, SqlError};
-pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name, routine_statements};
+pub use parser::{
+    HEIGHT_MAX, NESTING_MAX, Parsed, atomic_text, operations, parse, parse_expression, parse_type_name,
+    routine_statements,
+};

@@ -7,6 +7,7 @@ use super::ddl::{
 };
 use super::extension::ExtensionStatement;
 use super::merge::Merge;
+use super::operator::OperatorStatement;
 use super::policy::PolicyStatement;
 use super::routine::RoutineStatement;
 use super::user_type::TypeStatement;
@@ -176,6 +177,8 @@ pub enum Statement {
     Checkpoint,
     Type(Box<TypeStatement>),
     Routine(Box<RoutineStatement>),
+    /// CREATE, ALTER, DROP and COMMENT of operators.
+    Operator(Box<OperatorStatement>),
     Do(Box<Do>),
     Extension(ExtensionStatement),
     Policy(Box<PolicyStatement>),

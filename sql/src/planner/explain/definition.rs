@@ -6,7 +6,7 @@
 
 use super::words::{Names, Style, Words};
 use crate::context::index_terms::{Place, bare_conversion, bind_shown};
-use crate::expr::{Bound, BoundKind};
+use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::types::{Oid, oid};
 use clearway_engine::catalog::{Catalog, Index, Relation};
 
@@ -139,6 +139,7 @@ pub fn of_bound(table: &Relation, text: &str, bound: &Bound, pretty: bool) -> De
     };
     let is_call = match &bound.kind {
         K::Call { function, .. } => named(function),
+        K::Host { function: HostFunction::Operator { .. }, .. } => false,
         K::Host { .. } | K::Spread { .. } | K::Coalesce(_) | K::MinMax { .. } => true,
         _ => false,
     };

@@ -10,6 +10,7 @@ use crate::expr::nearest;
 use crate::expr::{Bound, BoundKind, HostFunction};
 use crate::planner::plan::Query;
 use crate::planner::system_columns;
+use crate::types::operator::UserOperator;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, element_of, extension, format_type, oid, user};
 
@@ -254,6 +255,7 @@ impl Words<'_> {
 fn is_simple(e: &Bound) -> bool {
     match &e.kind {
         BoundKind::Call { function, .. } => is_named(function.name),
+        BoundKind::Host { function: HostFunction::Operator { .. }, .. } => false,
         BoundKind::Column { .. } | BoundKind::Host { .. } | BoundKind::Coalesce(_) | BoundKind::Const(_) => true,
         _ => false,
     }
@@ -329,6 +331,14 @@ fn operator(name: &str, operands: &[&Bound]) -> String {
     }
 }
 
+/// An operator of a user, with its schema where its name alone does not lead to it.
+fn own_operator(o: &UserOperator) -> String {
+    match crate::types::operator::is_visible(o) {
+        true => o.name.clone(),
+        false => format!("OPERATOR({}.{})", crate::context::names::quote(&o.schema), o.name),
+    }
+}
+
 /// An operator between its operands.
 fn binary(name: &str, (left, right): (&Bound, &Bound), show: impl Fn(&Bound) -> String) -> String {
     format!("({} {} {})", show(left), operator(name, &[left, right]), show(right))
@@ -366,6 +376,13 @@ fn field(args: &[Bound], show: impl Fn(&Bound) -> String) -> String {
 /// A call of a host function.
 fn host(function: HostFunction, mut args: Vec<String>) -> String {
     let name = match function {
+        HostFunction::Operator { operator, .. } => {
+            return match (crate::types::operator::of_oid(operator), args.as_slice()) {
+                (Some(o), [right, ..]) if o.left == 0 => format!("({} {right})", own_operator(&o)),
+                (Some(o), [left, right, ..]) => format!("({left} {} {right})", own_operator(&o)),
+                _ => "operator".to_owned(),
+            };
+        }
         HostFunction::Sql(oid) => match crate::types::routine::of_oid(oid) {
             Some(s) => {
                 // Behind the arguments of a polymorphic function stand their types.

@@ -33,7 +33,7 @@ pub(super) fn contents(core: &Core, catalog: &Arc<Catalog>, schema: u32, inside:
     inside.sort_unstable();
     let named = inside.iter().filter_map(|oid| catalog.get(*oid)).filter(|object| match &***object {
         Object::Sequence(sequence) => sequence.owned_by.is_none(),
-        Object::Relation(_) | Object::Type(_) | Object::Routine(_) => true,
+        Object::Relation(_) | Object::Type(_) | Object::Routine(_) | Object::Operator(_) => true,
         _ => false,
     });
     let named = named.map(|object| described(catalog, (database, &path), object));

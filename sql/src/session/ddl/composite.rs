@@ -251,6 +251,10 @@ pub(super) fn type_user_of(catalog: &Catalog, ty: &TypeObject) -> Option<String>
     if let Some(r) = catalog.routines().find(has) {
         return Some(format!("{} {}", r.kind.name(), super::routine::shown_plainly(r)));
     }
+    // One without a function, which others have named: the function of any other has the type, too.
+    if let Some(o) = catalog.operators().find(|o| uses(o.left) || uses(o.right)) {
+        return Some(format!("operator {}", crate::context::operators::shown(o)));
+    }
     catalog.types().find_map(|t| match &t.body {
         TypeBody::Enum(_) => None,
         TypeBody::Domain(domain) => uses(domain.below()).then(|| format!("type {}", t.name)),

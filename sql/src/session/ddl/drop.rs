@@ -179,6 +179,7 @@ impl Ddl<'_> {
             }
             Object::Type(ty) => self.drop_type(ty, cascade).await,
             Object::Routine(_) => self.drop_routine(oid, cascade, together).await,
+            Object::Operator(_) => self.drop_operator(oid, cascade, together).await,
             _ => Ok(()),
         }
     }
@@ -440,6 +441,7 @@ impl Ddl<'_> {
                 Object::Comment(c) => (c.object == oid, None),
                 Object::Type(t) => (t.database == oid, None),
                 Object::Routine(r) => (r.database == oid, None),
+                Object::Operator(o) => (o.database == oid, None),
                 Object::Database(_) | Object::Role(_) => (false, None),
             };
             if inside {

@@ -57,7 +57,9 @@ impl Ddl<'_> {
         can_be_indexed(relation)?;
         self.no_check_waits("CREATE INDEX", table, &relation.name)?;
         self.may_make_index(relation)?;
-        let s = &without_own_name(s, &relation.name)?;
+        let mut s = without_own_name(s, &relation.name)?;
+        self.index_to_store(&mut s, relation)?;
+        let s = &s;
         let path = paths::of_index(self.core, &catalog, relation, s)?;
         let (columns, reads) = index_columns(s, &catalog, relation, path.as_deref())?;
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;

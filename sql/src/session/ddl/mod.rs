@@ -23,6 +23,9 @@ mod index;
 mod large_object;
 mod like;
 mod objects;
+mod operator;
+mod operator_drop;
+mod operator_texts;
 mod owner;
 mod paths;
 mod policy;
@@ -103,6 +106,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         }
         Statement::Type(s) => Box::pin(d.types(s)),
         Statement::Routine(s) => Box::pin(d.routines(s)),
+        Statement::Operator(s) => Box::pin(d.operators(s)),
         Statement::Policy(s) => Box::pin(d.policy(s)),
         Statement::Extension(s) => Box::pin(d.extension(s)),
         Statement::CreateRule(s) => Box::pin(d.create_rule(s)),
@@ -249,7 +253,7 @@ impl Ddl<'_> {
         if let Object::Relation(relation) = &mut object {
             paths::keep(self.core, &self.catalog(), relation)?;
         }
-        paths::keep_other(self.core, &self.catalog(), &mut object);
+        paths::keep_other(self.core, &self.catalog(), &mut object)?;
         let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());
         let new = self.catalog().get(oid).is_none();
         if let Object::Relation(relation) = &object
@@ -283,6 +287,7 @@ impl Ddl<'_> {
                     "schema" => "pg_namespace_nspname_index",
                     "type" => "pg_type_typname_nsp_index",
                     "function" | "procedure" => "pg_proc_proname_args_nsp_index",
+                    "operator" => "pg_operator_oprname_l_r_n_index",
                     _ => "pg_class_relname_nsp_index",
                 };
                 let message = format!("duplicate key value violates unique constraint \"{index}\"");

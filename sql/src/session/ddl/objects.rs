@@ -46,6 +46,7 @@ impl Ddl<'_> {
         text: &str,
     ) -> Result<&'static str> {
         let options = super::view::options(options)?;
+        let text = &*self.query_to_store(text)?;
         let (outputs, mut meaning) = self.lock_read(query, text).await?;
         let catalog = self.catalog();
         let reads_temporary =

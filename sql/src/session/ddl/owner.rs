@@ -74,6 +74,7 @@ impl Ddl<'_> {
                 if catalog.schema(schema.database, &s.to).is_some() || super::objects::is_of_system(&s.to) {
                     return Err(SqlError::new("42P06", format!("schema \"{}\" already exists", s.to)));
                 }
+                self.may_rename_operators_of(&catalog, schema.oid)?;
                 "ALTER SCHEMA"
             }
             Object::Database(database) => {
@@ -262,6 +263,7 @@ impl Ddl<'_> {
             Object::Schema(s) => s.database == self.core.database,
             Object::Type(t) => t.database == self.core.database,
             Object::Routine(r) => r.database == self.core.database,
+            Object::Operator(o) => o.database == self.core.database,
             Object::Database(_) | Object::Role(_) | Object::Comment(_) => true,
         }
     }

@@ -1,6 +1,7 @@
 //! Stores, with the texts of a definition, the search path on which they were written (USR-3) and the routines that they call (USR-4):
 //! for defaults, generated columns, and conditions of tables, indexes and domains.
 
+use super::operator_texts;
 use crate::context::core::Core;
 use crate::context::names::{own_path, split_name};
 use crate::context::privileges::{Judge, denied};
@@ -9,11 +10,15 @@ use crate::error::Result;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
 use crate::syntax::lexer::{Tok, tokens};
+use crate::types::SqlType;
 use clearway_engine::catalog::{Catalog, Check, Column, Domain, Object, Oid, Relation, TypeBody, TypeObject};
+use std::sync::Arc;
 
 /// Keeps the session's path with each text that is new.
-pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) -> Result<()> {
+pub(super) fn keep(core: &Core, catalog: &Arc<Catalog>, relation: &mut Relation) -> Result<()> {
     let old = catalog.relation(relation.oid);
+    // Only where a text may name an operator of a user.
+    let table = catalog.has_operators().then(|| relation.clone());
     let mut path: Option<Vec<Oid>> = None;
     let mut here = || Some(path.get_or_insert_with(|| schemas(core, catalog, relation.schema)).clone());
     for (at, c) in relation.columns.iter_mut().enumerate().filter(|(_, c)| c.default.is_some()) {
@@ -24,6 +29,9 @@ pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) -> R
             None if old.is_none() && c.path.is_some() => {}
             None => {
                 may_name(core, catalog, c.default.as_deref().unwrap_or_default())?;
+                if let (Some(table), Some(text)) = (&table, &mut c.default) {
+                    operator_texts::of_table(core, catalog, Some(table), text)?;
+                }
                 c.path = here();
             }
         }
@@ -34,6 +42,9 @@ pub(super) fn keep(core: &Core, catalog: &Catalog, relation: &mut Relation) -> R
             None if c.path.is_some() => {}
             None => {
                 may_name(core, catalog, &c.condition)?;
+                if let Some(table) = &table {
+                    operator_texts::of_table(core, catalog, Some(table), &mut c.condition)?;
+                }
                 c.path = here();
             }
         }
@@ -87,14 +98,14 @@ fn may_name(core: &Core, catalog: &Catalog, text: &str) -> Result<()> {
 }
 
 /// The same for a domain's texts; for a routine's body and defaults, whose path is known already, the routines.
-pub(super) fn keep_other(core: &Core, catalog: &Catalog, object: &mut Object) {
+pub(super) fn keep_other(core: &Core, catalog: &Arc<Catalog>, object: &mut Object) -> Result<()> {
     match object {
         Object::Type(TypeObject { oid, schema, database, body: TypeBody::Domain(domain), .. }) => {
             let old = match catalog.get(*oid).map(|o| &**o) {
                 Some(Object::Type(TypeObject { body: TypeBody::Domain(old), .. })) => Some(old),
                 _ => None,
             };
-            keep_domain(domain, old, || schemas(core, catalog, *schema));
+            keep_domain((core, catalog), domain, old, || schemas(core, catalog, *schema))?;
             settle(catalog, *database, &mut domain.default_path, domain.default.as_deref());
             for c in &mut domain.checks {
                 settle(catalog, *database, &mut c.path, [c.condition.as_str()]);
@@ -107,22 +118,38 @@ pub(super) fn keep_other(core: &Core, catalog: &Catalog, object: &mut Object) {
         }
         _ => {}
     }
+    Ok(())
 }
 
-fn keep_domain(domain: &mut Domain, old: Option<&Domain>, here: impl Fn() -> Vec<Oid>) {
+fn keep_domain(
+    (core, catalog): (&Core, &Arc<Catalog>),
+    domain: &mut Domain,
+    old: Option<&Domain>,
+    here: impl Fn() -> Vec<Oid>,
+) -> Result<()> {
     match old.filter(|old| old.default == domain.default) {
         Some(old) => domain.default_path.clone_from(&old.default_path),
         None if old.is_none() && domain.default_path.is_some() => {}
-        None => domain.default_path = Some(here()),
+        None => {
+            if let Some(text) = &mut domain.default {
+                operator_texts::of_table(core, catalog, None, text)?;
+            }
+            domain.default_path = Some(here());
+        }
     }
+    let base = SqlType { oid: domain.base, modifier: domain.base_mod };
     let known = |c: &Check| old.and_then(|old| old.checks.iter().find(|o| o.name == c.name));
     for c in &mut domain.checks {
         match known(c) {
             Some(o) => c.path.clone_from(&o.path),
             None if c.path.is_some() => {}
-            None => c.path = Some(here()),
+            None => {
+                operator_texts::of_domain(core, catalog, base, &mut c.condition)?;
+                c.path = Some(here());
+            }
         }
     }
+    Ok(())
 }
 
 /// The same for the texts of a new index, if it has any.

@@ -120,7 +120,8 @@ impl Ddl<'_> {
     }
 
     /// A condition with what its names stand for.
-    fn policy_condition(&self, r: &Relation, (e, text): &Condition) -> Result<PolicyCondition> {
+    fn policy_condition(&self, r: &Relation, condition: &Condition) -> Result<PolicyCondition> {
+        let (e, text) = &self.condition_to_store(r, condition)?;
         let catalog = self.catalog();
         let meaning = with_env(self.core, &catalog, |env| Planner::new(env).plan_policy(r, (e, text)))?;
         Ok(PolicyCondition { text: text.clone(), table: r.name.clone(), meaning })

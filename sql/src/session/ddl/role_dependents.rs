@@ -71,6 +71,7 @@ fn database_of(object: &Object) -> Option<u32> {
         Object::Sequence(o) => Some(o.database),
         Object::Type(o) => Some(o.database),
         Object::Routine(o) => Some(o.database),
+        Object::Operator(o) => Some(o.database),
         Object::Database(_) | Object::Role(_) | Object::Comment(_) => None,
     }
 }
@@ -108,10 +109,14 @@ fn defaults(catalog: &Catalog, owner: &Role, list: &DefaultAcl) -> String {
 /// The kind and the name of an object, with its schema where the name alone does not lead to it.
 pub(super) fn described(catalog: &Catalog, (database, path): (u32, &[String]), object: &Object) -> String {
     let (kind, name) = (object.kind(), quote(object.name()));
-    if let Object::Routine(r) = object {
-        let shown = super::routine::shown_plainly(r);
-        let on_path = path.iter().any(|s| catalog.schema(database, s).is_some_and(|s| s.oid == r.schema));
-        return match catalog.get(r.schema) {
+    let signature = match object {
+        Object::Routine(r) => Some((super::routine::shown_plainly(r), r.schema)),
+        Object::Operator(o) => Some((crate::context::operators::shown(o), o.schema)),
+        _ => None,
+    };
+    if let Some((shown, within)) = signature {
+        let on_path = path.iter().any(|s| catalog.schema(database, s).is_some_and(|s| s.oid == within));
+        return match catalog.get(within) {
             Some(schema) if !on_path => format!("{kind} {}.{shown}", quote(schema.name())),
             _ => format!("{kind} {shown}"),
         };

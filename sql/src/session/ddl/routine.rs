@@ -2,6 +2,7 @@
 //!
 //! Source: PostgreSQL 15's src/backend/commands/functioncmds.c and src/backend/catalog/pg_proc.c, for the order of the checks and the errors.
 
+use super::operator_texts;
 use super::routine_drop::{Dependent, dependents};
 use super::{Ddl, missing};
 use crate::context::names::own_path;
@@ -16,7 +17,7 @@ use crate::syntax::routine as ast;
 use crate::syntax::routine::{
     CreateRoutine, RoutineBody, RoutineChange, RoutineName, RoutineOptions, RoutineSetting, RoutineStatement,
 };
-use crate::types::{Oid, array_of, element_of, format_type, oid, resolve};
+use crate::types::{Oid, element_of, format_type, oid, resolve};
 use clearway_engine::catalog::{
     Argument, ArgumentMode, Catalog, Comment, Language, Object, Routine, RoutineKind, Volatility,
 };
@@ -121,6 +122,7 @@ impl Ddl<'_> {
             // It may call itself.
             self.put(Object::Routine(r.clone())).await?;
         }
+        operator_texts::of_body(self.core, &self.catalog(), &mut r)?;
         if language == Language::Plpgsql {
             if checks {
                 Session::judge_plpgsql(self.core, &r, c.place)?;
@@ -197,7 +199,7 @@ impl Ddl<'_> {
         what: &str,
         concerned: impl Fn(&Dependent) -> bool,
     ) -> Result<()> {
-        match dependents(catalog, r).iter().find(|d| d.is_computed() && concerned(d)) {
+        match dependents(catalog, r).iter().find(|d| d.is_computed(catalog) && concerned(d)) {
             Some(user) => Err(SqlError::unsupported(format!("{what} that {} calls", user.shown))),
             None => Ok(()),
         }
@@ -237,11 +239,13 @@ impl Ddl<'_> {
             }
             let mut argument = argument;
             if let Some((_, text)) = &a.default {
+                let text = &mut text.clone();
                 if !argument.is_input() {
                     return Err(wrong("only input parameters can have default values"));
                 }
                 has_default = true;
                 self.check_default(text, ty)?;
+                operator_texts::of_table(self.core, &self.catalog(), None, text)?;
                 let literal = matches!(&a.default, Some((e, _)) if matches!(&*e.kind, ExprKind::Literal(Literal::Str(_) | Literal::Null)));
                 argument.default = match literal && !is_polymorphic(ty) {
                     true => Some(format!("{text}::{}", format_type(ty.into()))),
@@ -487,7 +491,7 @@ impl Ddl<'_> {
             let message = format!("function {shown} already exists in schema \"{schema}\"");
             return Err(SqlError::new("42723", message));
         }
-        if let Some(user) = dependents(catalog, old).first() {
+        if let Some(user) = dependents(catalog, old).iter().find(|user| !user.is_operator()) {
             let what = format!("another name or schema for a function that {} calls", user.shown);
             return Err(SqlError::unsupported(what));
         }
@@ -588,10 +592,4 @@ fn may_replace(old: &Routine, new: &Routine) -> Result<()> {
         return Err(wrong("cannot remove parameter defaults from existing function").hint(hint));
     }
     Ok(())
-}
-
-/// Whether a routine has a type, or arrays of it, among its arguments or as its result.
-pub(super) fn uses_type(r: &Routine, ty: Oid) -> bool {
-    let array = array_of(ty).unwrap_or(ty);
-    r.arguments.iter().map(|a| a.type_oid).chain([r.result]).any(|used| used == ty || used == array)
 }

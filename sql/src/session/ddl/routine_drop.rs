@@ -4,13 +4,15 @@
 //! if it means another function of the same name.
 
 use super::Ddl;
-use super::cascade::needed_by;
-use super::routine::{shown_plainly, uses_type};
+use super::cascade::{needed, needed_by};
+use super::operator_drop;
+use super::routine::shown_plainly;
 use crate::context::routines::is_settled;
 use crate::error::{Result, SqlError};
 use crate::session::utility::with_env;
 use crate::syntax::lexer::{Tok, tokens};
 use crate::syntax::routine::{RoutineKind, RoutineName};
+use crate::types::{Oid, array_of};
 use clearway_base::stack;
 use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind, Routine, TypeBody};
 use clearway_txn::lockmgr::LockMode;
@@ -32,17 +34,19 @@ enum DependentObject {
     Index(u32),
     Policy(u32, u32),
     Routine(u32),
+    Operator(u32),
     /// What DROP ... CASCADE does not take away.
     Kept(&'static str),
 }
 
 impl Dependent {
     /// The object whose text it is; 0: it is none that goes with others.
-    fn of(&self) -> u32 {
+    pub fn of(&self) -> u32 {
         match self.what {
             DependentObject::View(oid)
             | DependentObject::Index(oid)
             | DependentObject::Routine(oid)
+            | DependentObject::Operator(oid)
             | DependentObject::Default(oid, _)
             | DependentObject::Check(oid, _)
             | DependentObject::Policy(oid, _) => oid,
@@ -51,8 +55,20 @@ impl Dependent {
     }
 
     /// Whether values are stored that the function has computed.
-    pub fn is_computed(&self) -> bool {
-        matches!(self.what, DependentObject::Index(_) | DependentObject::Kept(_))
+    pub fn is_computed(&self, catalog: &Catalog) -> bool {
+        match self.what {
+            DependentObject::Index(_) | DependentObject::Kept(_) => true,
+            DependentObject::Operator(oid) => {
+                let users = catalog.operator(oid).map(|o| operator_drop::dependents(catalog, o));
+                users.is_some_and(|users| users.iter().any(|user| user.is_computed(catalog)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is an operator, which knows the function by its number.
+    pub fn is_operator(&self) -> bool {
+        matches!(self.what, DependentObject::Operator(_))
     }
 }
 
@@ -68,25 +84,28 @@ fn calls(text: &str, name: &str) -> bool {
     })
 }
 
-fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
+/// Whether a text uses what is to go.
+type Uses<'u> = &'u dyn Fn(&str) -> bool;
+
+fn of_relation(r: &Relation, uses: Uses<'_>, out: &mut Vec<Dependent>) {
     let mut add = |shown: String, what, path: Option<&Vec<u32>>| {
         out.push(Dependent { shown, what, settled: is_settled(path.map(Vec::as_slice)) });
     };
     if r.kind != RelationKind::Table {
-        if r.query.as_ref().is_some_and(|query| calls(query, name)) {
+        if r.query.as_ref().is_some_and(|query| uses(query)) {
             let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
             add(format!("{} {}", r.kind.name(), r.name), DependentObject::View(r.oid), path);
         }
         return;
     }
     for (at, c) in r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped()) {
-        if !c.default.as_ref().is_some_and(|text| calls(text, name)) {
+        if !c.default.as_ref().is_some_and(|text| uses(text)) {
             continue;
         }
         match c.generated {
             true => add(
                 format!("column {} of table {}", c.name, r.name),
-                DependentObject::Kept("DROP FUNCTION ... CASCADE while a generated column calls the function"),
+                DependentObject::Kept("a generated column"),
                 c.path.as_ref(),
             ),
             false => {
@@ -95,7 +114,7 @@ fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
             }
         }
     }
-    for c in r.checks.iter().filter(|c| calls(&c.condition, name)) {
+    for c in r.checks.iter().filter(|c| uses(&c.condition)) {
         add(
             format!("constraint {} on table {}", c.name, r.name),
             DependentObject::Check(r.oid, c.name.clone()),
@@ -104,23 +123,34 @@ fn of_relation(r: &Relation, name: &str, out: &mut Vec<Dependent>) {
     }
     for p in &r.security.policies {
         let mut conditions = p.using.iter().chain(&p.check);
-        if conditions.any(|c| calls(&c.text, name)) {
+        if conditions.any(|c| uses(&c.text)) {
             let path = p.using.iter().chain(&p.check).find_map(|c| c.meaning.path.as_ref());
             add(format!("policy {} on table {}", p.name, r.name), DependentObject::Policy(r.oid, p.oid), path);
         }
     }
 }
 
-/// What calls a function of the name of this one.
+/// What calls a function of the name of this one, and the operators that it computes or estimates for.
 pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
-    let name = r.name.as_str();
+    let mut out = users_of(catalog, r.database, r.oid, &|text| calls(text, &r.name));
+    let operators = catalog.operators().filter(|o| o.calls(r.oid));
+    out.extend(operators.map(|o| Dependent {
+        shown: format!("operator {}", crate::context::operators::shown(o)),
+        what: DependentObject::Operator(o.oid),
+        settled: true,
+    }));
+    out
+}
+
+/// What of a database has a text that uses what is to go; but for one object.
+pub(super) fn users_of(catalog: &Catalog, database: u32, except: u32, uses: Uses<'_>) -> Vec<Dependent> {
     let mut out = Vec::new();
     for object in catalog.objects() {
         match &**object {
-            Object::Relation(o) if o.database == r.database => of_relation(o, name, &mut out),
-            Object::Index(i) if i.database == r.database => {
+            Object::Relation(o) if o.database == database => of_relation(o, uses, &mut out),
+            Object::Index(i) if i.database == database => {
                 let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
-                if expressions.chain(&i.condition).any(|text| calls(text, name)) {
+                if expressions.chain(&i.condition).any(|text| uses(text)) {
                     let settled = is_settled(i.path.as_deref());
                     out.push(Dependent {
                         shown: format!("index {}", i.name),
@@ -129,19 +159,19 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
                     });
                 }
             }
-            Object::Type(t) if t.database == r.database => {
+            Object::Type(t) if t.database == database => {
                 if let TypeBody::Domain(d) = &t.body
-                    && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| calls(text, name))
+                    && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| uses(text))
                 {
-                    let what = DependentObject::Kept("DROP FUNCTION ... CASCADE while a domain calls the function");
+                    let what = DependentObject::Kept("a domain");
                     let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
                     let settled = paths.all(|path| is_settled(path.as_deref()));
                     out.push(Dependent { shown: format!("type {}", t.name), what, settled });
                 }
             }
-            Object::Routine(o) if o.database == r.database && o.oid != r.oid => {
-                let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| calls(text, name));
-                if (o.atomic && calls(&o.body, name)) || by_default {
+            Object::Routine(o) if o.database == database && o.oid != except => {
+                let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| uses(text));
+                if (o.atomic && uses(&o.body)) || by_default {
                     let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
                     let settled = is_settled(o.path.as_deref());
                     out.push(Dependent { shown, what: DependentObject::Routine(o.oid), settled });
@@ -151,6 +181,19 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
         }
     }
     out
+}
+
+/// What keeps a function: what uses it, and what uses the operators that it computes.
+fn lines_of(catalog: &Catalog, users: &[Dependent], on: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for user in users {
+        lines.push(format!("{} depends on {on}", user.shown));
+        if let DependentObject::Operator(oid) = user.what {
+            let further = catalog.operator(oid).map_or_else(Vec::new, |o| operator_drop::dependents(catalog, o));
+            lines.extend(further.iter().map(|further| format!("{} depends on {}", further.shown, user.shown)));
+        }
+    }
+    lines
 }
 
 impl Ddl<'_> {
@@ -202,14 +245,14 @@ impl Ddl<'_> {
         let Some(r) = catalog.routine(oid) else { return Ok(()) };
         let mut users = dependents(&catalog, r);
         users.retain(|user| !together.contains(&user.of()));
-        let shown: Vec<&str> = users.iter().map(|user| user.shown.as_str()).collect();
         if !users.is_empty() && !cascade {
             let this = format!("{} {}", r.kind.name(), shown_plainly(r));
-            return Err(needed_by(&shown, &this, &this));
+            return Err(needed(&this, lines_of(&catalog, &users, &this).join("\n")));
         }
+        let shown: Vec<&str> = users.iter().map(|user| user.shown.as_str()).collect();
         self.tell_cascade(&shown);
         for user in users {
-            self.drop_user(user.what).await?;
+            self.drop_user(user, "FUNCTION").await?;
         }
         self.take_away(oid, None).await
     }
@@ -235,9 +278,15 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    async fn drop_user(&self, what: DependentObject) -> Result<()> {
+    /// Drops what uses an object of a kind that goes.
+    pub(super) async fn drop_user(&self, user: Dependent, kind: &str) -> Result<()> {
+        let what = user.what;
         match what {
-            DependentObject::Kept(why) => Err(SqlError::unsupported(why)),
+            DependentObject::Kept(by) => {
+                let what = kind.to_ascii_lowercase();
+                Err(SqlError::unsupported(format!("DROP {kind} ... CASCADE while {by} calls the {what}")))
+            }
+            DependentObject::Operator(oid) => Box::pin(stack::deeper_polls(self.drop_operator(oid, true, &[]))).await,
             DependentObject::View(oid) | DependentObject::Index(oid) => {
                 Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await
             }
@@ -257,6 +306,12 @@ impl Ddl<'_> {
             }
         }
     }
+}
+
+/// Whether a routine has a type, or arrays of it, among its arguments or as its result.
+fn uses_type(r: &Routine, ty: Oid) -> bool {
+    let array = array_of(ty).unwrap_or(ty);
+    r.arguments.iter().map(|a| a.type_oid).chain([r.result]).any(|used| used == ty || used == array)
 }
 
 /// What DROP IF EXISTS says of a routine that is not there.

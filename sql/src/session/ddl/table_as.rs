@@ -46,8 +46,9 @@ impl Ddl<'_> {
         if s.materialized_view && self.reads_temporary(&s.query)? {
             return Err(SqlError::new("0A000", "materialized views must not use temporary tables or views"));
         }
+        let text = self.query_to_store(&s.text)?;
         let meaning = match &*s.query {
-            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query, &s.text).await?.1),
+            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query, &text).await?.1),
             _ => None,
         };
         let columns = columns_of(&outputs, s)?;
@@ -57,7 +58,7 @@ impl Ddl<'_> {
             owner: self.role()?,
             acl: self.first_acl('r', schema)?,
             kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
-            query: s.materialized_view.then(|| s.text.clone()),
+            query: s.materialized_view.then(|| text.into_owned()),
             meaning,
             options: storage_options(&s.storage)?,
             populated: s.with_data,

@@ -54,6 +54,9 @@ impl Parser<'_> {
         if self.is("policy") {
             return self.alter_policy();
         }
+        if self.is("operator") {
+            return self.alter_operator();
+        }
         if self.eat_seq(&["large", "object"]) {
             let (object, name) = (ObjectKind::LargeObject, self.large_object()?);
             self.expect_seq(&["owner", "to"])?;
@@ -422,6 +425,9 @@ impl Parser<'_> {
         if self.is("policy") {
             return self.drop_policy();
         }
+        if self.is("operator") {
+            return self.drop_operator();
+        }
         if self.is("extension") {
             return self.drop_extension();
         }
@@ -465,6 +471,9 @@ impl Parser<'_> {
         }
         if self.is("extension") {
             return self.comment_on_extension();
+        }
+        if self.is("operator") {
+            return self.comment_on_operator();
         }
         if self.is("type") || self.is("domain") {
             let domain = self.is("domain");

@@ -33,6 +33,7 @@ impl Parser<'_> {
             Some("schema") => self.create_schema(),
             Some("type") => self.create_type(),
             Some("domain") => self.create_domain(),
+            Some("operator") => self.create_operator(),
             Some("policy") => self.create_policy(),
             Some("extension") => self.create_extension(),
             Some("database") => {

@@ -41,6 +41,7 @@ impl Parser<'_> {
 
     /// An expression whose operators all bind at least as tightly as `min`.
     fn expr_above(&mut self, min: u8) -> Result<Expr> {
+        let first = self.at;
         let mut left = self.prefix()?;
         let mut last_nonassoc = 0;
         while let Some((infix, at)) = self.infix() {
@@ -51,6 +52,7 @@ impl Parser<'_> {
                 return Err(self.error_here());
             }
             left = self.apply(infix, left)?;
+            self.note_operation(first, left.pos);
             let ends_with_operand = match &*left.kind {
                 ExprKind::Binary { .. } => at == level::COMPARE,
                 ExprKind::IsDistinct { .. } | ExprKind::Between { .. } | ExprKind::Like { .. } => true,
@@ -71,6 +73,12 @@ impl Parser<'_> {
             let arg = self.operand(level::NOT)?;
             return self.node(ExprKind::Not(arg), pos);
         }
+        if self.is_qualified_operator() {
+            let op = self.qualified_operator()?;
+            let arg = self.operand(level::ADD)?;
+            return self.node(ExprKind::Unary { op, arg }, pos);
+        }
+        let first = self.at;
         let Tok::Op(op) = self.peek() else {
             return self.postfix();
         };
@@ -79,6 +87,7 @@ impl Parser<'_> {
             "+" | "-" => {
                 self.advance();
                 let arg = self.operand(level::SIGN)?;
+                self.note_operation(first, pos);
                 self.signed(&op, arg, pos)
             }
             "<" | ">" | "=" | "<=" | ">=" | "<>" | "*" | "/" | "%" | "^" => Err(self.error_here()),
@@ -227,22 +236,22 @@ impl Parser<'_> {
         self.qual_name()
     }
 
-    /// `OPERATOR(pg_catalog.=)`; one of another schema with that before its name.
+    /// `OPERATOR(pg_catalog.=)`: the name with its schema before it.
     pub(super) fn qualified_operator(&mut self) -> Result<String> {
         self.expect("operator")?;
         self.expect_punct(b'(')?;
-        let mut schema = String::new();
-        if self.is_col_id() {
-            schema = self.col_id()? + ".";
-            self.expect_punct(b'.')?;
-        }
-        let Tok::Op(op) = self.peek() else {
-            return Err(self.error_here());
-        };
-        let op = if schema == "pg_catalog." { (*op).to_owned() } else { format!("{schema}{op}") };
-        self.advance();
+        let name = self.any_operator()?;
         self.expect_punct(b')')?;
-        Ok(op)
+        Ok(name.parts.join("."))
+    }
+
+    /// Whether OPERATOR(...) stands at the cursor; a function may have the name, too.
+    fn is_qualified_operator(&self) -> bool {
+        let mut at = 2;
+        while *self.peek_at(at + 1) == Tok::Punct(b'.') {
+            at += 2;
+        }
+        self.is("operator") && *self.peek_at(1) == Tok::Punct(b'(') && matches!(self.peek_at(at), Tok::Op(_))
     }
 
     fn is_test(&mut self, arg: Expr, pos: Pos) -> Result<Expr> {

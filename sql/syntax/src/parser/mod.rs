@@ -6,6 +6,7 @@
 mod alter;
 mod constraint;
 mod create;
+mod create_operator;
 mod dml;
 mod expr;
 mod extension;
@@ -44,7 +45,7 @@ pub const HEIGHT_MAX: u16 = 3_000;
 /// How many items a FROM may have: a join of them is a tree of that height.
 pub const ITEMS_MAX: usize = 1_000;
 
-pub use routine::statements as routine_statements;
+pub use routine::{atomic_text, statements as routine_statements};
 
 /// A statement with its bytes in the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,24 +60,21 @@ pub struct Parsed {
 
 /// Parses the text of one Query or Parse message: statements between semicolons, empty ones left out.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    Parser::new(sql)?.all_statements()
+}
+
+/// The operations of a text, each by the place of its operator, with the bytes from its first operand to its last.
+///
+/// # Errors
+/// As [`parse`], or as [`parse_expression`] for an expression.
+pub fn operations(sql: &str, is_expression: bool) -> Result<Vec<(Pos, Range<usize>)>> {
     let mut p = Parser::new(sql)?;
-    let mut out = Vec::new();
-    loop {
-        while p.eat_punct(b';') {}
-        if *p.peek() == Tok::End {
-            return Ok(out);
-        }
-        let first = p.at;
-        let statement = p.whole_statement()?;
-        if *p.peek() != Tok::End && !p.is_punct(b';') {
-            return Err(p.error_here());
-        }
-        let tokens = &p.tokens[first..p.at];
-        let start = tokens.first().map_or(0, |t| t.start as usize);
-        let end = tokens.last().map_or(start, |t| t.end as usize);
-        let params = tokens.iter().map(|t| if let Tok::Param(n) = t.kind { n } else { 0 }).max().unwrap_or(0);
-        out.push(Parsed { statement, range: start..end, params });
+    p.operations = Some(Vec::new());
+    match is_expression {
+        true => p.expr().map(drop)?,
+        false => p.all_statements().map(drop)?,
     }
+    Ok(p.operations.unwrap_or_default())
 }
 
 /// Parses one expression, such as the catalog keeps for a default.
@@ -107,11 +105,39 @@ pub(super) struct Parser<'a> {
     height: u16,
     /// The table that the query being read is to make.
     into: Option<IntoTable>,
+    /// See [`operations`]; none: nobody asks.
+    operations: Option<Vec<(Pos, Range<usize>)>>,
 }
 
 impl<'a> Parser<'a> {
     fn new(sql: &'a str) -> Result<Self> {
-        Ok(Self { sql, tokens: lexer::tokens(sql)?, at: 0, depth: 0, height: 0, into: None })
+        Ok(Self { sql, tokens: lexer::tokens(sql)?, at: 0, depth: 0, height: 0, into: None, operations: None })
+    }
+
+    fn all_statements(&mut self) -> Result<Vec<Parsed>> {
+        let mut out = Vec::new();
+        loop {
+            while self.eat_punct(b';') {}
+            if *self.peek() == Tok::End {
+                return Ok(out);
+            }
+            let first = self.at;
+            let statement = self.whole_statement()?;
+            if *self.peek() != Tok::End && !self.is_punct(b';') {
+                return Err(self.error_here());
+            }
+            let tokens = &self.tokens[first..self.at];
+            let start = tokens.first().map_or(0, |t| t.start as usize);
+            let end = tokens.last().map_or(start, |t| t.end as usize);
+            let params = tokens.iter().map(|t| if let Tok::Param(n) = t.kind { n } else { 0 }).max().unwrap_or(0);
+            out.push(Parsed { statement, range: start..end, params });
+        }
+    }
+
+    /// An operation from a token to the last one taken.
+    fn note_operation(&mut self, first: usize, pos: Pos) {
+        let range = self.tokens[first].start as usize..self.tokens[self.at.max(1) - 1].end as usize;
+        self.operations.iter_mut().for_each(|list| list.push((pos, range.clone())));
     }
 
     /// The token at the cursor. The list ends with `End` and the cursor never passes it.

@@ -10,6 +10,7 @@ use super::super::routine::{
 use super::super::stmt::{Do, Statement};
 use super::{Parsed, Parser, parse};
 use crate::error::{Pos, Result, SqlError, code};
+use std::ops::Range;
 
 fn routine(statement: RoutineStatement) -> Statement {
     Statement::Routine(Box::new(statement))
@@ -391,15 +392,23 @@ impl Parser<'_> {
 /// # Errors
 /// 42601.
 pub fn statements(body: &str, atomic: bool) -> Result<Vec<Parsed>> {
-    if !atomic {
-        return parse(body);
+    match atomic {
+        true => parse(&atomic_text(body)?.0),
+        false => parse(body),
     }
+}
+
+/// The statements of a body of the standard as a text of their own, and the bytes of the body in whose place they stand. RETURN is SELECT there.
+///
+/// # Errors
+/// 42601.
+pub fn atomic_text(body: &str) -> Result<(String, Range<usize>)> {
     let list = tokens(body)?;
     let bad = || SqlError::new(code::SYNTAX_ERROR, "the body of a function is neither RETURN nor BEGIN ATOMIC");
     let is = |at: usize, word: &str| matches!(list.get(at).map(|t| &t.kind), Some(Tok::Word(w)) if w == word);
     if is(0, "return") {
-        let from = list.first().map_or(0, |t| t.end as usize);
-        return parse(&format!("SELECT{}", body.get(from..).unwrap_or("")));
+        let (start, from) = list.first().map_or((0, 0), |t| (t.start as usize, t.end as usize));
+        return Ok((format!("SELECT{}", body.get(from..).unwrap_or("")), start..body.len()));
     }
     // The list ends with a token that stands for the end.
     let last = list.len().checked_sub(2).ok_or_else(bad)?;
@@ -407,7 +416,7 @@ pub fn statements(body: &str, atomic: bool) -> Result<Vec<Parsed>> {
         return Err(bad());
     }
     let (from, to) = (list[1].end as usize, list[last].start as usize);
-    parse(body.get(from..to).unwrap_or(""))
+    Ok((body.get(from..to).unwrap_or("").to_owned(), from..to))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, Query};
 use crate::types::cast::{self, Context};
+use crate::types::operator;
 use crate::types::order;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, category, element_of, extension, format_type, oid, user};
@@ -275,8 +276,13 @@ impl Binder<'_> {
 
     /// A binary operator on bound operands.
     pub fn binary(&mut self, name: &str, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
+        if operator::is_any()
+            && let Some(found) = self.user_operator(name, &[&left, &right], pos)?
+        {
+            return Ok(found);
+        }
         let (l, r) = (left.ty.oid, right.ty.oid);
-        let name = without_schema(name, &[l, r], pos)?;
+        let (written, name) = (name, without_schema(name, &[l, r], pos)?);
         let op = Op::from_name(name);
         let called = called_operators(name, 2);
         if let Some(op) = op
@@ -319,8 +325,8 @@ impl Binder<'_> {
         }
         let (op, row) = match (choice, op) {
             (Choice::One(i), Some(op)) => (op, rows[i]),
-            (Choice::Many, _) => return Err(many_operators(name, &[l, r], pos)),
-            _ => return Err(no_operator(name, &[l, r], pos)),
+            (Choice::Many, _) => return Err(many_operators(written, &[l, r], pos)),
+            _ => return Err(no_operator(written, &[l, r], pos)),
         };
         // Rows of the table whose operands the evaluator wants alike (EXP-1): text || any casts to text, and a
         // date or timestamp beside a timestamptz is taken in the session's zone.
@@ -430,8 +436,13 @@ impl Binder<'_> {
     }
 
     pub(super) fn prefix(&mut self, name: &str, arg: Bound, pos: Pos) -> Result<Bound> {
+        if operator::is_any()
+            && let Some(found) = self.user_operator(name, &[&arg], pos)?
+        {
+            return Ok(found);
+        }
         let t = arg.ty.oid;
-        let name = without_schema(name, &[t], pos)?;
+        let (written, name) = (name, without_schema(name, &[t], pos)?);
         let rows = operator_rows(name, true);
         let called = called_operators(name, 1);
         let singles: Vec<[Oid; 1]> = rows.iter().map(|row| [row.2]).chain(called.iter().map(|f| [f.args[0]])).collect();
@@ -442,8 +453,8 @@ impl Binder<'_> {
                 let arg = Box::new(self.argument(arg, rows[i].2)?);
                 Ok(Bound { kind: BoundKind::Prefix { op, arg }, ty: rows[i].3.into(), pos })
             }
-            (Choice::Many, _) => Err(many_operators(name, &[t], pos)),
-            _ => Err(no_operator(name, &[t], pos)),
+            (Choice::Many, _) => Err(many_operators(written, &[t], pos)),
+            _ => Err(no_operator(written, &[t], pos)),
         }
     }
 
@@ -526,9 +537,12 @@ impl Binder<'_> {
     }
 }
 
-/// The name of an operator without its schema: an extension that brings one of the operands' types must have put it there.
+/// The name of an operator without its schema: that is pg_catalog, or an extension that brings one of the operands' types has put it there.
 fn without_schema<'n>(name: &'n str, operands: &[Oid], pos: Pos) -> Result<&'n str> {
     let Some((schema, own)) = name.rsplit_once('.') else { return Ok(name) };
+    if schema == "pg_catalog" {
+        return Ok(own);
+    }
     let here = |ty: &Oid| extension::is_one(*ty) && user::schema(*ty).is_some_and(|s| &*s == schema);
     if operands.iter().any(here) { Ok(own) } else { Err(no_operator(name, operands, pos)) }
 }
@@ -543,7 +557,7 @@ fn operator_rows(name: &str, prefix: bool) -> Vec<&'static (&'static str, Oid, O
     OPERATORS.iter().filter(|o| o.0 == name && (o.1 == 0) == prefix).collect()
 }
 
-fn shown_operands(name: &str, types: &[Oid]) -> String {
+pub(super) fn shown_operands(name: &str, types: &[Oid]) -> String {
     let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
     match shown.as_slice() {
         [l, r] => format!("{l} {name} {r}"),
@@ -562,7 +576,7 @@ fn no_operator(name: &str, types: &[Oid], pos: Pos) -> SqlError {
         .at(pos)
 }
 
-fn many_operators(name: &str, types: &[Oid], pos: Pos) -> SqlError {
+pub(super) fn many_operators(name: &str, types: &[Oid], pos: Pos) -> SqlError {
     SqlError::new(code::AMBIGUOUS_FUNCTION, format!("operator is not unique: {}", shown_operands(name, types)))
         .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
         .at(pos)

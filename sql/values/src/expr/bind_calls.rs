@@ -19,24 +19,39 @@ use crate::types::cast::Context;
 use crate::types::datum::Array;
 use crate::types::order;
 use crate::types::{Datum, Oid, array_of, element_of, extension, format_type, oid, user};
-
-/// `$1::void`.
-fn is_void_parameter(e: &Expr) -> bool {
-    matches!(&*e.kind, ExprKind::Cast { arg, to } if matches!(&*arg.kind, ExprKind::Param(_)) && to.name.name() == "void")
-}
+use std::borrow::Cow;
 
 impl Binder<'_> {
+    /// Whether an argument is `$1::void`, or a parameter to which the client has given that type.
+    fn is_void_parameter(&self, e: &Expr) -> bool {
+        match &*e.kind {
+            ExprKind::Cast { arg, to } => matches!(&*arg.kind, ExprKind::Param(_)) && to.name.name() == "void",
+            ExprKind::Param(n) => self.params.types.get(*n as usize - 1) == Some(&Some(oid::VOID)),
+            _ => false,
+        }
+    }
+
     /// A call without its parameters of type void, which are no arguments, as in PostgreSQL: calls that ODBC and JDBC make have them in the place
     /// of results.
+    ///
+    /// # Errors
+    /// Those of a parameter.
+    pub fn without_void<'c>(&mut self, call: &'c Call) -> Result<Cow<'c, Call>> {
+        if !call.args.iter().any(|e| self.is_void_parameter(e)) {
+            return Ok(Cow::Borrowed(call));
+        }
+        let mut reduced = call.clone();
+        for void in call.args.iter().filter(|e| matches!(&*e.kind, ExprKind::Cast { .. })) {
+            if self.is_void_parameter(void) {
+                self.node(void)?;
+            }
+        }
+        reduced.args.retain(|e| !self.is_void_parameter(e));
+        Ok(Cow::Owned(reduced))
+    }
+
     pub(super) fn call_node(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
-        if !call.args.iter().any(is_void_parameter) {
-            return self.call(call, pos);
-        }
-        let mut call = call.clone();
-        for void in call.args.iter().filter(|e| is_void_parameter(e)) {
-            self.node(void)?;
-        }
-        call.args.retain(|e| !is_void_parameter(e));
+        let call = self.without_void(call)?;
         self.call(&call, pos)
     }
 

@@ -17,6 +17,11 @@ fn node(kind: BoundKind, ty: Oid, pos: Pos) -> Bound {
     Bound { kind, ty: ty.into(), pos }
 }
 
+/// The operator of the system of a name.
+fn of_system(name: &str) -> Option<Op> {
+    Op::from_name(name.strip_prefix("pg_catalog.").unwrap_or(name))
+}
+
 impl Binder<'_> {
     /// A division as MySQL has it: of whole numbers too, and with four decimals.
     fn divide_with_decimals(&mut self, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
@@ -199,7 +204,7 @@ impl Binder<'_> {
 
     fn operation(&mut self, op: &str, left: &Expr, right: &Expr, pos: Pos) -> Result<Bound> {
         let l = self.node(left)?;
-        if let (BoundKind::Row(_), ExprKind::Subquery(query), Some(op)) = (&l.kind, &*right.kind, Op::from_name(op))
+        if let (BoundKind::Row(_), ExprKind::Subquery(query), Some(op)) = (&l.kind, &*right.kind, of_system(op))
             && op.is_comparison()
         {
             return self.subquery(query, SubqueryUse::Row { op }, Some(l), pos);
@@ -215,7 +220,7 @@ impl Binder<'_> {
         let left = self.node(left)?;
         let array = match right {
             AnyOf::Query(query) => {
-                let op = Op::from_name(op).ok_or_else(|| SqlError::unsupported(format!("operator {op}")).at(pos))?;
+                let op = of_system(op).ok_or_else(|| SqlError::unsupported(format!("operator {op}")).at(pos))?;
                 return self.subquery(query, SubqueryUse::Quantified { op, all }, Some(left), pos);
             }
             AnyOf::Array(array) => self.node(array)?,
@@ -234,7 +239,7 @@ impl Binder<'_> {
         let stand_in = Bound::constant(Datum::Null, element, pos);
         let test = self.binary(op, left, stand_in, pos)?;
         let BoundKind::Binary { op, left, right } = test.kind else {
-            let called = matches!(test.kind, BoundKind::Call { .. });
+            let called = matches!(test.kind, BoundKind::Call { .. } | BoundKind::Host { .. });
             let what =
                 if called { format!("operator {op} with ANY and ALL") } else { "ANY and ALL with rows".to_owned() };
             return Err(SqlError::unsupported(what).at(pos));

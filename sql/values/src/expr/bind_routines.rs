@@ -6,6 +6,8 @@ use super::bind::{Binder, Params, Scope};
 use super::bind_variables::Variables;
 use super::bound::{Bound, BoundKind};
 use super::host::HostFunction;
+use super::inlining::{self, DefaultOf, Inlining};
+pub use super::inlining::{with_called, without_inlining};
 pub use super::resolve::is_polymorphic;
 use super::resolve::{self, Choice};
 use super::sets::{SetCall, SetFunction};
@@ -19,13 +21,9 @@ use crate::types::datum::Array;
 use crate::types::routine::{self, Signature};
 use crate::types::{Datum, Oid, SqlType, array_of, element_of, format_type, oid, user};
 use clearway_base::stack;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
-/// How deep bodies, and defaults of arguments, may be put in place within each other.
-const INLINED_MAX: usize = 50;
-/// How many of them one call may come to: each may call two others, and those two more.
-const EXPANDED_MAX: u32 = 500;
 /// The parts of an argument that a body may name more than once, so that nested calls don't double it with each level.
 const REPEATED_MAX: u32 = 10;
 
@@ -71,90 +69,10 @@ pub struct Called {
     pub given: Vec<Oid>,
 }
 
-thread_local! {
-    /// The functions whose bodies are being put in place of calls.
-    static INLINED: RefCell<Vec<Oid>> = const { RefCell::new(Vec::new()) };
-    /// How many have been since the outermost of them.
-    static EXPANDED: Cell<u32> = const { Cell::new(0) };
-    /// How many defaults of arguments stand around the one that is being put in place.
-    static DEFAULTS: Cell<usize> = const { Cell::new(0) };
-    /// The functions whose bodies were put in place, where [`with_called`] asks for them.
-    static CALLED: RefCell<Option<Vec<Oid>>> = const { RefCell::new(None) };
-}
-
-/// What `f` gives, and the functions whose bodies it put in place of calls on this thread: a role that evaluates the result needs the right
-/// to call them.
-pub fn with_called<R>(f: impl FnOnce() -> R) -> (R, Vec<Oid>) {
-    struct Before(Option<Vec<Oid>>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            CALLED.set(self.0.take());
-        }
-    }
-    let _before = Before(CALLED.replace(Some(Vec::new())));
-    let out = f();
-    (out, CALLED.take().unwrap_or_default())
-}
-
-/// While `f` runs on this thread, calls stay calls: for definitions that are shown as they were written.
-pub fn without_inlining<R>(f: impl FnOnce() -> R) -> R {
-    // As if as many bodies as may be were being put in place already.
-    EXPANDED.set(0);
-    let depth = INLINED.with_borrow_mut(|list| {
-        list.extend([0; INLINED_MAX]);
-        list.len()
-    });
-    let out = f();
-    INLINED.with_borrow_mut(|list| list.truncate(depth - INLINED_MAX));
-    out
-}
-
-/// Takes the last of them away.
-struct Inlining;
-
-impl Inlining {
-    /// The body or a default of a function is being put in place.
-    fn of(routine: Oid) -> Inlining {
-        let outermost = INLINED.with_borrow_mut(|list| {
-            list.push(routine);
-            list.len() == 1
-        });
-        EXPANDED.set(if outermost { 1 } else { EXPANDED.get() + 1 });
-        Inlining
-    }
-}
-
-/// Whether the call that is being put in place has come to as many others as it may.
-fn is_expanded() -> bool {
-    EXPANDED.get() >= EXPANDED_MAX && INLINED.with_borrow(|list| !list.is_empty())
-}
-
-/// A default of an argument is being put in place.
-struct DefaultOf;
-
-impl DefaultOf {
-    fn deeper() -> DefaultOf {
-        DEFAULTS.set(DEFAULTS.get() + 1);
-        DefaultOf
-    }
-}
-
-impl Drop for DefaultOf {
-    fn drop(&mut self) {
-        DEFAULTS.set(DEFAULTS.get() - 1);
-    }
-}
-
 /// Whether an expression has more parts than a number.
 fn is_larger(e: &Bound, max: u32) -> bool {
     let left = Cell::new(max);
     e.any(&|_| left.replace(left.get().saturating_sub(1)) == 0)
-}
-
-impl Drop for Inlining {
-    fn drop(&mut self) {
-        INLINED.with_borrow_mut(Vec::pop);
-    }
 }
 
 /// A function as it is shown in errors: the types of the arguments, with the names of those that are given by name.
@@ -221,13 +139,17 @@ impl Binder<'_> {
             let hint = "To call a procedure, use CALL.";
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint(hint).at(pos));
         }
+        self.result_of(called, pos).map(Some)
+    }
+
+    fn result_of(&mut self, called: Called, pos: Pos) -> Result<Bound> {
         if called.signature.gives_rows {
-            return self.user_set(called, pos).map(Some);
+            return self.user_set(called, pos);
         }
-        if let Some(bound) = self.inlined(&called, pos) {
-            return Ok(Some(bound));
+        match self.inlined(&called, pos) {
+            Some(bound) => Ok(bound),
+            None => Ok(host_call(called, pos)),
         }
-        Ok(Some(host_call(called, pos)))
     }
 
     /// The function of a user that a call means, with its arguments; none: no such function fits.
@@ -289,6 +211,21 @@ impl Binder<'_> {
         self.called(chosen, args, &types, pos).map(Some)
     }
 
+    /// A call of a function by an operator between operands of these types.
+    pub(super) fn routine_call(
+        &mut self,
+        signature: &Arc<Signature>,
+        declared: Vec<Oid>,
+        operands: Vec<Bound>,
+        types: &[Oid],
+        pos: Pos,
+    ) -> Result<Bound> {
+        let places = (0..operands.len()).collect();
+        let chosen = Candidate { signature: signature.clone(), places, types: declared, spread: false };
+        let called = self.called(&chosen, operands, types, pos)?;
+        self.result_of(called, pos)
+    }
+
     fn called(&mut self, chosen: &Candidate, args: Vec<Bound>, types: &[Oid], pos: Pos) -> Result<Called> {
         let signature = &chosen.signature;
         let mismatch = || {
@@ -333,7 +270,7 @@ impl Binder<'_> {
     /// The default of an argument, on the path on which it was written.
     fn default_of(&mut self, signature: &Signature, text: &str, ty: Oid) -> Result<Bound> {
         // A default may call the function whose argument it is for.
-        if DEFAULTS.get() >= INLINED_MAX || is_expanded() {
+        if inlining::is_deepest_default() || inlining::is_expanded() {
             return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
                 .hint("The defaults of the function's arguments call too many functions."));
         }
@@ -378,8 +315,7 @@ impl Binder<'_> {
     fn inlined(&mut self, called: &Called, pos: Pos) -> Option<Bound> {
         let signature = &called.signature;
         let fits = !signature.apart && signature.result != oid::RECORD && signature.result != oid::VOID;
-        let recursive = INLINED.with_borrow(|list| list.contains(&signature.oid) || list.len() >= INLINED_MAX);
-        let recursive = recursive || is_expanded();
+        let recursive = inlining::is_within(signature.oid) || inlining::is_expanded();
         if !fits || recursive || user::is_domain(signature.result) || !self.conversion.names.may_execute(signature.oid)
         {
             return None;
@@ -427,7 +363,7 @@ impl Binder<'_> {
             body = Bound { kind: BoundKind::Case { whens: vec![(any, nothing)], otherwise: Box::new(body) }, ty, pos };
         }
         body.pos = pos;
-        CALLED.with_borrow_mut(|called| called.iter_mut().for_each(|called| called.push(signature.oid)));
+        inlining::note_called(signature.oid);
         Some(body)
     }
 

@@ -4,7 +4,6 @@ use super::bind::Binder;
 use super::bound::{Bound, BoundKind, Unplaced};
 use super::eval::Env;
 use super::functions::Function;
-use super::host::HostFunction;
 use super::operators::Op;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind};
@@ -120,8 +119,8 @@ impl Binder<'_> {
             }
             BoundKind::Const(Datum::Row(value)) => Some(value.shape.clone()),
             BoundKind::Param(n) if row.ty.oid == oid::RECORD => self.shape_of_variable(*n),
-            BoundKind::Host { function: HostFunction::Sql(oid), .. } if row.ty.oid == oid::RECORD => {
-                routine::of_oid(*oid)?.outputs.clone()
+            BoundKind::Host { function, .. } if row.ty.oid == oid::RECORD => {
+                routine::of_oid(function.routine()?)?.outputs.clone()
             }
             _ => user::shape(row.ty.oid),
         }

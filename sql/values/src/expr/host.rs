@@ -65,8 +65,23 @@ macro_rules! host_functions {
             $($variant,)*
             /// A function that a user has defined.
             Sql(Oid),
+            /// The same, called by an operator that a user has defined.
+            Operator {
+                operator: Oid,
+                function: Oid,
+            },
             /// A question about the catalog (`super::inquiries`), by its name.
             Catalog(&'static str),
+        }
+
+        impl HostFunction {
+            /// The function that a user has defined, if it is one.
+            pub fn routine(self) -> Option<Oid> {
+                match self {
+                    Self::Sql(function) | Self::Operator { function, .. } => Some(function),
+                    _ => None,
+                }
+            }
         }
 
         /// (function, name, argument types, result type, strict).

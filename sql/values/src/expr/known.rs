@@ -74,9 +74,11 @@ pub fn knows_operator(o: &Operator) -> bool {
     let pos: Pos = 0;
     let operand = |ty: Oid| facts(concrete(ty)).map(|f| Bound::constant(Datum::Null, f.oid, pos));
     let Some(right) = operand(o.right) else { return false };
+    // Whatever operators users have.
+    let name = format!("pg_catalog.{}", o.name);
     let found = with_binder(|b| match o.left {
-        0 => b.prefix(o.name, right, pos).ok(),
-        left => b.binary(o.name, operand(left)?, right, pos).ok(),
+        0 => b.prefix(&name, right, pos).ok(),
+        left => b.binary(&name, operand(left)?, right, pos).ok(),
     });
     found.is_some_and(|found| gives(&found, o.result))
 }

@@ -1,6 +1,7 @@
 //! The types that show an oid by a name: regclass, regtype, regproc, regprocedure, regoper, regoperator, regnamespace, regrole,
 //! regcollation.
 
+use super::operator::{self, UserOperator};
 use super::routine::{self, Signature};
 use super::text::{Conversion, Names};
 use super::{Oid, extension, format_type, oid, user};
@@ -60,8 +61,14 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             one(known.chain(own.iter().map(|s| s.oid)), text, "function")
         }
         oid::REGPROCEDURE => procedure(text),
-        oid::REGOPER => one(operators_named(unqualified_operator(text)).map(|o| o.oid), text, "operator"),
-        _ => operator(text),
+        oid::REGOPER => {
+            let (schema, name) = qualified_operator(text);
+            let own = operator::named(schema.as_deref(), &name)?;
+            let of_system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+            let known = operators_named(&name).filter(|_| of_system).map(|o| o.oid);
+            one(known.chain(own.iter().map(|(o, _)| o.oid)), text, "operator")
+        }
+        _ => operator_with_operands(text),
     }
 }
 
@@ -70,9 +77,17 @@ fn unqualified(text: &str) -> &str {
     text.strip_prefix("pg_catalog.").unwrap_or(text)
 }
 
-fn unqualified_operator(text: &str) -> &str {
-    let text = text.trim();
-    text.strip_prefix("pg_catalog.").unwrap_or(text)
+/// The schema, if one is written, and the name of an operator.
+fn qualified_operator(text: &str) -> (Option<String>, String) {
+    match text.trim().rsplit_once('.') {
+        Some((schema, name)) => (Some(folded(schema)), name.to_owned()),
+        None => (None, text.trim().to_owned()),
+    }
+}
+
+/// An operator of a user, with its schema where its name alone does not lead to it.
+fn shown_operator(o: &UserOperator, shown: &str) -> String {
+    if operator::is_visible(o) { shown.to_owned() } else { format!("{}.{shown}", quoted(&o.schema)) }
 }
 
 /// The schema, if one is written, and the name.
@@ -140,7 +155,7 @@ fn folded(text: &str) -> String {
     }
 }
 
-fn operators_named(name: &str) -> impl Iterator<Item = &'static Operator> {
+fn operators_named(name: &str) -> impl Iterator<Item = &'static Operator> + use<'_> {
     builtin::operators().iter().filter(move |o| o.name == name)
 }
 
@@ -152,7 +167,8 @@ fn one(mut found: impl Iterator<Item = Oid>, text: &str, what: &str) -> Result<O
         }
         (None, _) => Err(SqlError::new(code::UNDEFINED_FUNCTION, format!("{what} \"{text}\" does not exist"))),
         (Some(_), Some(_)) => {
-            Err(SqlError::new(code::AMBIGUOUS_FUNCTION, format!("more than one {what} named \"{text}\"")))
+            let shown = if what == "operator" { text.to_owned() } else { format!("\"{text}\"") };
+            Err(SqlError::new(code::AMBIGUOUS_FUNCTION, format!("more than one {what} named {shown}")))
         }
     }
 }
@@ -179,15 +195,23 @@ fn procedure(text: &str) -> Result<Oid> {
     known.or(own).ok_or_else(|| SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
 }
 
-fn operator(text: &str) -> Result<Oid> {
+fn operator_with_operands(text: &str) -> Result<Oid> {
     let (name, types) = signature(text, "operator")?;
     let missing = || SqlError::new(code::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"));
     let [left, right] = types[..] else {
         let hint = if types.len() == 1 { "missing argument" } else { "too many arguments" };
         return Err(SqlError::new(code::UNDEFINED_PARAMETER, hint));
     };
-    let mut named = operators_named(unqualified_operator(name));
-    named.find(|o| o.left == left && o.right == right).map(|o| o.oid).ok_or_else(missing)
+    let (schema, name) = qualified_operator(name);
+    let is_one = |l: Oid, r: Oid| l == left && r == right;
+    let own = operator::named(schema.as_deref(), &name)?;
+    let own = own.iter().find(|(o, _)| is_one(o.left, o.right)).map(|(o, before)| (o.oid, *before));
+    let mut named = operators_named(&name).filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog"));
+    let known = named.find(|o| is_one(o.left, o.right)).map(|o| o.oid);
+    match (own, known) {
+        (Some((own, true)), _) | (Some((own, _)), None) => Ok(own),
+        (_, known) => known.ok_or_else(missing),
+    }
 }
 
 /// A type as a signature shows it.
@@ -229,11 +253,26 @@ pub fn output(ty: Oid, value: Oid, names: &dyn Names) -> String {
             };
             builtin::proc(value).map(shown_procedure).or_else(own)
         }
-        oid::REGOPER => builtin::operator(value).map(|o| match operators_named(o.name).nth(1) {
-            None => o.name.to_owned(),
-            Some(_) => format!("pg_catalog.{}", o.name),
-        }),
-        _ => builtin::operator(value).map(|o| format!("{}({},{})", o.name, shown_type(o.left), shown_type(o.right))),
+        oid::REGOPER => {
+            let alone = |o: &UserOperator| {
+                let others = operator::named(None, &o.name).map_or(0, |found| found.len());
+                operators_named(&o.name).next().is_none() && others == 1
+            };
+            let own = |o: Arc<UserOperator>| match alone(&o) {
+                true => shown_operator(&o, &o.name),
+                false => format!("{}.{}", quoted(&o.schema), o.name),
+            };
+            let known = builtin::operator(value).map(|o| match operators_named(o.name).nth(1) {
+                None => o.name.to_owned(),
+                Some(_) => format!("pg_catalog.{}", o.name),
+            });
+            known.or_else(|| operator::of_oid(value).map(own))
+        }
+        _ => {
+            let known = |o: &Operator| format!("{}({},{})", o.name, shown_type(o.left), shown_type(o.right));
+            let own = || operator::of_oid(value).map(|o| shown_operator(&o, &o.shown()));
+            builtin::operator(value).map(known).or_else(own)
+        }
     };
     found.unwrap_or_else(|| value.to_string())
 }

@@ -2,6 +2,7 @@
 //! by the session's search path, or by that of the definition whose text is being planned.
 
 use super::datum::RowShape;
+use super::operator::UserOperator;
 use super::user::DefinitionPath;
 use super::{Oid, user};
 use crate::error::Result;
@@ -62,16 +63,20 @@ impl Signature {
     }
 }
 
-/// Finds functions and procedures; the catalog implements it.
+/// Finds functions, procedures and operators; the catalog implements it.
 pub trait Routines: Send + Sync + std::fmt::Debug {
     /// Those of a name in a schema.
     fn named(&self, schema: &str, name: &str) -> Vec<Arc<Signature>>;
     /// That of a number.
     fn of_oid(&self, oid: Oid) -> Option<Arc<Signature>>;
+    /// The operators of a name in a schema.
+    fn operators(&self, schema: &str, name: &str) -> Vec<Arc<UserOperator>>;
+    /// The operator of a number.
+    fn operator(&self, oid: Oid) -> Option<Arc<UserOperator>>;
 }
 
 /// Schemas of temporary objects. No function is looked for there, as in PostgreSQL: the caller would put one in front of another role's.
-const TEMPORARY: &str = "pg_temp_";
+pub(super) const TEMPORARY: &str = "pg_temp_";
 
 /// Those that a name may mean, in the order of the search path; of several with the same arguments the first.
 ///

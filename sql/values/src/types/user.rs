@@ -97,7 +97,7 @@ pub struct UserTypes {
     path: Vec<String>,
     /// The types of tables' rows, and those that have been asked for.
     rows: Option<(Arc<dyn RowTypes>, RowTypeCache)>,
-    /// The functions and procedures; none: there are none.
+    /// The functions, procedures and operators; none: there are none.
     routines: Option<Arc<dyn Routines>>,
 }
 
@@ -119,13 +119,13 @@ impl UserTypes {
         self
     }
 
-    /// Functions and procedures are found there.
+    /// Functions, procedures and operators are found there.
     pub fn with_routines(mut self, routines: Arc<dyn Routines>) -> UserTypes {
         self.routines = Some(routines);
         self
     }
 
-    /// Where functions and procedures are found.
+    /// Where functions, procedures and operators are found.
     pub fn routines(&self) -> Option<&Arc<dyn Routines>> {
         self.routines.as_ref()
     }
@@ -224,7 +224,7 @@ thread_local! {
 }
 
 /// Puts the path back that held before.
-struct PathBefore(Option<Arc<DefinitionPath>>);
+struct PathBefore(Option<Arc<DefinitionPath>>, #[allow(dead_code)] super::operator::Met);
 
 impl Drop for PathBefore {
     fn drop(&mut self) {
@@ -234,13 +234,13 @@ impl Drop for PathBefore {
 
 /// While `f` runs, names without a schema, of types and in values of reg* types, are looked for in these schemas (USR-3).
 pub fn on_path<R>(path: Arc<DefinitionPath>, f: impl FnOnce() -> R) -> R {
-    let _before = PathBefore(PATH.replace(Some(path)));
+    let _before = PathBefore(PATH.replace(Some(path)), super::operator::Met::apart());
     f()
 }
 
 /// While `f` runs, names are looked for as in a statement of the session: the body of a function, wherever its call stands.
 pub fn off_path<R>(f: impl FnOnce() -> R) -> R {
-    let _before = PathBefore(PATH.replace(None));
+    let _before = PathBefore(PATH.replace(None), super::operator::Met::apart());
     f()
 }
 
