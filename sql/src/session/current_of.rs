@@ -5,7 +5,7 @@
 //! run with a condition on these, which is made anew each time, so that no plan is kept of it.
 //!
 //! # Invariants
-//! - CUO-1: no plan is made of a statement whose WHERE CURRENT OF still stands in it: the planner refuses it.
+//! - CUO-1: the planner refuses a statement with WHERE CURRENT OF: a plan is made of the statement whose condition names the row.
 //!
 //! Source: PostgreSQL 15's src/backend/executor/execCurrent.c, for what is refused.
 

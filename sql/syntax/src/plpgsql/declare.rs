@@ -62,6 +62,7 @@ impl Parser<'_> {
         let line = self.line();
         let constant = self.eat("constant");
         let kind = self.variable_type()?;
+        // PLP-1
         if self.is("collate") {
             return Err(SqlError::unsupported("COLLATE of a variable in PL/pgSQL").at(self.pos()));
         }
