@@ -54,7 +54,8 @@ impl<'a> Reader<'a> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(WireError::Unterminated)?;
         let text = self.bytes(end)?;
         self.u8()?;
-        utf8(text)
+        // Most portals have no name.
+        if text.is_empty() { Ok("") } else { utf8(text) }
     }
 
     /// Nothing may be left.

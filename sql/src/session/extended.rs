@@ -173,12 +173,20 @@ impl Session {
     /// The statement to be bound.
     fn bound(&mut self, name: &str) -> Result<Arc<Prepared>> {
         if let Some((recent, prepared)) = &self.recent
-            && **recent == *name
+            && recent == name
         {
             return Ok(prepared.clone());
         }
         let prepared = self.prepared(name)?;
-        self.recent = Some((name.into(), prepared.clone()));
+        match &mut self.recent {
+            // In the memory of the name before: a client may bind its statements in turns.
+            Some((recent, last)) => {
+                recent.clear();
+                recent.push_str(name);
+                *last = prepared.clone();
+            }
+            None => self.recent = Some((name.to_owned(), prepared.clone())),
+        }
         Ok(prepared)
     }
 

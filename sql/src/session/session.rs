@@ -142,7 +142,7 @@ pub struct Session {
     pub(super) settings_at_begin: Option<SettingsMark>,
     pub(super) statements: HashMap<String, Arc<Prepared>, RandomState>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
-    pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
+    pub(super) recent: Option<(String, Arc<Prepared>)>,
     /// The functions that were called by their numbers.
     pub(super) called: HashMap<Oid, Arc<Called>, RandomState>,
     pub(super) portals: Portals,
