@@ -3,7 +3,8 @@
 use super::object::Oid;
 use serde::{Deserialize, Serialize};
 
-/// An operator. One that others have named as their commutator or negator, and that nobody has defined yet, is a shell: it has no function.
+/// An operator. One that other operators name as their commutator or negator, and that no statement has defined yet, is a shell: it
+/// has no function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operator {
     /// Its number.
@@ -52,7 +53,7 @@ impl Operator {
         format!("{}\0{},{}", self.name, self.left, self.right)
     }
 
-    /// Whether others have named it and nobody has defined it.
+    /// Whether it is only named by other operators, and not defined.
     pub fn is_shell(&self) -> bool {
         self.function == 0
     }

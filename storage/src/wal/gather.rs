@@ -7,7 +7,7 @@
 //!
 //! # Structure
 //! Only waits of threads that perform their own I/O are counted (an embedded program's threads). [`Arrivals`] counts them and wakes the
-//! task that gathers; [`Rhythm`] stands in the flush state and says how many the next flush waits for, and until when.
+//! task that gathers; [`Rhythm`] is a part of the flush state and says how many the next flush waits for, and until when.
 //!
 //! # Invariants
 //! - WAL-24: a flush waits for as many committers as took part in the last one or have come since, and begins when they have. So a thread that commits

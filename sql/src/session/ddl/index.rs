@@ -50,8 +50,8 @@ impl Ddl<'_> {
         }
         super::table::storage_options(&s.storage)?;
         let mode = if s.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
-        let judge = |catalog: &Arc<_>, table| self.own_oid(catalog, table);
-        let (table, catalog) = self.lock_named(&s.table, mode, judge).await?;
+        let own = |catalog: &Arc<_>, table| self.own_oid(catalog, table);
+        let (table, catalog) = self.lock_named(&s.table, mode, own).await?;
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
         self.own(relation)?;
         can_be_indexed(relation)?;
@@ -63,16 +63,13 @@ impl Ddl<'_> {
         let path = paths::of_index(self.core, &catalog, relation, s)?;
         let (columns, reads) = index_columns(s, &catalog, relation, path.as_deref())?;
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
-        let name = match &s.name {
-            Some(name) => name.clone(),
-            None => {
-                let mut parts = vec![relation.name.as_str()];
-                let names = column_names(relation, &columns);
-                parts.extend(names.iter().map(String::as_str));
-                parts.extend(include.iter().map(|c| relation.columns[*c].name.as_str()));
-                free_name(&catalog, relation.schema, &[], &parts, "idx")
-            }
-        };
+        let name = s.name.clone().unwrap_or_else(|| {
+            let mut parts = vec![relation.name.as_str()];
+            let names = column_names(relation, &columns);
+            parts.extend(names.iter().map(String::as_str));
+            parts.extend(include.iter().map(|c| relation.columns[*c].name.as_str()));
+            free_name(&catalog, relation.schema, &[], &parts, "idx")
+        });
         if catalog.in_schema(relation.schema, &name).is_some() {
             if s.if_not_exists {
                 let message = format!("relation \"{name}\" already exists, skipping");

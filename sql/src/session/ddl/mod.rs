@@ -79,12 +79,10 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
     let work: BoxFuture<'_, Result<&'static str>> = match statement {
         Statement::CreateTable(s) => Box::pin(d.create_table(s)),
         Statement::CreateTableAs(s) => return Box::pin(d.create_table_as(session, prepared, s)).await,
-        Statement::CreateIndex(s) => {
-            if s.concurrently && session.shares_transaction() {
-                return Err(super::utility::in_block("CREATE INDEX CONCURRENTLY"));
-            }
-            Box::pin(d.create_index(s))
+        Statement::CreateIndex(s) if s.concurrently && session.shares_transaction() => {
+            return Err(super::utility::in_block("CREATE INDEX CONCURRENTLY"));
         }
+        Statement::CreateIndex(s) => Box::pin(d.create_index(s)),
         Statement::CreateView { name, columns, options, query, replace, temporary, text } => {
             Box::pin(d.create_view(name, (columns, options), query, *replace, *temporary, text))
         }

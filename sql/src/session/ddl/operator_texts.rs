@@ -1,4 +1,4 @@
-//! OPR-2: a definition that is stored names the operators of users with their schemas. The statement that makes it may leave the schemas out.
+//! Definitions that are stored name the operators of users with their schemas (OPR-2). The statement that makes one may leave the schemas out.
 //!
 //! A name with its schema binds its operands as `||` does, whatever the name. So the operands of one that SQL gives another precedence get
 //! parentheses.

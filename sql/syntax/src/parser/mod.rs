@@ -105,7 +105,7 @@ pub(super) struct Parser<'a> {
     height: u16,
     /// The table that the query being read is to make.
     into: Option<IntoTable>,
-    /// See [`operations`]; none: nobody asks.
+    /// See [`operations`]; none: they are not wanted.
     operations: Option<Vec<(Pos, Range<usize>)>>,
 }
 

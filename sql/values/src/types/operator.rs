@@ -25,7 +25,7 @@ pub struct UserOperator {
     pub left: Oid,
     /// The type on its right.
     pub right: Oid,
-    /// The function that computes it; 0: others have named the operator, and nobody has defined it.
+    /// The function that computes it; 0: other operators name this one, and no statement has defined it.
     pub function: Oid,
 }
 
