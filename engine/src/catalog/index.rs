@@ -15,6 +15,9 @@ pub struct IndexColumn {
     /// An expression instead of a column; `column` is [`IndexColumn::OF_NONE`] then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expression: Option<IndexExpression>,
+    /// The operator class that was named, where it is not its type's own; its order is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Oid>,
 }
 
 impl IndexColumn {

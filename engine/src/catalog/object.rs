@@ -157,6 +157,9 @@ pub struct Column {
     /// SET STATISTICS: how many common values and parts of a histogram ANALYZE keeps of it; none: as many as of any other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<u16>,
+    /// SET STORAGE: what pg_attribute says of it (`p`, `e`, `m`, `x`); none: what its type has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<char>,
 }
 
 impl Column {

@@ -58,6 +58,7 @@ pub mod notify;
 pub mod notify_queue;
 pub mod observed;
 pub mod obstacle;
+pub mod opclass;
 pub mod operators;
 pub mod password;
 pub mod privileges;

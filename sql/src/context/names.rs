@@ -163,16 +163,12 @@ pub fn check_oid_of(owner: Oid, place: usize) -> Oid {
     owner.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
 }
 
-/// An identifier as SQL writes it.
+/// An identifier as SQL writes it: quoted, too, where it is a keyword that can't be a name of everything, such as `time`.
 pub fn quote(name: &str) -> String {
-    let plain = name
-        .chars()
-        .enumerate()
-        .all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && (c.is_ascii_digit() || c == '$')));
-    if plain
-        && !name.is_empty()
-        && !crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 == crate::syntax::keywords::Category::Reserved)
-    {
+    use crate::syntax::keywords::{Category, lookup};
+    let plain =
+        name.chars().enumerate().all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && c.is_ascii_digit()));
+    if plain && !name.is_empty() && lookup(name).is_none_or(|(category, _)| category == Category::Unreserved) {
         name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))

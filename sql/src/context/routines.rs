@@ -6,7 +6,7 @@
 
 use super::core::Core;
 use super::extensions;
-use super::names::{CatalogNames, quote};
+use super::names::{CatalogNames, quote, split_name};
 use super::operators;
 use super::types::schema_name;
 use crate::error::{Result, SqlError, code};
@@ -14,6 +14,7 @@ use crate::syntax::lexer::{Tok, tokens};
 use crate::types::datum::RowShape;
 use crate::types::operator::UserOperator;
 use crate::types::routine::{Input, Routines, Signature};
+use crate::types::text::Names as _;
 use crate::types::user::DefinitionPath;
 use crate::types::{Datum, Oid, SqlType, oid};
 use clearway_engine::catalog::{ArgumentMode, Catalog, Language, Object, Routine, RoutineKind, Volatility};
@@ -171,7 +172,8 @@ pub fn letter(volatility: Volatility) -> char {
 pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String {
     let catalog = &names.catalog;
     let text = &*operators::without_schemas(names, text);
-    if !catalog.has_routines() && extensions::of(catalog, names.database).is_empty() {
+    let sequences = named_sequences(catalog, definition, text);
+    if !catalog.has_routines() && extensions::of(catalog, names.database).is_empty() && sequences.is_empty() {
         return text.to_owned();
     }
     let Ok(list) = tokens(text) else { return text.to_owned() };
@@ -181,6 +183,14 @@ pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String
     };
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
     for (at, pair) in list.windows(2).enumerate() {
+        if let Some((_, sequence)) = sequences.iter().find(|(place, _)| *place == at) {
+            let shown = names.relation_name(*sequence).unwrap_or_default();
+            let (start, end) = (pair[0].start as usize, pair[0].end as usize);
+            out.push_str(text.get(copied..start).unwrap_or_default());
+            out.push_str(&format!("'{}'", shown.replace('\'', "''")));
+            out.push_str(if pair[1].kind == Tok::Typecast { "" } else { "::regclass" });
+            copied = end;
+        }
         let (Tok::Word(name) | Tok::Quoted(name)) = &pair[0].kind else { continue };
         let after_dot = at > 0 && list[at - 1].kind == Tok::Punct(b'.');
         if pair[1].kind != Tok::Punct(b'(') || after_dot || !procs_named(name).is_empty() {
@@ -201,6 +211,27 @@ pub fn qualified(names: &CatalogNames, definition: &[Oid], text: &str) -> String
     }
     out.push_str(text.get(copied..).unwrap_or_default());
     out
+}
+
+/// The sequences that calls of their functions in a stored text name, and the places of those names among its tokens.
+pub fn named_sequences(catalog: &Catalog, definition: &[Oid], text: &str) -> Vec<(usize, Oid)> {
+    let Some(list) = text.contains("val").then(|| tokens(text).unwrap_or_default()) else { return Vec::new() };
+    let is_word = |at: usize, words: &[&str]| matches!(list.get(at).map(|token| &token.kind), Some(Tok::Word(word)) if words.contains(&&**word));
+    let is = |at: usize, kind: &Tok<'_>| list.get(at).is_some_and(|token| token.kind == *kind);
+    let mut found = Vec::new();
+    for at in 2..list.len() {
+        let Tok::Str(name) = &list[at].kind else { continue };
+        let called = is(at - 1, &Tok::Punct(b'(')) && is_word(at - 2, &["nextval", "currval", "setval"]);
+        let parts = split_name(name);
+        // A name with its schema means the same on every path.
+        let [name] = parts.as_slice() else { continue };
+        if !called || (is(at + 1, &Tok::Typecast) && !is_word(at + 2, &["regclass"])) {
+            continue;
+        }
+        let objects = definition.iter().filter_map(|schema| catalog.in_schema(*schema, name));
+        found.extend(objects.take(1).filter(|o| matches!(&***o, Object::Sequence(_))).map(|o| (at, o.oid())));
+    }
+    found
 }
 
 /// The same for a text of a relation's definition.

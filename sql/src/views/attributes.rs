@@ -31,6 +31,7 @@ struct Attribute<'a> {
 
 fn attribute_row(a: Attribute<'_>) -> Row {
     let kind = super::builtin::storage_of(a.ty);
+    let strategy = a.column.and_then(|c| c.strategy).map_or(kind.storage.to_owned(), String::from);
     let len = facts(a.ty).map_or(-1, |f| f.len);
     let dropped = a.column.is_some_and(Column::is_dropped);
     let identity = a.column.and_then(|c| c.identity).map_or(String::new(), |c| c.to_string());
@@ -47,7 +48,7 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Int4(a.modifier),
         Datum::Bool(kind.by_value),
         text(kind.align),
-        text(kind.storage),
+        text(&strategy),
         text(""),
         Datum::Bool(a.not_null),
         Datum::Bool(has_default),

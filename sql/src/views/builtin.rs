@@ -171,29 +171,6 @@ fn opclasses() -> impl Iterator<Item = Vec<Oid>> {
     lines.map(|line| line.split('\t').map(|f| f.parse().unwrap_or(0)).collect())
 }
 
-/// The operator class of an index over a column of a type, where none is named.
-pub fn default_opclass(ty: Oid) -> Oid {
-    static DEFAULTS: LazyLock<HashMap<Oid, Oid>> = LazyLock::new(|| {
-        let own = builtin::extension_rows().filter(|(_, catalog, _)| *catalog == "pg_opclass").map(|(_, _, row)| row);
-        let lines = builtin::rows_of("pg_opclass").unwrap_or("").lines().chain(own);
-        let row = |line: &str| {
-            let f: Vec<&str> = line.split('\t').collect();
-            let is_default = f.get(7) == Some(&"t");
-            Some((f.get(6)?.parse().ok()?, f.first()?.parse().ok()?)).filter(|_| is_default)
-        };
-        memory::uncharged(|| lines.filter_map(row).collect())
-    });
-    // varchar is compared as text; arrays, and enums, by one class for all.
-    let ty = match ty {
-        oid::VARCHAR => oid::TEXT,
-        ty if DEFAULTS.contains_key(&ty) => ty,
-        ty if crate::types::element_of(ty).is_some() => oid::ANYARRAY,
-        ty if crate::types::user::is_enum(ty) => oid::ANYENUM,
-        ty => ty,
-    };
-    DEFAULTS.get(&ty).copied().unwrap_or(0)
-}
-
 /// The operator `=` between two types; 0: none.
 pub fn equality(left: Oid, right: Oid) -> Oid {
     let as_text = |ty| if ty == oid::VARCHAR { oid::TEXT } else { ty };
@@ -234,7 +211,10 @@ pub fn storage_of(ty: Oid) -> Storage {
         memory::uncharged(|| builtin::rows_of("pg_type").unwrap_or("").lines().chain(own).filter_map(row).collect())
     });
     let unknown = Storage { by_value: false, align: "i", storage: "x", collation: 0 };
-    KINDS.get(&ty).copied().unwrap_or(unknown)
+    // A domain is kept as the type below it, an enum as its label's number.
+    let base = crate::types::user::base(SqlType::new(ty)).oid;
+    let base = if crate::types::user::is_enum(base) { oid::INT4 } else { base };
+    KINDS.get(&base).copied().unwrap_or(unknown)
 }
 
 /// The types that Clearway has.
@@ -276,6 +256,7 @@ fn known_types() -> &'static [Row] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::opclass;
 
     #[test]
     fn each_shown_row_refers_to_shown_rows() {
@@ -289,15 +270,15 @@ mod tests {
 
     #[test]
     fn indexes_find_their_operator_classes() {
-        assert_eq!(default_opclass(oid::INT4), 1978);
-        assert_eq!(default_opclass(oid::VARCHAR), default_opclass(oid::TEXT));
+        assert_eq!(opclass::of_type(oid::INT4), 1978);
+        assert_eq!(opclass::of_type(oid::VARCHAR), opclass::of_type(oid::TEXT));
         assert_eq!(equality(oid::INT4, oid::INT4), 96);
         assert_eq!(equality(oid::INT4, oid::INT8), 15);
         // The `<` of box and its like compares areas and belongs to no class.
         let plain = crate::types::TYPES.iter().filter(|t| crate::types::element_of(t.oid).is_none());
         for t in plain.filter(|t| crate::types::order::is_ordered(t.oid)) {
             let ordered = builtin::operators().iter().any(|o| o.name == "<" && o.left == t.oid && knows_operator(o));
-            assert!(!ordered || default_opclass(t.oid) != 0, "{}", t.name);
+            assert!(!ordered || opclass::of_type(t.oid) != 0, "{}", t.name);
         }
     }
 }

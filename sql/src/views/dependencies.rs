@@ -6,6 +6,7 @@ use super::constraints::{columns_in, default_oid, referenced_index, relations};
 use super::{ViewOf, text};
 use crate::context::names::check_oid;
 use crate::context::operators::written;
+use crate::context::routines::named_sequences;
 use crate::exec::{Row, Run};
 use crate::planner::may_read_column;
 use crate::types::{Datum, Oid};
@@ -155,7 +156,9 @@ fn of_relation(run: &Run<'_>, r: &Relation, out: &mut Vec<Row>) {
         depend(out, this, (PG_CLASS, r.oid, at + 1), "a");
         let sequence =
             default.strip_prefix("nextval('").and_then(|t| t.split('\'').next()).and_then(|n| n.parse().ok());
-        if let Some(sequence) = sequence {
+        let path = column.path.as_deref().unwrap_or_default();
+        let named = named_sequences(&run.names.catalog, path, default).into_iter().map(|(_, sequence)| sequence);
+        for sequence in sequence.into_iter().chain(named) {
             depend(out, this, (PG_CLASS, sequence, 0), "n");
         }
     }

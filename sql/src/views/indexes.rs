@@ -4,6 +4,7 @@ use super::catalog::{int_oid, local, schema_name};
 use super::{SoughtOf, ViewOf};
 use crate::context::index_terms::Place;
 use crate::context::names::quote;
+use crate::context::opclass;
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::planner::explain::definition::definition;
 use crate::planner::indexes::column_names;
@@ -102,7 +103,7 @@ fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Ve
             no(),
             vector(INT2, columns().map(|c| Datum::Int2(if c == IndexColumn::OF_NONE { 0 } else { c as i16 + 1 }))),
             vector(OID, collations),
-            vector(OID, types.iter().map(|ty| int_oid(super::builtin::default_opclass(*ty)))),
+            vector(OID, types.iter().enumerate().map(|(at, ty)| int_oid(class_of(i, at, *ty)))),
             vector(INT2, options),
             expressions(run, table, i),
             i.condition.as_ref().map_or(Datum::Null, |text| {
@@ -111,6 +112,11 @@ fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Ve
         ]);
     }
     out
+}
+
+/// The operator class of a column of an index.
+fn class_of(i: &Index, at: usize, ty: Oid) -> Oid {
+    i.columns.get(at).and_then(|c| c.class).unwrap_or_else(|| opclass::of_type(ty))
 }
 
 /// The condition of a partial index of a table with few parentheses, if `text` is what pg_index has of it.
@@ -139,6 +145,9 @@ pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
     let Some(table) = run.names.catalog.relation(i.table) else { return String::new() };
     let column = |(at, c): (usize, &IndexColumn)| {
         let mut shown = index_column(run, i, at, pretty).unwrap_or_default();
+        if let Some(class) = c.class {
+            shown = format!("{shown} {}", opclass::name(&run.names, class));
+        }
         if c.descending {
             shown.push_str(" DESC");
         }

@@ -60,6 +60,8 @@ use crate::exec::{Row, Run, SoughtRows, ViewRows};
 use crate::types::{Datum, Oid};
 use clearway_engine::catalog::{Acl, AclKind, Index};
 
+pub use builtin::storage_of;
+
 /// Schema and name of a view, and what gives its rows.
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 

@@ -27,6 +27,7 @@ mod column {
     pub const NOT_NULL: usize = 24;
     pub const BASE: usize = 25;
     pub const MODIFIER: usize = 26;
+    pub const DEFAULT_EXPRESSION: usize = 29;
     pub const DEFAULT: usize = 30;
     pub const ACL: usize = 31;
 }
@@ -60,6 +61,7 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
         };
         let base = match &ty.body {
             TypeBody::Enum(_) => oid::INT4,
+            TypeBody::Domain(d) if crate::types::user::is_enum(d.base) => oid::INT4,
             TypeBody::Domain(d) => d.base,
             TypeBody::Composite(_) => oid::RECORD,
         };
@@ -83,7 +85,10 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
                 own[column::NOT_NULL] = Datum::Bool(d.not_null);
                 own[column::BASE] = int_oid(d.below());
                 own[column::MODIFIER] = Datum::Int4(if d.under.is_some() { -1 } else { d.base_mod });
-                own[column::DEFAULT] = opt(expressions::domain_default(run, (ty, d)).as_deref());
+                let default = opt(expressions::domain_default(run, (ty, d)).as_deref());
+                // Without the expression, the text is the text form of a value, not an expression.
+                own[column::DEFAULT_EXPRESSION] = default.clone();
+                own[column::DEFAULT] = default;
             }
         }
         out.push(own);

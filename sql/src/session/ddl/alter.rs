@@ -172,11 +172,8 @@ impl Ddl<'_> {
                 (r.columns[at].generated, r.columns[at].default) = (false, None);
             }
             AlterAction::SetColumnStorage { column, storage } => {
-                own_column(&r, column)?;
-                if !["plain", "external", "extended", "main", "default"].contains(&storage.to_lowercase().as_str()) {
-                    return Err(SqlError::new("22023", format!("invalid storage type \"{storage}\"")));
-                }
-                return Ok(());
+                let at = own_column(&r, column)?;
+                r.columns[at].strategy = super::alter_column::strategy(&r.columns[at], storage)?;
             }
             AlterAction::RowSecurity { enable, force } => return self.row_security(r, *enable, *force).await,
             AlterAction::ReplicaIdentity(what) if what == "default" => return Ok(()),

@@ -30,6 +30,27 @@ struct Parts {
 /// The most common values that ANALYZE keeps of a column.
 const STATISTICS_MAX: u16 = 10_000;
 
+/// What SET STORAGE makes of a column, for pg_attribute: long values are stored in one way. None: what the type has.
+///
+/// # Errors
+/// 22023 for another word; 0A000 for a type whose values are short.
+pub(super) fn strategy(column: &Column, word: &str) -> Result<Option<char>> {
+    let of_type = crate::views::storage_of(column.type_oid).storage;
+    let strategy = match word.to_lowercase().as_str() {
+        "default" => return Ok(None),
+        "plain" => 'p',
+        "external" => 'e',
+        "extended" => 'x',
+        "main" => 'm',
+        _ => return Err(SqlError::new("22023", format!("invalid storage type \"{word}\""))),
+    };
+    if of_type == "p" && strategy != 'p' {
+        let ty = crate::types::format_type(crate::types::SqlType { oid: column.type_oid, modifier: -1 });
+        return Err(SqlError::new("0A000", format!("column data type {ty} can only have storage PLAIN")));
+    }
+    Ok((of_type != strategy.to_string()).then_some(strategy))
+}
+
 impl Ddl<'_> {
     /// SET STATISTICS; below zero: as of any other column.
     pub(super) fn set_statistics(&self, r: &mut Relation, column: &str, value: i64) -> Result<()> {

@@ -61,7 +61,7 @@ impl Ddl<'_> {
         let change = self.conversion_of(&r, at, ty, using)?;
         let mut fresh = r.clone();
         let c = &mut fresh.columns[at];
-        (c.type_oid, c.type_mod) = (ty.oid, ty.modifier);
+        (c.type_oid, c.type_mod, c.strategy) = (ty.oid, ty.modifier, None);
         c.storage = storage_of(ty.oid).map(|s| s.code()).ok_or_else(|| crate::context::convert::not_storable(ty))?;
         if c.identity.is_some() && !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
             return Err(SqlError::new("22023", "identity column type must be smallint, integer, or bigint"));

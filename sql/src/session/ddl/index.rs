@@ -212,17 +212,13 @@ fn index_columns(
         if k.collation.as_ref().is_some_and(|c| !matches!(c.name(), "C" | "POSIX" | "C.UTF-8" | "default")) {
             return Err(SqlError::unsupported("a collation other than C.UTF-8").at(k.expr.pos));
         }
-        if let Some(class) = &k.opclass
-            && !class.name().ends_with("_ops")
-        {
-            return Err(SqlError::unsupported(format!("operator class {}", class.name())).at(class.pos));
-        }
+        let class = |ty| k.opclass.as_ref().map_or(Ok(None), |class| crate::context::opclass::named(class, ty));
         let nulls_first = k.nulls_first.unwrap_or(k.descending);
         let place = IndexColumn { descending: k.descending, nulls_first, ..IndexColumn::default() };
         if let ExprKind::Column(name) = &*k.expr.kind {
             let column = column_of(relation, name.name(), name.pos)?;
             key_type(relation, column)?;
-            columns.push(IndexColumn { column, ..place });
+            columns.push(IndexColumn { column, class: class(relation.columns[column].type_oid)?, ..place });
             continue;
         }
         let (expression, named) = index_terms::expression(catalog, relation, path, (&k.expr, &k.text))?;
@@ -230,7 +226,8 @@ fn index_columns(
             return Err(crate::types::order::not_a_key(expression.type_oid, Some(k.expr.pos)));
         }
         reads.extend(named);
-        columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), ..place });
+        let class = class(expression.type_oid)?;
+        columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), class, ..place });
     }
     if let Some((condition, _)) = &s.filter {
         reads.extend(index_terms::condition(catalog, relation, path, condition)?);

@@ -76,6 +76,7 @@ impl Ddl<'_> {
             type_mod: c.type_mod,
             not_null: c.not_null,
             path: c.path.clone(),
+            strategy: c.strategy.filter(|_| includes(like, LikeOption::Storage)),
             ..Column::default()
         };
         if c.generated && includes(like, LikeOption::Generated) {

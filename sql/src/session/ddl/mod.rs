@@ -337,21 +337,29 @@ fn storage(ty: SqlType) -> Result<u8> {
 
 /// `t_a_b_key`, made free by a number.
 fn free_name(catalog: &Catalog, schema: u32, taken: &[String], parts: &[&str], suffix: &str) -> String {
-    let base = parts.join("_");
     for n in 0.. {
         let number = if n == 0 { String::new() } else { n.to_string() };
-        let tail = format!("_{suffix}{number}");
-        let room = 63usize.saturating_sub(tail.len());
-        let mut end = base.len().min(room);
-        while !base.is_char_boundary(end) {
-            end -= 1;
-        }
-        let name = format!("{}{tail}", &base[..end]);
+        let name = made_name(parts, &format!("{suffix}{number}"));
         if catalog.in_schema(schema, &name).is_none() && !taken.contains(&name) {
             return name;
         }
     }
-    base
+    unreachable!("a number is free")
+}
+
+/// `table_columns_suffix`, of at most 63 bytes: what is too long loses bytes of the longer one of the table's name and the columns' names.
+/// As PostgreSQL's makeObjectName.
+fn made_name(parts: &[&str], suffix: &str) -> String {
+    let first = parts.first().copied().unwrap_or_default();
+    let rest = parts.get(1..).unwrap_or_default().join("_");
+    let room = 63usize.saturating_sub(suffix.len() + 1 + usize::from(!rest.is_empty()));
+    let (mut a, mut b) = (first.len(), rest.len());
+    while a + b > room {
+        *(if a > b { &mut a } else { &mut b }) -= 1;
+    }
+    let whole = |text: &str, bytes: usize| (0..=bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let names = [&first[..whole(first, a)], &rest[..whole(&rest, b)], suffix];
+    names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join("_")
 }
 
 /// 42P01 for a relation, `does not exist`.

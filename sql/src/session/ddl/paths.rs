@@ -7,10 +7,10 @@ use crate::context::names::{own_path, split_name};
 use crate::context::privileges::{Judge, denied};
 use crate::context::routines::settle;
 use crate::error::Result;
-use crate::syntax::ast::ExprKind;
+use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::syntax::ddl::CreateIndex;
 use crate::syntax::lexer::{Tok, tokens};
-use crate::types::SqlType;
+use crate::types::{SqlType, user};
 use clearway_engine::catalog::{Catalog, Check, Column, Domain, Object, Oid, Relation, TypeBody, TypeObject};
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(super) fn keep(core: &Core, catalog: &Arc<Catalog>, relation: &mut Relation)
                     operator_texts::of_table(core, catalog, Some(table), text)?;
                 }
                 c.path = here();
+                settle_default((core, catalog), c);
             }
         }
     }
@@ -57,6 +58,55 @@ pub(super) fn keep(core: &Core, catalog: &Arc<Catalog>, relation: &mut Relation)
         settle(catalog, database, &mut c.path, [c.condition.as_str()]);
     }
     Ok(())
+}
+
+/// A new default that is a bare null is none; one that is the next value of a sequence means that sequence, whatever it is called later.
+/// A domain's null is kept: it takes the place of the domain's default. So is one with a length: PostgreSQL shows it.
+fn settle_default((core, catalog): (&Core, &Catalog), column: &mut Column) {
+    let Some(text) = column.default.as_deref().filter(|_| !column.generated) else { return };
+    let Ok(expr) = crate::syntax::parse_expression(text) else { return };
+    let ty = SqlType { oid: column.type_oid, modifier: column.type_mod };
+    if ty.modifier < 0 && !user::is_domain(ty.oid) && is_null(&expr, ty) {
+        (column.default, column.path) = (None, None);
+    } else if let Some(sequence) = next_of((core, catalog), column.path.as_deref().unwrap_or_default(), &expr) {
+        column.default = Some(format!("nextval('{sequence}'::regclass)"));
+    }
+}
+
+/// NULL, or NULL as a value of this type.
+fn is_null(expr: &Expr, ty: SqlType) -> bool {
+    match &*expr.kind {
+        ExprKind::Literal(Literal::Null) => true,
+        ExprKind::Cast { arg, to } => {
+            matches!(&*arg.kind, ExprKind::Literal(Literal::Null)) && crate::types::resolve(to).is_ok_and(|to| to == ty)
+        }
+        _ => false,
+    }
+}
+
+/// The sequence of `nextval('name')` and of `nextval('name'::regclass)`.
+fn next_of((core, catalog): (&Core, &Catalog), path: &[Oid], expr: &Expr) -> Option<Oid> {
+    let ExprKind::Call(call) = &*expr.kind else { return None };
+    let ([name], [arg]) = (call.name.parts.as_slice(), call.args.as_slice()) else { return None };
+    let text = match &*arg.kind {
+        ExprKind::Cast { arg, to } if to.name.name() == "regclass" => arg,
+        _ => arg,
+    };
+    let ExprKind::Literal(Literal::Str(text)) = &*text.kind else { return None };
+    if name != "nextval" || text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let found = match split_name(text).as_slice() {
+        [name] => path.iter().find_map(|schema| catalog.in_schema(*schema, name))?,
+        [schema, name] => catalog.in_schema(catalog.schema(core.database, schema)?.oid, name)?,
+        _ => return None,
+    };
+    let own = catalog.temp_schema().map(|schema| schema.oid);
+    // A temporary one is known to its session alone: the default says its name, as it was written.
+    match &**found {
+        Object::Sequence(s) if Some(s.schema) != own => Some(s.oid),
+        _ => None,
+    }
 }
 
 /// Checks that the session's role may use the schemas that a new text names: before functions, types and the names of relations in strings.

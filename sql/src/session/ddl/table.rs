@@ -440,9 +440,9 @@ fn check_name(d: &Draft, given: Option<&str>, table: &str, column: Option<&str>)
     if let Some(name) = given {
         return name.to_owned();
     }
-    let base = column.map_or_else(|| table.to_owned(), |c| format!("{table}_{c}"));
+    let parts: Vec<&str> = std::iter::once(table).chain(column).collect();
     let free = |n: &String| !d.checks.iter().any(|c| c.name == *n);
-    let first = format!("{base}_check");
-    let later = (1..).map(|n| format!("{base}_check{n}"));
+    let first = super::made_name(&parts, "check");
+    let later = (1..).map(|n: u32| super::made_name(&parts, &format!("check{n}")));
     std::iter::once(first.clone()).chain(later).find(free).unwrap_or(first)
 }

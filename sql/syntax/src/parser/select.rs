@@ -267,7 +267,7 @@ impl Parser<'_> {
         })
     }
 
-    /// USING > (true), or USING <.
+    /// USING > (true), or USING <. Those of patterns order texts by their bytes, as the others do.
     fn using_operator(&mut self) -> Result<bool> {
         let pos = self.pos();
         let op = match self.peek() {
@@ -279,8 +279,8 @@ impl Parser<'_> {
             _ => self.qualified_operator()?,
         };
         match op.as_str() {
-            "<" => Ok(false),
-            ">" => Ok(true),
+            "<" | "~<~" => Ok(false),
+            ">" | "~>~" => Ok(true),
             _ => {
                 let message = format!("operator {op} is not a valid ordering operator");
                 Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)

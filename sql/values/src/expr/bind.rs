@@ -283,6 +283,12 @@ impl Binder<'_> {
         }
         let (l, r) = (left.ty.oid, right.ty.oid);
         let (written, name) = (name, without_schema(name, &[l, r], pos)?);
+        if let Some(plain) = of_patterns(name)
+            && !extension::is_one(l)
+            && !extension::is_one(r)
+        {
+            return self.by_bytes((name, plain), left, right, pos);
+        }
         let op = Op::from_name(name);
         let called = called_operators(name, 2);
         if let Some(op) = op
@@ -343,6 +349,18 @@ impl Binder<'_> {
         let left = Box::new(self.operand(left, wanted(row.1))?);
         let right = Box::new(self.operand(right, wanted(row.2))?);
         Ok(Bound { kind: BoundKind::Binary { op, left, right }, ty: row.3.into(), pos })
+    }
+
+    /// `~<~` and its like: texts by their bytes, which is how `<` compares texts, too.
+    fn by_bytes(&mut self, (name, plain): (&str, &str), left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
+        let known = if left.ty.oid == oid::UNKNOWN { right.ty.oid } else { left.ty.oid };
+        let types = [left.ty.oid, right.ty.oid].map(|ty| if ty == oid::UNKNOWN { known } else { ty });
+        let Choice::One(at) = resolve::choose(&types, &[&[oid::TEXT; 2], &[oid::BPCHAR; 2]]) else {
+            return Err(no_operator(name, &[left.ty.oid, right.ty.oid], pos));
+        };
+        let ty = [oid::TEXT, oid::BPCHAR][at];
+        let (left, right) = (self.operand(left, ty)?, self.operand(right, ty)?);
+        self.binary(plain, left, right, pos)
     }
 
     /// An operator that a function computes.
@@ -580,4 +598,15 @@ pub(super) fn many_operators(name: &str, types: &[Oid], pos: Pos) -> SqlError {
     SqlError::new(code::AMBIGUOUS_FUNCTION, format!("operator is not unique: {}", shown_operands(name, types)))
         .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
         .at(pos)
+}
+
+/// The comparison that an operator of the classes `text_pattern_ops` and `bpchar_pattern_ops` is.
+fn of_patterns(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "~<~" => "<",
+        "~<=~" => "<=",
+        "~>=~" => ">=",
+        "~>~" => ">",
+        _ => return None,
+    })
 }
