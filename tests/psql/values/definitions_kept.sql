@@ -3,8 +3,8 @@ CREATE SCHEMA kept;
 SET search_path = kept;
 CREATE SEQUENCE numbers;
 CREATE DOMAIN big AS bigint;
-CREATE TYPE feeling AS ENUM ('sad', 'happy');
-CREATE DOMAIN good AS feeling DEFAULT 'happy' CHECK (VALUE <> 'sad');
+CREATE TYPE humour AS ENUM ('sad', 'happy');
+CREATE DOMAIN good AS humour DEFAULT 'happy' CHECK (VALUE <> 'sad');
 CREATE DOMAIN since AS timestamptz DEFAULT now();
 CREATE TABLE defaults(a int DEFAULT nextval('numbers'), b int DEFAULT nextval('kept.numbers'::regclass), c big DEFAULT nextval('numbers'), d big DEFAULT NULL,
     e varchar(10) DEFAULT NULL, f varchar DEFAULT NULL, g int DEFAULT NULL::int, h numeric(4,1) DEFAULT NULL, i text DEFAULT (NULL), j int[] DEFAULT NULL,
@@ -21,7 +21,7 @@ SELECT adnum, pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'kept.
 SET search_path = kept;
 ALTER SEQUENCE numbers RENAME TO other_numbers;
 INSERT INTO defaults (k) VALUES ('x') RETURNING a, b, c;
-SELECT typname, typstorage, typbyval, typalign, typlen, typdefault, pg_get_expr(typdefaultbin, 0) FROM pg_type WHERE typname IN ('big', 'feeling', 'good', 'since') ORDER BY 1;
+SELECT typname, typstorage, typbyval, typalign, typlen, typdefault, pg_get_expr(typdefaultbin, 0) FROM pg_type WHERE typname IN ('big', 'humour', 'good', 'since') AND typnamespace = 'kept'::regnamespace ORDER BY 1;
 
 CREATE TABLE long_values(a text, b char(3), c int, d text, e good);
 ALTER TABLE long_values ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE MAIN, ALTER d SET STORAGE EXTENDED;
