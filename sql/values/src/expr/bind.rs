@@ -283,7 +283,7 @@ impl Binder<'_> {
         }
         let (l, r) = (left.ty.oid, right.ty.oid);
         let (written, name) = (name, without_schema(name, &[l, r], pos)?);
-        if let Some(plain) = of_patterns(name)
+        if let Some(plain) = super::bind_bytes::of_patterns(name)
             && !extension::is_one(l)
             && !extension::is_one(r)
         {
@@ -351,18 +351,6 @@ impl Binder<'_> {
         Ok(Bound { kind: BoundKind::Binary { op, left, right }, ty: row.3.into(), pos })
     }
 
-    /// `~<~` and its like: texts by their bytes, which is how `<` compares texts, too.
-    fn by_bytes(&mut self, (name, plain): (&str, &str), left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
-        let known = if left.ty.oid == oid::UNKNOWN { right.ty.oid } else { left.ty.oid };
-        let types = [left.ty.oid, right.ty.oid].map(|ty| if ty == oid::UNKNOWN { known } else { ty });
-        let Choice::One(at) = resolve::choose(&types, &[&[oid::TEXT; 2], &[oid::BPCHAR; 2]]) else {
-            return Err(no_operator(name, &[left.ty.oid, right.ty.oid], pos));
-        };
-        let ty = [oid::TEXT, oid::BPCHAR][at];
-        let (left, right) = (self.operand(left, ty)?, self.operand(right, ty)?);
-        self.binary(plain, left, right, pos)
-    }
-
     /// An operator that a function computes.
     fn call_operator(&mut self, function: &'static Function, args: Vec<Bound>, pos: Pos) -> Result<Bound> {
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
@@ -373,7 +361,7 @@ impl Binder<'_> {
     }
 
     /// Casts an operand; what the chosen row takes as any type may become text by assignment.
-    fn operand(&mut self, arg: Bound, to: Oid) -> Result<Bound> {
+    pub(super) fn operand(&mut self, arg: Bound, to: Oid) -> Result<Bound> {
         let (from, pos) = (arg.ty.oid, arg.pos);
         self.coerce(arg, to.into(), Context::Assignment)?.ok_or_else(|| cannot_cast(from, to, pos))
     }
@@ -583,7 +571,7 @@ pub(super) fn shown_operands(name: &str, types: &[Oid]) -> String {
     }
 }
 
-fn no_operator(name: &str, types: &[Oid], pos: Pos) -> SqlError {
+pub(super) fn no_operator(name: &str, types: &[Oid], pos: Pos) -> SqlError {
     let one = if types.len() == 1 {
         "argument type. You might need to add an explicit type cast."
     } else {
@@ -598,15 +586,4 @@ pub(super) fn many_operators(name: &str, types: &[Oid], pos: Pos) -> SqlError {
     SqlError::new(code::AMBIGUOUS_FUNCTION, format!("operator is not unique: {}", shown_operands(name, types)))
         .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
         .at(pos)
-}
-
-/// The comparison that an operator of the classes `text_pattern_ops` and `bpchar_pattern_ops` is.
-fn of_patterns(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "~<~" => "<",
-        "~<=~" => "<=",
-        "~>=~" => ">=",
-        "~>~" => ">",
-        _ => return None,
-    })
 }

@@ -20,6 +20,7 @@ mod array_functions;
 pub mod array_parts;
 pub mod bind;
 pub mod bind_assign;
+mod bind_bytes;
 mod bind_calls;
 mod bind_columns;
 mod bind_nodes;
