@@ -98,7 +98,7 @@ def entries(server, database):
     for part in re.split(r"\n--\n-- (?=(?:Data for )?Name: )", dumped.stdout):
         name, _, body = part.partition("\n--\n")
         name = re.sub(r"; Owner: .*", "", name)
-        lines = [line for line in body.splitlines() if line and not line.startswith(("--", "\\restrict", "\\unrestrict"))]
+        lines = [line for line in body.splitlines() if line and not line.startswith(("--", "\\restrict", "\\unrestrict", "SET default_"))]
         if "TABLE DATA" in name:
             lines = lines[:1] + sorted(lines[1:])
         if name.startswith(("Name", "Data")):
