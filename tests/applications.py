@@ -194,7 +194,7 @@ def application(name, postgres, clearway, scratch):
 def page(rows):
     version = {**PACKAGES, "bacula": "9.6.7", "powerdns": "4.7.3"}
     lines = ["# Applications", "", "Written by `tests/applications.py CLEARWAY --page docs/applications.md`: applications as Debian 12 has them, over `clearway serve` and",
-             "over a PostgreSQL 15. Triggers and operators that a script makes are refused, with 0A000, and left out.", "",
+             "over a PostgreSQL 15. What a script makes that is refused, with 0A000, is left out and named.", "",
              "| application | version | what was done | steps that agree | left out |", "|---|---|---|---:|---|"]
     for name, (done, agree, left) in rows.items():
         package = DATABASES[name][0] if name in DATABASES else name
