@@ -219,8 +219,8 @@ pub fn named_sequences(catalog: &Catalog, definition: &[Oid], text: &str) -> Vec
     let is_word = |at: usize, words: &[&str]| matches!(list.get(at).map(|token| &token.kind), Some(Tok::Word(word)) if words.contains(&&**word));
     let is = |at: usize, kind: &Tok<'_>| list.get(at).is_some_and(|token| token.kind == *kind);
     let mut found = Vec::new();
-    for at in 2..list.len() {
-        let Tok::Str(name) = &list[at].kind else { continue };
+    for (at, token) in list.iter().enumerate().skip(2) {
+        let Tok::Str(name) = &token.kind else { continue };
         let called = is(at - 1, &Tok::Punct(b'(')) && is_word(at - 2, &["nextval", "currval", "setval"]);
         let parts = split_name(name);
         // A name with its schema means the same on every path.

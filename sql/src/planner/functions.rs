@@ -25,7 +25,7 @@ fn without_void(binder: &mut Binder<'_>, list: &[Expr]) -> Result<Option<Vec<Exp
     for (at, e) in list.iter().enumerate() {
         let ExprKind::Call(call) = &*e.kind else { continue };
         if let Cow::Owned(call) = binder.without_void(call)? {
-            out.get_or_insert_with(|| list.to_vec())[at].kind = Box::new(ExprKind::Call(call));
+            out.get_or_insert_with(|| list.to_vec())[at].kind = ExprKind::Call(call).into();
         }
     }
     Ok(out)

@@ -334,8 +334,19 @@ impl Binder<'_> {
             (Choice::Many, _) => return Err(many_operators(written, &[l, r], pos)),
             _ => return Err(no_operator(written, &[l, r], pos)),
         };
-        // Rows of the table whose operands the evaluator wants alike (EXP-1): text || any casts to text, and a
-        // date or timestamp beside a timestamptz is taken in the session's zone.
+        self.computed_here(op, row, (left, right), pos)
+    }
+
+    /// An operator that the evaluator computes. It wants the operands of some rows of the table alike (EXP-1): text || any casts to text, and a date or
+    /// timestamp beside a timestamptz is taken in the session's zone.
+    fn computed_here(
+        &mut self,
+        op: Op,
+        row: &(&str, Oid, Oid, Oid),
+        (left, right): (Bound, Bound),
+        pos: Pos,
+    ) -> Result<Bound> {
+        let (l, r) = (left.ty.oid, right.ty.oid);
         let to_zoned = op.is_comparison() && (row.1 == oid::TIMESTAMPTZ || row.2 == oid::TIMESTAMPTZ);
         let wanted = |t: Oid| match t {
             oid::ANYNONARRAY => oid::TEXT,

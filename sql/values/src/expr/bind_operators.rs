@@ -85,7 +85,7 @@ impl Binder<'_> {
             Choice::None => return Ok(None),
         };
         operator::note(pos, found.oid);
-        let operands = operands.iter().map(|o| Bound::clone(o)).collect();
+        let operands = operands.iter().map(|operand| (*operand).clone()).collect();
         self.computed_by(&found, operands, &types, pos).map(Some)
     }
 
