@@ -25,4 +25,5 @@ mod it {
     pub mod support;
     pub mod temporary;
     pub mod two_rows;
+    pub mod two_snapshots;
 }

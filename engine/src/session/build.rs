@@ -51,8 +51,8 @@ impl Session {
         index: usize,
         run_bytes: usize,
     ) -> Result<(), EngineError> {
-        let read_lsn = self.db.transactions().visible_lsn();
-        let snapshot = self.reader.begin(|| read_lsn);
+        let all = self.db.transactions();
+        let snapshot = self.reader.begin(|| all.visible_lsn());
         let built = self.sort_into(shape, &shape.indexes[index], run_bytes).await;
         self.reader.end(snapshot);
         built

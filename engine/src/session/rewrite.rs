@@ -67,8 +67,8 @@ impl Session {
         new: &Arc<TableShape>,
         rows: Rows,
     ) -> Result<Rewritten, EngineError> {
-        let read_lsn = self.db.transactions().visible_lsn();
-        let snapshot = self.reader.begin(|| read_lsn);
+        let all = self.db.transactions();
+        let snapshot = self.reader.begin(|| all.visible_lsn());
         let moved = match rows {
             Rows::AsTheyCome => self.move_as_they_come(old, new).await,
             Rows::Sorted(run_bytes) => self.move_sorted(old, new, run_bytes).await,

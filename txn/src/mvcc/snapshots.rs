@@ -2,17 +2,21 @@
 //!
 //! # Structure
 //! ```text
-//! session ── Reader { slot, open snapshots } ──► Slot.read_lsn   one word per session, written by that session only
+//! session ── Reader { slot, open snapshots } ──► Slot.read_lsn   the oldest one: one word per session, written by that session only
+//!                                             └► Slot.younger    the others, if a session has several: a cursor's beside a statement's
 //! pruner  ── refresh: publish bound ──► scan slots ──► Horizon { bound, active }, shared by all readers
 //! ```
 //!
 //! # Life of a snapshot
 //! A reader loads the LSN, stores it in the slot, fences, and loads the bound. If the bound has passed the LSN, the reader repeats this. So
 //! either the scan that follows the publishing of a bound sees the slot, or the reader sees the bound: Dekker's argument, with a sequentially
-//! consistent fence on both sides. The store that closes the snapshot releases: what was read by it was read before.
+//! consistent fence on both sides. The store that closes the snapshot releases: what was read by it was read before. A second snapshot of a
+//! session goes the same way over the list of the younger ones. When the oldest one is closed, the next one leaves that list for the slot's
+//! word under the list's mutex, and the scan that finds the list not empty reads both under it.
 //!
 //! # Invariants
-//! - SNP-1: the horizon that `refresh` returns lists every open snapshot below its bound, and no snapshot begins below that bound later.
+//! - SNP-1: the horizon that `refresh` returns lists every open snapshot below its bound, those included that a session has besides an older one:
+//!   pruning frees versions between two listed snapshots. No snapshot begins below that bound later.
 //! - SNP-2: the bound never falls and never exceeds the durable LSN that it was computed from.
 //! - SNP-3: the LSNs of one session's snapshots never decrease.
 //!
@@ -33,9 +37,43 @@ const IDLE: u64 = u64::MAX;
 #[derive(Debug)]
 struct Slot {
     read_lsn: AtomicU64,
+    /// How many snapshots there are in `younger`.
+    more: AtomicU64,
+    /// The session's other open snapshots, each LSN once. A leaf: nothing is locked under it.
+    younger: Mutex<Vec<Lsn>>,
     /// When the snapshot in the slot was begun.
     since_ns: AtomicU64,
     owner: Option<Arc<Owner>>,
+}
+
+impl Slot {
+    fn list(&self, lsn: Lsn) {
+        let mut younger = self.younger.lock();
+        younger.push(lsn);
+        self.more.store(younger.len() as u64, Ordering::SeqCst);
+    }
+
+    fn unlist(&self, lsn: Lsn) {
+        let mut younger = self.younger.lock();
+        younger.retain(|other| *other != lsn);
+        self.more.store(younger.len() as u64, Ordering::SeqCst);
+    }
+
+    /// The oldest snapshot was closed, and this one is the oldest now.
+    fn becomes_oldest(&self, lsn: Lsn) {
+        let mut younger = self.younger.lock();
+        self.read_lsn.store(lsn.0, Ordering::SeqCst);
+        younger.retain(|other| *other != lsn);
+        self.more.store(younger.len() as u64, Ordering::SeqCst);
+    }
+
+    /// Adds the open snapshots (SNP-1). The count is read first: where it is 0, the word that is read later is that of the only snapshot, or of one
+    /// that began after the bound was published.
+    fn add_open(&self, open: &mut Vec<Lsn>) {
+        let younger = (self.more.load(Ordering::SeqCst) > 0).then(|| self.younger.lock());
+        open.push(Lsn(self.read_lsn.load(Ordering::SeqCst)));
+        open.extend(younger.iter().flat_map(|younger| younger.iter()));
+    }
 }
 
 /// An open snapshot, for views of what holds old versions.
@@ -126,7 +164,13 @@ impl Snapshots {
 
     /// A reader for a session.
     pub fn reader_of(self: &Arc<Self>, owner: Option<Arc<Owner>>) -> Reader {
-        let slot = Arc::new(Slot { read_lsn: AtomicU64::new(IDLE), since_ns: AtomicU64::new(0), owner });
+        let slot = Arc::new(Slot {
+            read_lsn: AtomicU64::new(IDLE),
+            more: AtomicU64::new(0),
+            younger: Mutex::new("txn/mvcc/younger", Vec::new()),
+            since_ns: AtomicU64::new(0),
+            owner,
+        });
         self.slots.lock().push(slot.clone());
         self.readers.fetch_add(1, Ordering::Relaxed);
         Reader { all: self.clone(), slot, open: Vec::new(), latest: Lsn::ZERO }
@@ -146,8 +190,9 @@ impl Snapshots {
             false => self.bound.fetch_max(durable.0, Ordering::SeqCst).max(durable.0),
         };
         fence(Ordering::SeqCst);
-        let mut active: Vec<Lsn> =
-            slots.iter().map(|s| s.read_lsn.load(Ordering::SeqCst)).filter(|lsn| *lsn < bound).map(Lsn).collect();
+        let mut active = Vec::new();
+        slots.iter().for_each(|slot| slot.add_open(&mut active));
+        active.retain(|lsn| lsn.0 < bound);
         active.sort_unstable();
         active.dedup();
         let horizon = Arc::new(Horizon { bound: Lsn(bound), active: active.into() });
@@ -187,7 +232,7 @@ pub struct Snapshot {
 pub struct Reader {
     all: Arc<Snapshots>,
     slot: Arc<Slot>,
-    /// Open snapshots, oldest first; the slot shows the first.
+    /// Open snapshots, oldest first. The slot shows each.
     open: Vec<Lsn>,
     latest: Lsn,
 }
@@ -203,20 +248,26 @@ impl Reader {
         loop {
             // SNP-3: never below the session's previous snapshot.
             let read_lsn = lsn().max(self.latest);
-            if self.open.is_empty() {
-                self.slot.since_ns.store(now_ns, Ordering::Relaxed);
-                self.slot.read_lsn.store(read_lsn.0, Ordering::Relaxed);
+            assert!(read_lsn.0 != IDLE, "SNP-1: the mark of an idle slot is no snapshot");
+            let last = self.open.last().copied();
+            assert!(last.is_none_or(|before| before <= read_lsn), "SNP-3: the first open snapshot is the oldest");
+            match last {
+                None => {
+                    self.slot.since_ns.store(now_ns, Ordering::Relaxed);
+                    self.slot.read_lsn.store(read_lsn.0, Ordering::Relaxed);
+                }
+                Some(before) if before == read_lsn => {}
+                Some(_) => self.slot.list(read_lsn),
+            }
+            if last != Some(read_lsn) {
                 fence(Ordering::SeqCst); // SNP-1
                 if self.all.bound.load(Ordering::SeqCst) > read_lsn.0 {
+                    if last.is_some() {
+                        self.slot.unlist(read_lsn);
+                    }
                     continue;
                 }
             }
-            // An older open snapshot of the same session already protects every version that this one needs.
-            assert!(read_lsn.0 != IDLE, "SNP-1: the mark of an idle slot is no snapshot");
-            assert!(
-                self.open.last().is_none_or(|before| *before <= read_lsn),
-                "SNP-3: the first open snapshot is the oldest"
-            );
             self.latest = read_lsn;
             self.open.push(read_lsn);
             return Snapshot { read_lsn };
@@ -226,7 +277,7 @@ impl Reader {
     /// Opens once more a snapshot that is open; none: it is not.
     pub fn again(&mut self, read_lsn: Lsn) -> Option<Snapshot> {
         let at = self.open.iter().position(|open| *open == read_lsn)?;
-        // SNP-3: the order stays. The one that is open protects every version that this one needs.
+        // SNP-3: the order stays. The slot shows this LSN already.
         self.open.insert(at, read_lsn);
         Some(Snapshot { read_lsn })
     }
@@ -239,8 +290,12 @@ impl Reader {
             .position(|l| *l == snapshot.read_lsn)
             .expect("a snapshot is closed by the session that opened it");
         self.open.remove(at);
-        let oldest = self.open.first().map_or(IDLE, |l| l.0);
-        self.slot.read_lsn.store(oldest, Ordering::Release);
+        match self.open.first() {
+            None => self.slot.read_lsn.store(IDLE, Ordering::Release),
+            Some(_) if self.open.get(at) == Some(&snapshot.read_lsn) => {} // opened once more
+            Some(next) if at == 0 => self.slot.becomes_oldest(*next),
+            Some(_) => self.slot.unlist(snapshot.read_lsn),
+        }
     }
 
     /// How many snapshots are open.
@@ -289,16 +344,42 @@ mod tests {
     }
 
     #[test]
+    fn the_horizon_lists_each_snapshot_of_a_session() {
+        let all = Arc::new(Snapshots::new());
+        let mut reader = all.reader();
+        let cursor = reader.begin(|| Lsn(10));
+        let statement = reader.begin(|| Lsn(20));
+        let again = reader.again(Lsn(20)).expect("it is open");
+        assert!(all.refresh(Lsn(100)).needs(Lsn(15), Lsn(30)), "SNP-1: read at 20");
+        reader.end(statement);
+        assert_eq!(all.refresh(Lsn(100)).active(), [Lsn(10), Lsn(20)], "it was opened twice");
+        reader.end(cursor);
+        assert_eq!(all.refresh(Lsn(100)).active(), [Lsn(20)]);
+        let (newest, asked) = (AtomicU64::new(50), AtomicU64::new(0));
+        let look = || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Lsn(newest.swap(120, Ordering::Relaxed))
+        };
+        let second = reader.begin(look);
+        assert_eq!((second.read_lsn, asked.into_inner()), (Lsn(120), 2), "no snapshot begins below the bound");
+        assert_eq!(all.refresh(Lsn(200)).active(), [Lsn(20), Lsn(120)]);
+        reader.end(second);
+        reader.end(again);
+        assert!(all.refresh(Lsn(200)).active().is_empty());
+    }
+
+    #[test]
     fn an_older_snapshot_of_the_session_keeps_holding() {
         let all = Arc::new(Snapshots::new());
         let mut reader = all.reader();
         let cursor = reader.begin(|| Lsn(10));
         let statement = reader.begin(|| Lsn(20));
         reader.end(statement);
-        assert_eq!(all.refresh(Lsn(99)).oldest(), Lsn(10));
         let statement = reader.begin(|| Lsn(15));
         assert_eq!(statement.read_lsn, Lsn(20), "SNP-3");
+        assert_eq!(all.refresh(Lsn(99)).oldest(), Lsn(10));
         reader.end(cursor);
         assert_eq!(all.refresh(Lsn(99)).oldest(), Lsn(20));
+        reader.end(statement);
     }
 }
