@@ -92,7 +92,8 @@ fn identity_of(relation: &Relation) -> Identity {
     Identity { table: relation.oid, columns }
 }
 
-/// A query with what tells the rows of its table apart behind its columns; none: it is no query of one table.
+/// A query with what tells the rows of its table apart behind its columns; none: it is no query of one table, or the role may not read those
+/// columns.
 pub(super) fn with_identity(core: &Core, query: &Query) -> Option<(Query, Identity)> {
     let table = only_table(query)?;
     // A list of columns behind the alias gives them other names.
@@ -102,7 +103,12 @@ pub(super) fn with_identity(core: &Core, query: &Query) -> Option<(Query, Identi
     let catalog = core.catalog();
     let identity = with_env(core, &catalog, |env| {
         let relation = env.relation(&table.name).ok()?;
-        (relation.kind == RelationKind::Table).then(|| identity_of(relation))
+        // The cursor needs no right that its query does not need.
+        let may = match has_ctid(relation) {
+            true => catalog.get(relation.oid).is_some_and(|object| env.judge.may_with(object, 'r')),
+            false => relation.key.iter().all(|column| env.judge.may_with_column(relation, *column, 'r')),
+        };
+        (may && relation.kind == RelationKind::Table).then(|| identity_of(relation))
     })?;
     let list: Vec<String> = identity
         .columns
