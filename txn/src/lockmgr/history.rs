@@ -217,7 +217,7 @@ impl Culprit {
 /// The session at the end of a chain, and how many edges lie before it.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
-    /// None: the direct blocker, which most chains end with. A copy of it would count the references of all that is known of it.
+    /// None: the direct blocker, with which most chains end. A copy of it would raise the reference counts of all that it holds.
     further: Option<Culprit>,
     depth: u32,
 }

@@ -207,6 +207,15 @@ impl Ddl<'_> {
         Ok(self.catalog().get(oid).cloned())
     }
 
+    /// Locks a routine or an operator that the role may drop, before and after it waited: it may have gone to another owner meanwhile.
+    async fn lock_own_to_drop(&self, catalog: &Catalog, object: &Object) -> Result<()> {
+        privileges::may_drop(self.core, catalog, object)?;
+        match self.lock_to_drop(object.oid()).await? {
+            Some(locked) => privileges::may_drop(self.core, &self.catalog(), &locked),
+            None => Ok(()),
+        }
+    }
+
     /// As `lock_named`, for an object of any kind; none: there is none of that name.
     async fn lock_found(
         &self,

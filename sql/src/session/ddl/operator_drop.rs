@@ -34,12 +34,7 @@ impl Ddl<'_> {
             with_env(self.core, &catalog, |_| ());
             match self.find_operator(&catalog, name) {
                 Ok(Found::Own(o)) => {
-                    let object = Object::Operator(o.clone());
-                    crate::context::privileges::may_drop(self.core, &catalog, &object)?;
-                    // It may have gone to another owner during the wait.
-                    if let Some(locked) = self.lock_to_drop(o.oid).await? {
-                        crate::context::privileges::may_drop(self.core, &self.catalog(), &locked)?;
-                    }
+                    self.lock_own_to_drop(&catalog, &Object::Operator(o.clone())).await?;
                     self.drop_operator(o.oid, cascade, &[]).await?;
                 }
                 Ok(Found::System(oid)) => {

@@ -209,11 +209,7 @@ impl Ddl<'_> {
             with_env(self.core, &catalog, |_| ());
             match self.find_routine(&catalog, kind, name)? {
                 Ok(found) => {
-                    crate::context::privileges::may_drop(self.core, &catalog, &found)?;
-                    // It may have gone to another owner during the wait.
-                    if let Some(locked) = self.lock_to_drop(found.oid()).await? {
-                        crate::context::privileges::may_drop(self.core, &self.catalog(), &locked)?;
-                    }
+                    self.lock_own_to_drop(&catalog, &found).await?;
                     self.drop_routine(found.oid(), cascade, &[]).await?;
                 }
                 Err(missing) => {
