@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """TPC-H against PostgreSQL: each of the 22 queries on both, one after the other in one run, answers compared.
 
-  bench/tpch/run.py CLEARWAY DATA [--postgres PORT] [--port PORT] [--runs N] [--queries 1,6,...] [--work-mem SIZE] [--keep DIR] [--table FILE]
+  bench/tpch/run.py CLEARWAY DATA [--postgres PORT] [--port PORT] [--runs N] [--queries 1,6,...] [--work-mem SIZE] [--cache SIZE] [--keep DIR] [--table FILE]
 
 DATA holds the tables as tpchgen-cli (crates.io, PyPI) writes them: `tpchgen-cli -s 0.1 --output-dir DATA`. PostgreSQL listens at a port
-of 127.0.0.1 (superuser postgres); its database tpch is made if it is not there. Both are loaded, indexed and analyzed alike.
+of 127.0.0.1 (superuser postgres, shared_buffers as --cache says for Clearway); its database tpch is made if it is not there. Both are loaded, indexed and analyzed alike.
 --keep: Clearway's data directory, which is loaded only if it is new. --table: a page in Markdown is written.
 A query's time is the least of its runs, as psql measures it. The last line gives the geometric mean of the ratios."""
 import argparse, math, os, re, subprocess, sys, tempfile, time
@@ -88,6 +88,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--queries")
     parser.add_argument("--work-mem")
+    parser.add_argument("--cache", default="256MB")
     parser.add_argument("--keep")
     parser.add_argument("--table")
     parser.add_argument("--limit", type=float, default=120)
@@ -99,7 +100,7 @@ def main():
     directory = options.keep or tempfile.mkdtemp(prefix="tpch.")
     new = not os.path.isdir(directory) or not os.listdir(directory)
     log = open(os.path.join(tempfile.gettempdir(), f"tpch-{options.port}.log"), "w")
-    server = subprocess.Popen([options.binary, "serve", "--data", directory, "--listen", f"127.0.0.1:{options.port}"], stdout=log, stderr=log)
+    server = subprocess.Popen([options.binary, "serve", "--data", directory, "--listen", f"127.0.0.1:{options.port}", "-c", f"cache_size={options.cache}"], stdout=log, stderr=log)
     try:
         while psql(options.port, "clearway", "-c", "select 1").returncode != 0:
             if server.poll() is not None:
