@@ -31,6 +31,7 @@ use crate::background::BackgroundErrors;
 use crate::catalog::change::{CatalogChange, apply, valid_from};
 use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, IndexState, Object, Oid, SEQUENCE_TREE, decode_object};
 use crate::error::EngineError;
+use crate::exported::Exported;
 use crate::kept::Kept;
 use crate::line::Lines;
 use crate::sequence::Sequences;
@@ -86,6 +87,7 @@ pub struct Db {
     ghosts: GhostSweep,
     statistics: Statistics,
     usage: Usage,
+    exported: Exported,
     opened_at: Lsn,
     lines: Lines,
     /// Temporary trees of sessions that ended with a transaction open, or at a crash: released when that is undone (TMP-2).
@@ -121,6 +123,7 @@ impl Db {
             ghosts: GhostSweep::default(),
             statistics: Statistics::default(),
             usage: Usage::default(),
+            exported: Exported::default(),
             lines: Lines::default(),
             left_trees: Mutex::new("engine/left_trees", Vec::new()),
             orphans: Mutex::new("engine/orphans", Vec::new()),
@@ -316,6 +319,11 @@ impl Db {
     /// How tables and indexes are used.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// The snapshots that transactions have exported.
+    pub(crate) fn exported(&self) -> &Exported {
+        &self.exported
     }
 
     pub(crate) fn lines(&self) -> &Lines {

@@ -9,6 +9,7 @@ pub mod db;
 pub mod decimal;
 pub mod embedded;
 pub mod error;
+mod exported;
 pub mod kept;
 pub mod large_object;
 mod line;

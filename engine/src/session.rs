@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //! - SES-3: a statement reads at the durable LSN (or at the session's own last commit, if that is later) only if it is proven to read only and
-//!   is outside a block or in a read-only block. Every other statement reads at the visible LSN and notes the commits on which its results
-//!   depend. So a session that is granted a lock sees what the previous holder committed.
+//!   is outside a block or in a read-only block. Every other statement reads at the visible LSN, or at a snapshot that was imported (`crate::exported`),
+//!   and notes the commits on which its results depend. So a session that is granted a lock sees what the previous holder committed.
 //! - SES-4: rows, counts and errors leave only when everything on which they depend is durable; `wait_reply` and `commit` wait for that.
 //! - SES-5: a name that is created or dropped stays locked until the transaction ends, so no two transactions publish the same name.
 //! - SES-6: a statement that used the catalog depends on the commit that published that version of the catalog.
@@ -18,9 +18,11 @@ mod basis;
 pub mod batch;
 mod build;
 mod ddl;
+mod exported;
 pub mod few;
 pub mod load;
 pub mod online;
+mod reply;
 pub mod rewrite;
 mod rows;
 mod runs;
@@ -44,12 +46,16 @@ use clearway_txn::transaction::{Mark as TxnMark, Transaction};
 use crate::catalog::{Catalog, Oid, change::CatalogChange};
 use crate::db::Db;
 use crate::error::EngineError;
+use crate::exported::OwnExports;
 use crate::progress::Progress;
 use crate::table::row_id::RowIdRanges;
 use crate::table::statistics::Changes;
 use crate::table::usage::{Ended, Used};
 use crate::table::use_tally::UseTally;
 use crate::value::Value;
+
+pub use exported::ImportRefused;
+pub use reply::ReplyDue;
 
 /// What a transaction sees of other transactions' commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,30 +130,6 @@ pub struct Locked {
     pub key_changed: bool,
 }
 
-/// What has to be durable before a reply may leave (SES-4).
-#[derive(Clone, Copy, Debug)]
-pub struct ReplyDue {
-    /// Everything before this LSN.
-    pub dep_lsn: Lsn,
-    /// Whether that LSN is the session's own last commit.
-    pub own: bool,
-}
-
-impl ReplyDue {
-    /// Waits until that LSN is durable.
-    ///
-    /// # Errors
-    /// The log is poisoned.
-    pub async fn wait(self, db: &Db) -> Result<(), EngineError> {
-        let wal = db.transactions().store().wal();
-        if self.dep_lsn > wal.durable_lsn() {
-            let event = if self.own { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
-            in_wait(event, WaitObject::NONE, wal.wait_durable(self.dep_lsn)).await?;
-        }
-        Ok(())
-    }
-}
-
 /// A session.
 pub struct Session {
     db: Arc<Db>,
@@ -164,6 +146,7 @@ pub struct Session {
     in_savepoint: bool,
     /// Repeatable read: the snapshot of the whole transaction.
     kept: Option<Snapshot>,
+    exported: OwnExports,
     changes: Vec<CatalogChange>,
     basis: basis::Basis,
     private: Option<(Lsn, (u64, usize), Arc<Catalog>)>,
@@ -208,6 +191,7 @@ impl Session {
             queried: false,
             in_savepoint: false,
             kept: None,
+            exported: OwnExports::default(),
             changes: Vec::new(),
             basis: basis::Basis::default(),
             private: None,
@@ -456,6 +440,7 @@ impl Session {
         if let Some(kept) = self.kept.take() {
             self.reader.end(kept);
         }
+        self.withdraw_exports();
         self.changes.clear();
         self.basis = basis::Basis::default();
         self.dropped.clear();
@@ -509,40 +494,6 @@ impl Session {
         self.temporary.truncate(mark.created);
         self.private = None;
         Ok(())
-    }
-
-    /// Notes that replies depend on a commit.
-    pub fn depends_on(&mut self, lsn: Lsn) {
-        self.dep_lsn = self.dep_lsn.max(lsn);
-    }
-
-    /// The LSN up to which replies depend on commits.
-    pub fn dep_lsn(&self) -> Lsn {
-        self.dep_lsn.max(self.txn.as_deref().map_or(Lsn::ZERO, Transaction::dep_lsn))
-    }
-
-    /// Whether everything that the session was told of is durable (SES-4).
-    pub fn may_reply(&self) -> bool {
-        self.dep_lsn() <= self.db.transactions().store().wal().durable_lsn()
-    }
-
-    /// Waits until everything that the session was told of is durable (SES-4).
-    ///
-    /// # Errors
-    /// The log is poisoned.
-    pub async fn wait_reply(&mut self) -> Result<(), EngineError> {
-        self.reply_due().wait(&self.db).await
-    }
-
-    /// What has to be durable before others hear of the session's last commit, whatever the session itself waits for.
-    pub fn commit_durable(&self) -> ReplyDue {
-        ReplyDue { dep_lsn: self.dep_lsn().max(self.last_commit), own: true }
-    }
-
-    /// What `wait_reply` waits for, as a value that can be awaited without the session.
-    pub fn reply_due(&self) -> ReplyDue {
-        let dep_lsn = self.dep_lsn();
-        ReplyDue { dep_lsn, own: dep_lsn == self.last_commit }
     }
 
     /// Takes a lock of any kind.

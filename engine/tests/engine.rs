@@ -13,6 +13,7 @@ mod it {
     pub mod commit_section;
     pub mod damage;
     pub mod damage_sweep;
+    pub mod exported;
     pub mod indexes;
     pub mod many_tables;
     pub mod opening;

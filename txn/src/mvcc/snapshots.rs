@@ -14,11 +14,17 @@
 //! session goes the same way over the list of the younger ones. When the oldest one is closed, the next one leaves that list for the slot's
 //! word under the list's mutex, and the scan that finds the list not empty reads both under it.
 //!
+//! A snapshot can be lent: a reader of its own then holds the same LSN (`lend`), and readers of other sessions take the LSN from there (`join`), after
+//! the snapshot's first reader has closed it, too. Both store the LSN in a slot while another slot shows it, and under the mutex that the scan holds:
+//! a scan sees the old slot or both.
+//!
 //! # Invariants
 //! - SNP-1: the horizon that `refresh` returns lists every open snapshot below its bound, those included that a session has besides an older one:
 //!   pruning frees versions between two listed snapshots. No snapshot begins below that bound later.
 //! - SNP-2: the bound never falls and never exceeds the durable LSN that it was computed from.
-//! - SNP-3: the LSNs of one session's snapshots never decrease.
+//! - SNP-3: the LSNs of the snapshots that a session begins never decrease, and its first open one is the oldest. One that it joins may be older than
+//!   those before it; then no other is open.
+//! - SNP-4: a snapshot is joined only while a reader holds it, so the horizon never passes an LSN between its lending and its last reader's end.
 //!
 //! The cost of beginning a snapshot does not depend on how many transactions are open: no list of them is copied.
 
@@ -282,6 +288,40 @@ impl Reader {
         Some(Snapshot { read_lsn })
     }
 
+    /// A reader of its own that holds one of the open snapshots until it is dropped; none: it is not open.
+    pub fn lend(&self, read_lsn: Lsn) -> Option<Reader> {
+        if !self.open.contains(&read_lsn) {
+            return None;
+        }
+        let slot = Arc::new(Slot {
+            read_lsn: AtomicU64::new(read_lsn.0),
+            more: AtomicU64::new(0),
+            younger: Mutex::new("txn/mvcc/younger", Vec::new()),
+            since_ns: AtomicU64::new(self.slot.since_ns.load(Ordering::Relaxed)),
+            owner: self.slot.owner.clone(),
+        });
+        // SNP-4: this reader's slot shows the LSN until after the new one is in the list.
+        self.all.slots.lock().push(slot.clone());
+        self.all.readers.fetch_add(1, Ordering::Relaxed);
+        Some(Reader { all: self.all.clone(), slot, open: vec![read_lsn], latest: read_lsn })
+    }
+
+    /// Opens the snapshot that another reader holds; none: that reader has none open, or this one has.
+    pub fn join(&mut self, lender: &Reader) -> Option<Snapshot> {
+        assert!(Arc::ptr_eq(&self.all, &lender.all), "SNP-4: a horizon knows the snapshots of one database");
+        let read_lsn = *lender.open.first()?;
+        if !self.open.is_empty() {
+            return None; // SNP-3
+        }
+        // SNP-4: no scan goes on, and the next one sees this slot.
+        let _scan = self.all.slots.lock();
+        self.slot.since_ns.store(lender.slot.since_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.slot.read_lsn.store(read_lsn.0, Ordering::SeqCst);
+        self.latest = self.latest.max(read_lsn);
+        self.open.push(read_lsn);
+        Some(Snapshot { read_lsn })
+    }
+
     /// Closes a snapshot.
     pub fn end(&mut self, snapshot: Snapshot) {
         let at = self
@@ -381,5 +421,34 @@ mod tests {
         reader.end(cursor);
         assert_eq!(all.refresh(Lsn(99)).oldest(), Lsn(20));
         reader.end(statement);
+    }
+
+    #[test]
+    fn a_snapshot_that_was_lent_holds_until_its_last_reader_ends() {
+        // SNP-4
+        let all = Arc::new(Snapshots::new());
+        let (mut first, mut other) = (all.reader(), all.reader());
+        let begun = first.begin(|| Lsn(10));
+        assert!(first.lend(Lsn(9)).is_none(), "it is not open");
+        let lent = first.lend(begun.read_lsn).expect("it is open");
+        first.end(begun);
+        assert_eq!(all.refresh(Lsn(100)).active(), [Lsn(10)], "the lent one holds it");
+        // SNP-3: below what the session has read before.
+        let before = other.begin(|| Lsn(150));
+        assert!(other.join(&lent).is_none(), "another one is open");
+        other.end(before);
+        let joined = other.join(&lent).expect("nothing is open");
+        assert_eq!(joined.read_lsn, Lsn(10));
+        drop(lent);
+        assert_eq!(all.readers(), 2);
+        let horizon = all.refresh(Lsn(200));
+        assert_eq!(horizon.active(), [Lsn(10)], "who joined it holds it");
+        assert!(horizon.needs(Lsn(5), Lsn(20)));
+        let second = other.begin(|| Lsn(220));
+        assert_eq!(all.refresh(Lsn(300)).active(), [Lsn(10), Lsn(220)]);
+        other.end(joined);
+        assert_eq!(all.refresh(Lsn(300)).active(), [Lsn(220)]);
+        other.end(second);
+        assert!(all.refresh(Lsn(300)).active().is_empty());
     }
 }
