@@ -119,9 +119,8 @@ def moved(form, source, target, old, new, scratch):
     """What is said while a database goes from one server to the other."""
     client("psql", target, "-X", "-q", "-d", "postgres", "-c", f'CREATE DATABASE "{new}"')
     file = scratch / f"{old}.{form}.{source.name}"
-    # Several sessions of one snapshot are PostgreSQL's alone (pg_export_snapshot); several that restore are not.
     at_once = ["-j2"] if form == "directory" else []
-    dumped = client("pg_dump", source, *FORMS[form], *(at_once if source.name == "postgres" else []), "-f", file, old)
+    dumped = client("pg_dump", source, *FORMS[form], *at_once, "-f", file, old)
     if form in ("plain", "inserts"):
         restored = client("psql", target, "-X", "-q", "-d", new, "-f", file)
     else:

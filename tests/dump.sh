@@ -93,6 +93,9 @@ for form in c d; do
     cmp -s <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/original.sql") <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/script.$form")
     verdict $? "in the form $form, through pg_restore"
 done
+pg_dump -j3 -Fd original -f "$scratch/form.j" && pg_restore -f "$scratch/script.j" "$scratch/form.j"
+cmp -s <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/original.sql") <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/script.j")
+verdict $? "by three jobs, through pg_restore"
 psql -X -q -d postgres -c 'CREATE DATABASE restored'
 psql -X -q -v ON_ERROR_STOP=1 -d restored -f "$scratch/original.sql" >"$scratch/restored.log" 2>&1
 grep ERROR "$scratch/restored.log"
@@ -121,5 +124,45 @@ verdict $? "without large objects, by --no-blobs"
 psql -X -q -d original -c 'CREATE TABLE shop.used AS SELECT 70002::oid AS picture' && vacuumlo original >"$scratch/vacuumlo.log" 2>&1
 [ "$(psql -X -At -d original -c 'SELECT oid FROM pg_largeobject_metadata')" = 70002 ]
 verdict $? "vacuumlo removes the large objects that no column names"
+
+# Under one snapshot: money that moves between two tables meanwhile is in one of them.
+psql -X -q -d postgres -c 'CREATE DATABASE moving'
+psql -X -q -v ON_ERROR_STOP=1 -d moving <<'SQL'
+CREATE TABLE a (id int PRIMARY KEY, amount bigint NOT NULL, filler text);
+CREATE TABLE b (LIKE a INCLUDING ALL);
+INSERT INTO a SELECT n, 1000, repeat('x', 200) FROM generate_series(1, 5000) AS n;
+INSERT INTO b SELECT * FROM a;
+SQL
+coproc holder { psql -X -q -At -d moving; }
+ask() { echo "$1" >&"${holder[1]}" && read -t 60 -r said <&"${holder[0]}"; }
+ask 'BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT sum(amount) FROM a;'
+in_a=$said
+ask 'SELECT pg_export_snapshot();'
+snapshot=$said
+while [ ! -e "$scratch/enough" ]; do
+    echo "BEGIN; UPDATE a SET amount = amount - 1 WHERE id = $((RANDOM % 5000 + 1)); UPDATE b SET amount = amount + 1 WHERE id = $((RANDOM % 5000 + 1)); COMMIT;"
+done | psql -X -q -d moving >/dev/null 2>&1 &
+mover=$!
+until [ "$(psql -X -At -d moving -c 'SELECT sum(amount) < 4999900 FROM a')" = t ]; do sleep 0.1; done
+# restored NAME OPTIONS...: dumps what moves, and says what the copy's tables hold.
+restored() {
+    local name=$1
+    shift
+    pg_dump "$@" -Fd moving -f "$scratch/$name" 2>"$scratch/errors" && psql -X -q -d postgres -c "CREATE DATABASE $name" && pg_restore -d "$name" "$scratch/$name" &&
+        psql -X -At -d "$name" -c 'SELECT sum(amount) FROM a' -c 'SELECT sum(amount) FROM b' | paste -sd ' '
+    cat "$scratch/errors" >&2
+}
+read -r of_a of_b <<<"$(restored by_jobs -j2)"
+[ "$in_a" = 5000000 ] && [ "$((of_a + of_b))" = 10000000 ] && [ "$of_a" -lt 4999900 ]
+verdict $? "by two jobs, of one moment: $of_a + $of_b"
+read -r of_a of_b <<<"$(restored by_snapshot -j2 --snapshot="$snapshot")"
+[ "$of_a" = "$in_a" ] && [ "$((of_a + of_b))" = 10000000 ]
+verdict $? "by two jobs, of the snapshot that another session has exported: $of_a + $of_b"
+ask 'COMMIT; SELECT 1;'
+! pg_dump --snapshot="$snapshot" moving >/dev/null 2>"$scratch/errors" && grep -q "invalid snapshot identifier: \"$snapshot\"" "$scratch/errors"
+verdict $? "of a snapshot whose transaction has ended is refused"
+touch "$scratch/enough"
+exec {holder[1]}>&-
+wait "$mover" 2>/dev/null
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

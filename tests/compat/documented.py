@@ -100,7 +100,7 @@ COMMANDS = """
 begin isolation level repeatable read read only
 commit|rollback|savepoint x; rollback to x; release x|set transaction isolation level read committed
 set transaction isolation level serializable; select 1
-set transaction snapshot '00000003-0000001B-1'|prepare transaction 'x'|!commit prepared 'x'|!rollback prepared 'x'|commit and chain
+set transaction isolation level repeatable read; set transaction snapshot '00000003-0000001B-1'|prepare transaction 'x'|!commit prepared 'x'|!rollback prepared 'x'|commit and chain
 select 1 from t|select from t|table t|values (1), (2)|select * into n from t|select distinct on (a) a from t order by a
 select a from t group by distinct a, a|select a from t union select 1 intersect select 2 except select 3|select 1 from t order by id fetch first 1 row with ties
 select 1 from t order by 1 fetch first 1 row only

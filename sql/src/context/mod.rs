@@ -21,7 +21,8 @@
 //! waited         totals of waits, kept over restarts    instruments MySQL's names of wait events
 //! limits         what all sessions of a role or a database may have together
 //! changeable     the catalogs whose rows INSERT, UPDATE and DELETE change   comments  places of comments in the catalogs
-//! password       verifiers of passwords                 views     declares the system views
+//! password       verifiers of passwords                 exported  exported snapshots, with SQL's errors
+//! views          declares the system views
 //! ```
 //!
 //! # Not here
@@ -41,6 +42,7 @@ mod cost;
 pub mod deferred;
 mod digest;
 pub mod errors;
+mod exported;
 pub mod extensions;
 pub mod immutable;
 pub mod index_terms;

@@ -292,6 +292,7 @@ impl Cx<'_> {
                 txn.assign().map_err(|e| from_engine(e.into()))?;
                 Datum::Int8(txn.id().map_or(0, |t| t.0 as i64))
             }
+            F::ExportSnapshot => Datum::text(core.export_snapshot(&self.run.view)?),
             F::BlockingPids => {
                 let pids = core.db.transactions().locks().blockers(int(&args, 0) as i32);
                 let list = pids.into_iter().map(Datum::Int4).collect();

@@ -384,6 +384,7 @@ fn is_reading(f: HostFunction) -> bool {
             | H::Catalog(_)
             | H::Backup
             | H::CreateRestorePoint
+            | H::ExportSnapshot
     )
 }
 

@@ -8,7 +8,7 @@ use crate::context::backend::Mode;
 use crate::context::core::LastSavepoint;
 use crate::context::errors::from_engine;
 use crate::context::modes;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::exec::BoxFuture;
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
 use clearway_base::waits;
@@ -126,14 +126,12 @@ impl Session {
             }
             Transaction::RollbackTo(name) => self.roll_back_to_savepoint(name).await,
             Transaction::Set(modes) => {
-                if self.block == Block::None {
-                    let message = "SET TRANSACTION can only be used in transaction blocks";
-                    self.core.notice("WARNING", SqlError::new("25P01", message));
-                } else {
+                if self.is_in_transaction()? {
                     self.set_modes(*modes)?;
                 }
                 Ok("SET".to_owned())
             }
+            Transaction::SetSnapshot { id, local } => self.import_snapshot(id, *local),
             Transaction::SetSession(modes) => {
                 if let Some(level) = modes.isolation {
                     let level = match level {
@@ -264,6 +262,34 @@ impl Session {
         }
         engine.set_options(options);
         Ok(())
+    }
+
+    /// Whether SET TRANSACTION changes a transaction; if not, the client is warned. The first one of several statements in a text begins theirs.
+    fn is_in_transaction(&mut self) -> Result<bool> {
+        if self.block == Block::None && self.of_several {
+            self.check_modes(TransactionModes::default())?;
+            self.begin_implicit();
+        }
+        if self.block == Block::None {
+            let message = "SET TRANSACTION can only be used in transaction blocks";
+            self.core.notice("WARNING", SqlError::new("25P01", message));
+        }
+        Ok(self.block != Block::None)
+    }
+
+    /// SET TRANSACTION SNAPSHOT.
+    fn import_snapshot(&mut self, id: &str, local: bool) -> Result<String> {
+        if local {
+            let message = "SET LOCAL TRANSACTION SNAPSHOT is not implemented";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+        }
+        if !self.is_in_transaction()? {
+            // Judged as within a block, in a transaction that ends with the statement.
+            self.check_modes(TransactionModes::default())?;
+            self.begin_implicit();
+        }
+        self.core.import_snapshot(id)?;
+        Ok("SET".to_owned())
     }
 
     /// Tells the engine how far the transaction can go back.

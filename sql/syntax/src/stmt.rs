@@ -354,6 +354,11 @@ pub enum Transaction {
     RollbackTo(String),
     /// SET TRANSACTION.
     Set(TransactionModes),
+    /// SET TRANSACTION SNAPSHOT.
+    SetSnapshot {
+        id: String,
+        local: bool,
+    },
     /// SET SESSION CHARACTERISTICS AS TRANSACTION.
     SetSession(TransactionModes),
     Prepare(String),

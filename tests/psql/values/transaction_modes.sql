@@ -53,3 +53,7 @@ begin read only; listen x; rollback;
 begin read only; update modes set id = 1; rollback;
 begin read only; delete from modes; rollback;
 drop table modes;
+-- The first one of several statements in a text.
+\! psql -X -q -At -d psql_describe -c "set transaction isolation level repeatable read; show transaction_isolation; select 1; set transaction isolation level read committed" 2>&1
+\! psql -X -q -At -d psql_describe -c "select 1; commit; set transaction read only; insert into author (id, name) values (1, 'x')" 2>&1
+\! psql -X -q -At -d psql_describe -c "set transaction read only" -c "show transaction_read_only" 2>&1

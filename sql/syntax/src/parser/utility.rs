@@ -193,8 +193,8 @@ impl Parser<'_> {
         let assigned = self.word_at(1) == Some("to") || matches!(self.peek_at(1), Tok::Op("="));
         if self.is("transaction") && !assigned {
             self.advance();
-            if self.is("snapshot") {
-                return Err(self.unsupported("SET TRANSACTION SNAPSHOT"));
+            if self.eat("snapshot") {
+                return Ok(Statement::Transaction(Transaction::SetSnapshot { id: self.string()?, local }));
             }
             return Ok(Statement::Transaction(Transaction::Set(self.some_modes()?)));
         }

@@ -103,6 +103,7 @@ host_functions! {
     SequenceState "clearway_sequence_state"(OID) -> TEXT_ARRAY true;
     SetConfig "set_config"(TEXT, TEXT, BOOL) -> TEXT false;
     TxidCurrent "txid_current"() -> INT8 true;
+    ExportSnapshot "pg_export_snapshot"() -> TEXT true;
     ReloadConf "pg_reload_conf"() -> BOOL true;
     AdvisoryLock "pg_advisory_lock"(INT8) -> VOID true;
     AdvisoryLock2 "pg_advisory_lock"(INT4, INT4) -> VOID true;
