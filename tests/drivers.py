@@ -49,7 +49,7 @@ REASONS = {
     "prepared": "Prepared transactions are refused.",
     "serializable": "SERIALIZABLE is refused, or runs as repeatable read.",
     "replication": "Replication connections are refused.",
-    "encoding": "Client encodings other than UTF8 are refused.",
+    "encoding": "Client encodings of more than one byte a character, but UTF8, are refused.",
     "password": "Verifiers other than SCRAM-SHA-256, and authentication by md5 or a plain password.",
     "snapshots": "The types txid_snapshot and pg_snapshot.",
     "casts": "CREATE CAST and CREATE AGGREGATE are refused.",

@@ -218,6 +218,7 @@ fn session_row(setting: &Setting) -> String {
         Kind::Int(low, high) => format!("{low} to {high}"),
         Kind::Enum(words) => words.join(", "),
         Kind::Text => "text".to_owned(),
+        Kind::Encoding => "UTF8, SQL_ASCII, LATIN1 to LATIN10, WIN866, WIN874, WIN1250 to WIN1258, ISO_8859_5 to ISO_8859_8, KOI8R, KOI8U".to_owned(),
         Kind::Real | Kind::RealMilliseconds(_) => "a number".to_owned(),
         Kind::Blocks => "blocks of 8 kB, or with a unit: B, kB, MB, GB, TB".to_owned(),
         Kind::Only("") => "empty".to_owned(),

@@ -20,4 +20,4 @@ pub mod views;
 
 pub use clearway_syntax as syntax;
 pub use clearway_syntax::error::{self, Result, SqlError};
-pub use clearway_values::{expr, types};
+pub use clearway_values::{encoding, expr, types};

@@ -12,13 +12,14 @@ use std::task::{Context, Poll, Waker};
 
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
+use clearway_sql::encoding::Encoding;
 use clearway_sql::session::client::ClientFuture;
 use clearway_sql::session::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 
 use crate::stream::Stream;
 use crate::wire::frontend::{self, Frame, Framing, Message};
-use crate::wire::{WireError, backend};
+use crate::wire::{WireError, backend, recode};
 use clearway_sql::context::backend::Tls;
 
 /// What a buffer keeps while the client is silent.
@@ -42,6 +43,7 @@ pub struct Channel {
     output: Vec<u8>,
     sent: usize,
     large_bytes: usize,
+    encoding: Encoding,
     /// Why the session can't go on, when a `Client` call has said Gone for a reason the client is told.
     failure: Option<SqlError>,
 }
@@ -58,12 +60,58 @@ impl Channel {
     /// A channel whose queries, parameters and COPY messages may have `large_bytes` each.
     pub fn new(stream: Stream, large_bytes: usize) -> Channel {
         let (input, output) = (Vec::new(), Vec::new());
-        Channel { stream, input, taken: 0, output, sent: 0, large_bytes, failure: None }
+        Channel { stream, input, taken: 0, output, sent: 0, large_bytes, encoding: Encoding::UTF8, failure: None }
     }
 
     /// The bytes of a frame.
     pub fn body(&self, frame: &Frame) -> &[u8] {
         self.input.get(frame.body.clone()).unwrap_or_default()
+    }
+
+    /// The client's text has this encoding from now on.
+    pub fn speak(&mut self, encoding: Encoding) {
+        self.encoding = encoding;
+    }
+
+    /// Whether the client's text has other bytes than UTF-8.
+    pub fn is_recoded(&self) -> bool {
+        self.encoding.differs()
+    }
+
+    /// The frame taken last, with its text in UTF-8.
+    ///
+    /// # Errors
+    /// 22021, 22P05.
+    pub fn in_utf8(&mut self, frame: &Frame) -> Result<Frame, SqlError> {
+        let mut frame = frame.clone();
+        if self.is_recoded()
+            && let Some(body) = recode::to_utf8(self.encoding, frame.tag, self.body(&frame))?
+        {
+            let end = frame.body.start + body.len();
+            self.input.splice(frame.body.clone(), body);
+            frame.body.end = end;
+            self.taken = end;
+        }
+        Ok(frame)
+    }
+
+    /// ErrorResponse; `text` is what the error's place counts in.
+    pub fn error(&mut self, severity: backend::Severity, error: &SqlError, text: Option<&str>) {
+        self.encoded(|out| backend::error(out, severity, error, text));
+    }
+
+    /// NotificationResponse.
+    pub fn notification(&mut self, pid: i32, channel: &str, payload: &str) {
+        self.encoded(|out| backend::notification(out, pid, channel, payload));
+    }
+
+    /// Writes messages in the client's encoding.
+    fn encoded(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let at = self.output.len();
+        write(&mut self.output);
+        if self.is_recoded() {
+            recode::encode(self.encoding, &mut self.output, at);
+        }
     }
 
     /// Bytes of the client that were not taken yet.
@@ -302,6 +350,13 @@ impl Channel {
                     return Err(Gone);
                 }
             };
+            let frame = match self.in_utf8(&frame) {
+                Ok(frame) => frame,
+                Err(error) => {
+                    self.failure = Some(error);
+                    return Err(Gone);
+                }
+            };
             match frontend::decode(frame.tag, self.body(&frame)) {
                 Ok(Message::CopyData(data)) => return Ok(CopyIn::Data(data.to_vec())),
                 Ok(Message::CopyDone) => return Ok(CopyIn::Done),
@@ -325,7 +380,7 @@ impl Channel {
 
 impl Client for Channel {
     fn row_description(&mut self, columns: &[Column<'_>]) {
-        backend::row_description(&mut self.output, columns);
+        self.encoded(|out| backend::row_description(out, columns));
     }
 
     fn no_data(&mut self) {
@@ -340,8 +395,12 @@ impl Client for Channel {
         backend::row(&mut self.output, fields, write);
     }
 
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
     fn command_complete(&mut self, tag: &str) {
-        backend::command_complete(&mut self.output, tag);
+        self.encoded(|out| backend::command_complete(out, tag));
     }
 
     fn empty_query(&mut self) {
@@ -353,15 +412,25 @@ impl Client for Channel {
     }
 
     fn notice(&mut self, severity: &'static str, message: &SqlError) {
-        backend::notice(&mut self.output, severity, message);
+        self.encoded(|out| backend::notice(out, severity, message));
     }
 
     fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
-        self.send_ahead(|out| backend::notice(out, severity, message));
+        let encoding = self.encoding;
+        self.send_ahead(|out| {
+            let at = out.len();
+            backend::notice(out, severity, message);
+            if encoding.differs() {
+                recode::encode(encoding, out, at);
+            }
+        });
     }
 
     fn parameter_status(&mut self, name: &str, value: &str) {
-        backend::parameter_status(&mut self.output, name, value);
+        if name == "client_encoding" {
+            self.speak(Encoding::find(value).unwrap_or(Encoding::UTF8));
+        }
+        self.encoded(|out| backend::parameter_status(out, name, value));
     }
 
     fn copy_out(&mut self, format: CopyFormat) {

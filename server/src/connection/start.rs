@@ -12,7 +12,7 @@ use clearway_base::sync::timeout;
 use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait};
 use clearway_sql::SqlError;
 use clearway_sql::context::backend::{ClientIdentity, Listed};
-use clearway_sql::session::TransactionStatus;
+use clearway_sql::session::{Client as _, TransactionStatus};
 
 use super::Peer;
 use super::authenticate::authenticate;
@@ -148,7 +148,7 @@ async fn attempt<D: Sessions>(
     };
     backend::authentication(channel.output(), Authentication::Ok);
     for (name, value) in session.reported() {
-        backend::parameter_status(channel.output(), &name, &value);
+        channel.parameter_status(&name, &value);
     }
     backend::key_data(channel.output(), listed.backend().pid, secret);
     ready(&mut channel, TransactionStatus::Idle);

@@ -173,7 +173,7 @@ impl<D: Sessions> Talk<'_, D> {
         if !matches!(durable, Ok(Ok(()))) {
             self.channel.take_back();
         }
-        backend::error(self.channel.output(), "FATAL", error, None);
+        self.channel.error("FATAL", error, None);
         let work = async {
             let _ = self.channel.send().await;
             self.channel.close().await;
@@ -188,7 +188,11 @@ impl<D: Sessions> Talk<'_, D> {
                     Immediate::Done => continue,
                     Immediate::Unsent => self.rest_of_ready().await,
                     Immediate::Uncommitted => self.sync().await,
-                    Immediate::Nothing => self.handle(&frame).await,
+                    Immediate::Nothing if !self.channel.is_recoded() || self.skipping => self.handle(&frame).await,
+                    Immediate::Nothing => match self.channel.in_utf8(&frame) {
+                        Ok(frame) => self.handle(&frame).await,
+                        Err(error) => self.is_no_text(frame.tag, error).await,
+                    },
                 },
                 Ok(Framing::Needs(missing)) => match self.listen(missing).await {
                     Ok(()) => {
@@ -261,7 +265,7 @@ impl<D: Sessions> Talk<'_, D> {
     /// NTF-2
     fn notify_client(&mut self) {
         for n in self.backends.channels.take(&self.backend) {
-            backend::notification(self.channel.output(), n.pid, &n.channel, &n.payload);
+            self.channel.notification(n.pid, &n.channel, &n.payload);
         }
     }
 
@@ -277,7 +281,11 @@ impl<D: Sessions> Talk<'_, D> {
     /// thousands of bytes, which most messages never touch so.
     fn handle_now(&mut self, frame: &Frame) -> Immediate {
         use clearway_sql::session::Client as _;
-        if self.skipping || self.channel.is_full() || !matches!(frame.tag, b'B' | b'D' | b'E' | b'S' | b'Q') {
+        if self.skipping
+            || self.channel.is_full()
+            || self.channel.is_recoded()
+            || !matches!(frame.tag, b'B' | b'D' | b'E' | b'S' | b'Q')
+        {
             return Immediate::Nothing;
         }
         self.progress.set(true);
@@ -418,6 +426,16 @@ impl<D: Sessions> Talk<'_, D> {
             Ok(()) => self.make_room().await,
             Err(error) => self.refuse(error, None).await,
         }
+    }
+
+    /// A message whose text is none of the client's encoding.
+    async fn is_no_text(&mut self, tag: u8, error: SqlError) -> Result<(), End> {
+        self.progress.set(true);
+        if !matches!(tag, b'Q' | b'F') {
+            return self.refuse(error, None).await;
+        }
+        self.report(error, None)?;
+        self.ready().await
     }
 
     async fn query(&mut self, frame: &Frame) -> Result<(), End> {
@@ -562,7 +580,7 @@ impl<D: Sessions> Talk<'_, D> {
             return Err(End::Fatal(error));
         }
         self.log_error(Severity::Error, &error, text);
-        backend::error(self.channel.output(), "ERROR", &error, text);
+        self.channel.error("ERROR", &error, text);
         Ok(())
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! # Structure
 //! `startup` (the packets before a session, which have no type byte), `frontend` (frames and messages of the client), `backend` (messages
-//! of the server), `reader` (checked reading of one message's body), `few` (its short lists).
+//! of the server), `reader` (checked reading of one message's body), `few` (its short lists),
+//! `recode` (text of clients whose encoding is not UTF-8).
 //!
 //! # Invariants
 //! - WIRE-1: no bytes of a client make a decoder panic, read past the message's own end, or reserve memory by a length that the client
@@ -16,6 +17,7 @@ pub mod backend;
 pub mod few;
 pub mod frontend;
 mod reader;
+pub mod recode;
 pub mod startup;
 
 use clearway_sql::SqlError;

@@ -35,6 +35,8 @@ pub enum Kind {
     Blocks,
     /// This value and no other.
     Only(&'static str),
+    /// The name of an encoding.
+    Encoding,
     /// It can be read only.
     Fixed,
 }
@@ -74,7 +76,7 @@ pub static SETTINGS: &[Setting] = &[
     s("block_size", "8192", Kind::Fixed, false, "Shows the size of a page."),
     s("bytea_output", "hex", Kind::Enum(&["hex", "escape"]), false, "Sets the output format for bytea."),
     s("check_function_bodies", "on", Kind::Bool, false, "The bodies of functions are checked when they are created."),
-    s("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode"]), true, "Sets the client's character set encoding."),
+    s("client_encoding", "UTF8", Kind::Encoding, true, "Sets the client's character set encoding."),
     s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
     s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),
     s("ddl_block_rounds", "-1", Kind::Int(-1, 1_000_000), false, "How often a waiting DDL statement lets others pass; -1 for ever."),

@@ -4,6 +4,7 @@ use super::limits::is_limit;
 use super::setting_text::parse_bool;
 use super::settings::{Kind, Setting};
 use super::units::{bytes, milliseconds, real_milliseconds, shown_bytes, shown_ms, shown_real_ms};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
 
 pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
@@ -59,24 +60,27 @@ impl Setting {
             Kind::RealMilliseconds(max) => self.real_ms(real_milliseconds(value).ok_or_else(bad)?, max)?,
             Kind::Real => value.trim().parse::<f64>().map_err(|_| bad())?.to_string(),
             Kind::Enum(words) => {
-                let lower = match self.name {
-                    // PostgreSQL compares names of encodings by their letters and digits.
-                    "client_encoding" => value.chars().filter(char::is_ascii_alphanumeric).collect(),
-                    _ => value.trim().to_owned(),
-                };
-                let lower = lower.to_ascii_lowercase();
+                let lower = value.trim().to_ascii_lowercase();
                 let switches = words.iter().any(|word| matches!(*word, "on" | "off"));
                 let lower = match parse_bool(&lower) {
                     Some(on) if switches => if on { "on" } else { "off" }.to_owned(),
                     _ => lower,
                 };
                 if !words.contains(&lower.as_str()) {
-                    if self.name == "standard_conforming_strings" || self.name == "client_encoding" {
+                    if self.name == "standard_conforming_strings" {
                         return Err(SqlError::unsupported(format!("{} = {value}", self.name)));
                     }
                     return Err(bad());
                 }
-                if self.name == "client_encoding" { "UTF8".to_owned() } else { lower }
+                lower
+            }
+            Kind::Encoding => {
+                let encoding = Encoding::find(value).ok_or_else(bad)?;
+                if !encoding.is_supported() {
+                    let detail = format!("Conversion between {} and UTF8 is not supported.", encoding.name());
+                    return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, bad().message().to_owned()).detail(detail));
+                }
+                encoding.name().to_owned()
             }
             Kind::Text => value.to_owned(),
             Kind::Blocks => match value.trim().parse::<u64>() {

@@ -12,6 +12,7 @@ pub use super::setting_text::{HiddenMessages, list_items, parse_bool};
 use super::setting_text::{client_name, date_style_name, isolation_word, style_of};
 use super::setting_values::invalid;
 use super::units::{bytes, milliseconds};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
 use crate::types::Oid;
 use crate::types::datetime::{self, DateOrder, DateStyle, Format};
@@ -399,9 +400,19 @@ impl Settings {
             "transaction_isolation" => self.modes.0 = isolation_word(&value),
             "transaction_read_only" => self.modes.1 = value == "on",
             "role" | "session_authorization" => self.identify(),
+            _ => self.apply_format(name, &value),
+        }
+        if find(name).is_some_and(|s| s.reported) {
+            self.changed.push(name);
+        }
+    }
+
+    /// Of a setting that decides about the text forms of values.
+    fn apply_format(&mut self, name: &str, value: &str) {
+        match name {
             "DateStyle" => {
                 self.format_changes += 1;
-                for word in list_items(&value) {
+                for word in list_items(value) {
                     match word.as_str() {
                         "dmy" => self.format.date_order = DateOrder::Dmy,
                         "ymd" => self.format.date_order = DateOrder::Ymd,
@@ -411,6 +422,10 @@ impl Settings {
                         },
                     }
                 }
+            }
+            "client_encoding" => {
+                self.format_changes += 1;
+                self.format.encoding = Encoding::find(value).unwrap_or(Encoding::UTF8);
             }
             "extra_float_digits" => {
                 self.format_changes += 1;
@@ -422,7 +437,7 @@ impl Settings {
             }
             "IntervalStyle" => {
                 self.format_changes += 1;
-                self.format.interval_style = match value.as_str() {
+                self.format.interval_style = match value {
                     "postgres_verbose" => IntervalStyle::PostgresVerbose,
                     "sql_standard" => IntervalStyle::SqlStandard,
                     "iso_8601" => IntervalStyle::Iso8601,
@@ -431,14 +446,11 @@ impl Settings {
             }
             "TimeZone" => {
                 // The name of a POSIX zone says hours west of Greenwich, also where the setting was a number.
-                if let Some(zone) = datetime::zone(&value) {
+                if let Some(zone) = datetime::zone(value) {
                     (self.format.zone, self.format_changes) = (zone, self.format_changes + 1);
                 }
             }
             _ => {}
-        }
-        if find(name).is_some_and(|s| s.reported) {
-            self.changed.push(name);
         }
     }
 

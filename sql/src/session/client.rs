@@ -12,6 +12,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::encoding::Encoding;
 use crate::error::SqlError;
 use crate::types::{Oid, SqlType};
 
@@ -84,6 +85,10 @@ pub trait Client: Send {
     fn parameter_description(&mut self, _types: &[Oid]) {}
     /// One row. `write(i, out)` appends field i in the form that was asked for, or returns false for NULL.
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool);
+    /// The encoding of what it reads. Rows are written in it; names, messages and tags the client encodes itself.
+    fn encoding(&self) -> Encoding {
+        Encoding::UTF8
+    }
     /// A statement has ended; the tag is PostgreSQL's (`INSERT 0 1`).
     fn command_complete(&mut self, _tag: &str) {}
     /// The text held no statement.

@@ -567,14 +567,15 @@ pub(super) fn parameters_of(
 fn parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool, conversion: &text::Conversion<'_>) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
     let is_text = matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN);
-    if (!is_binary || is_text) && bytes.contains(&0) {
-        let text = "invalid byte sequence for encoding \"UTF8\": 0x00";
-        return Err(SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, text));
+    let encoding = conversion.format.encoding;
+    let decoded =
+        if is_binary && encoding.differs() { crate::types::binary::decoded(ty, bytes, encoding)? } else { None };
+    let bytes = decoded.as_deref().unwrap_or(bytes);
+    if is_binary && is_text {
+        crate::encoding::utf8(bytes)?;
     }
     if is_binary {
         return crate::types::binary::input(ty.into(), bytes);
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\""))?;
-    text::input(ty.into(), text, conversion)
+    text::input(ty.into(), crate::encoding::utf8(bytes)?, conversion)
 }

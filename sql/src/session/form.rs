@@ -30,6 +30,9 @@ pub fn write_row(
     client: &mut dyn Client,
 ) -> Result<()> {
     row.iter().try_for_each(fits)?;
+    if conversion.format.encoding.differs() {
+        return write_encoded(conversion, columns, formats, row, client);
+    }
     client.row(row.len(), &mut |i, out| {
         let (Some(value), Some(column)) = (row.get(i), columns.get(i)) else { return false };
         if value.is_null() {
@@ -45,6 +48,37 @@ pub fn write_row(
             Datum::Int8(v) => write_integer(*v, out),
             _ => out.extend_from_slice(text::output(column.ty, value, conversion).as_bytes()),
         }
+        true
+    });
+    Ok(())
+}
+
+/// The same for a client whose text has another encoding.
+#[cold]
+fn write_encoded(
+    conversion: &Conversion<'_>,
+    columns: &[OutputColumn],
+    formats: &[i16],
+    row: &Row,
+    client: &mut dyn Client,
+) -> Result<()> {
+    let encoding = conversion.format.encoding;
+    let field = |(i, (value, column)): (usize, (&Datum, &OutputColumn))| {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        if format_of(formats, i) {
+            binary::output(column.ty, binary::encoded(value, encoding)?.as_ref(), &mut bytes);
+        } else {
+            bytes.extend_from_slice(&encoding.encode(&text::output(column.ty, value, conversion))?);
+        }
+        Ok(Some(bytes))
+    };
+    let fields = row.iter().zip(columns).enumerate().map(field).collect::<Result<Vec<Option<Vec<u8>>>>>()?;
+    client.row(row.len(), &mut |i, out| {
+        let Some(Some(bytes)) = fields.get(i) else { return false };
+        out.extend_from_slice(bytes);
         true
     });
     Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::run::Cached;
 use crate::context::core::Core;
+use crate::encoding::Encoding;
 
 /// Whether a plan still fits.
 pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
@@ -11,18 +12,25 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
         Some(version) => core.engine.take().sees_catalog(version),
         None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
     };
-    same_catalog && is_of_session(core, cached)
+    same_catalog && of_session(core, cached).0
 }
 
-/// Whether it fits the session's role and path and the statistics. The caller looks at the version of the catalog.
-pub(super) fn is_of_session(core: &Core, cached: &Cached) -> bool {
-    let (path_changes, same_role) = {
+/// Whether it fits the session's role and path and the statistics, and the short ways may write its rows: they write UTF-8. The caller looks at
+/// the version of the catalog.
+pub(super) fn is_short_of_session(core: &Core, cached: &Cached) -> bool {
+    let (fits, encoding) = of_session(core, cached);
+    fits && !encoding.differs()
+}
+
+/// Whether it fits role, path and statistics; and the client's encoding.
+fn of_session(core: &Core, cached: &Cached) -> (bool, Encoding) {
+    let (path_changes, same_role, encoding) = {
         let settings = core.settings.lock();
         let same_role = settings.role_changes == cached.role_changes
             || (settings.current_role(), settings.row_security) == (cached.role, cached.row_security);
-        (settings.path_changes, same_role)
+        (settings.path_changes, same_role, settings.format.encoding)
     };
     let same_figures = cached.generation.is_none_or(|g| g == core.db.statistics().generation());
     let same_names = path_changes == cached.path_changes || *cached.path == *core.path();
-    same_role && same_names && same_figures
+    (same_role && same_names && same_figures, encoding)
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::client::Client;
-use super::fresh::is_of_session;
+use super::fresh::is_short_of_session;
 use super::point::{Part, Point, key_bytes, key_parts, part};
 use super::range::RangeRead;
 use super::run::Cached;
@@ -295,7 +295,7 @@ impl Session {
         let cached = short.cached;
         let Some(fast) = &cached.fast else { return false };
         cached.version.is_some()
-            && is_of_session(&self.core, cached)
+            && is_short_of_session(&self.core, cached)
             && match fast {
                 Fast::Point(point) => self.run_point(short, point, client),
                 Fast::Range(range) => self.run_range(short, range, client),

@@ -23,6 +23,7 @@ use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_engine::progress::{Work, WorkView};
 use clearway_engine::table::sample::{TARGET, Targets};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Calls `f` with what the planner knows of the session.
@@ -241,8 +242,9 @@ pub fn columns_of(session: &Session, statement: &Statement) -> Result<Option<Vec
 }
 
 pub(super) fn text_row(values: &[&str], client: &mut dyn Client) {
+    let encoding = client.encoding();
     client.row(values.len(), &mut |i, out| {
-        out.extend_from_slice(values.get(i).map_or(&[][..], |v| v.as_bytes()));
+        out.extend_from_slice(&values.get(i).map_or(Cow::Borrowed(&[][..]), |v| encoding.encode_lossy(v)));
         true
     });
 }

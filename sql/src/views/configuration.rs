@@ -116,7 +116,7 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         Kind::Enum(_) => ("enum", None),
         Kind::Fixed => (typed(s.default).0, None),
         Kind::Only("on" | "off") => ("bool", None),
-        Kind::Text | Kind::Only(_) => ("string", None),
+        Kind::Text | Kind::Encoding | Kind::Only(_) => ("string", None),
     };
     let value = match s.kind {
         Kind::MillisecondsOrOff if values.get(s.name) == "-1" => "-1".to_owned(),

@@ -1,7 +1,7 @@
 //! Values of SQL: their types, and the expressions that compute them.
 //!
 //! # Structure
-//! `builtin` is data about PostgreSQL's catalogs; `types` holds the types of PostgreSQL, values in memory, their text and binary forms,
+//! `builtin` is data about PostgreSQL's catalogs; `encoding` converts text of clients and files; `types` holds the types of PostgreSQL, values in memory, their text and binary forms,
 //! and casts; `expr` binds a syntax tree to types, operators and functions, and evaluates it.
 //!
 //! # Not here
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builtin;
+pub mod encoding;
 pub mod expr;
 pub mod types;
 

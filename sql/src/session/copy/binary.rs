@@ -5,12 +5,13 @@
 
 use super::lines::LINE_BYTES_MAX;
 use super::write::SIGNATURE;
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
 use crate::types::{Datum, SqlType, binary};
 
 /// Rows of a stream.
-#[derive(Default)]
 pub struct Rows {
+    encoding: Encoding,
     buffer: Vec<u8>,
     start: usize,
     begun: bool,
@@ -46,6 +47,11 @@ impl<'a> Cursor<'a> {
 }
 
 impl Rows {
+    /// Nothing yet, of a client whose text has this encoding.
+    pub fn new(encoding: Encoding) -> Self {
+        Rows { encoding, buffer: Vec::new(), start: 0, begun: false, ended: false, number: 0 }
+    }
+
     /// The next bytes of the stream.
     ///
     /// # Errors
@@ -104,6 +110,10 @@ impl Rows {
         self.number += 1;
         let row = values.iter().zip(types).map(|(value, ty)| match value {
             None => Ok(Datum::Null),
+            Some(bytes) if self.encoding.differs() => {
+                let decoded = binary::decoded(ty.oid, bytes, self.encoding)?;
+                binary::input(*ty, decoded.as_deref().unwrap_or(bytes))
+            }
             Some(bytes) => binary::input(*ty, bytes),
         });
         let row = row.collect::<Result<Vec<_>>>()?;

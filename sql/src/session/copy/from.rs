@@ -141,7 +141,7 @@ impl Source<'_> {
                 let number = lines.number;
                 let in_line = |e: SqlError| {
                     let text = lines.text(&line);
-                    located(e, into, number, Some(format!(": \"{}\"", shortened(&text))))
+                    located(e, into, number, text.map(|text| format!(": \"{}\"", shortened(&text))))
                 };
                 match std::mem::take(header) {
                     Header::None => {}
@@ -179,7 +179,8 @@ impl Source<'_> {
             Source::Binary(_) => None,
         };
         let Some((number, text)) = line else { return located(error, into, row, None) };
-        let shown = (error.code() != "23505").then(|| format!(": \"{}\"", shortened(&text)));
+        let text = text.filter(|_| error.code() != "23505");
+        let shown = text.map(|text| format!(": \"{}\"", shortened(&text)));
         located(error, into, number, shown)
     }
 }
@@ -291,7 +292,7 @@ pub(super) async fn copy_from(
     core.wait_told().await?;
     client.copy_in(CopyFormat { binary: form.format == Format::Binary, columns: into.columns.len() });
     let source = match form.format {
-        Format::Binary => Source::Binary(Rows::default()),
+        Format::Binary => Source::Binary(Rows::new(form.encoding)),
         _ => {
             Source::Lines { lines: Lines::new(form), fields: Fields::default(), header: form.header, batch: Vec::new() }
         }

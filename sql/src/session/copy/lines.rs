@@ -11,9 +11,10 @@
 //! - CPY-3: a line has at most [`LINE_BYTES_MAX`] bytes and is charged to the statement's account.
 //!
 //! # Errors
-//! PostgreSQL's of copyfromparse.c: 22P04 for lines, 22021 for bytes that are not UTF-8, 54000 for a line that is too long.
+//! PostgreSQL's of copyfromparse.c: 22P04 for lines, 22021 and 22P05 for bytes that are no text of the encoding, 54000 for a line that is too long.
 
 use super::options::{Form, Format};
+use crate::encoding::utf8;
 use crate::error::{Result, SqlError, code};
 
 /// The longest line, in bytes: as long as PostgreSQL's.
@@ -235,9 +236,9 @@ impl<'a> Lines<'a> {
         Ok((self.buffer[line.clone()] != *b"\\.").then_some(line))
     }
 
-    /// A line's text, for contexts of errors.
-    pub fn text(&self, line: &std::ops::Range<usize>) -> String {
-        String::from_utf8_lossy(&self.buffer[line.clone()]).into_owned()
+    /// A line's text, for contexts of errors; none where it has none in its encoding.
+    pub fn text(&self, line: &std::ops::Range<usize>) -> Option<String> {
+        self.form.encoding.decode(&self.buffer[line.clone()]).ok().map(std::borrow::Cow::into_owned)
     }
 
     /// Takes a line apart. `not_null` and `null` are the columns of the FORCE options.
@@ -251,11 +252,17 @@ impl<'a> Lines<'a> {
         out: &mut Fields,
     ) -> Result<()> {
         out.clear();
-        let line = &self.buffer[line.clone()];
-        valid(line)?;
+        // Every encoding that is read has one byte a character, and those of ASCII where they are: so lines end where they seem to.
+        let encoding = self.form.encoding;
+        let line = match encoding.decode(&self.buffer[line.clone()]) {
+            Ok(text) => text,
+            // The error shows as many bytes as the first announces, also where they stand in the next line.
+            Err(error) if encoding.differs() => return Err(error),
+            Err(_) => std::borrow::Cow::Borrowed(utf8(&self.buffer[line.start..])?),
+        };
         match self.form.format {
-            Format::Csv => self.csv(line, (not_null, null), out),
-            _ => self.separated(line, out),
+            Format::Csv => self.csv(line.as_bytes(), (not_null, null), out),
+            _ => self.separated(line.as_bytes(), out),
         }
     }
 
@@ -290,7 +297,7 @@ impl<'a> Lines<'a> {
             at += 1;
         }
         // Escapes by number may have made what is no text.
-        if made_bytes { valid(&out.bytes) } else { Ok(()) }
+        if made_bytes { utf8(&out.bytes).map(drop) } else { Ok(()) }
     }
 
     fn csv(&self, line: &[u8], (not_null, force_null): (&[bool], &[bool]), out: &mut Fields) -> Result<()> {
@@ -376,23 +383,11 @@ fn escape(bytes: &[u8]) -> (u8, usize, bool) {
     }
 }
 
-fn valid(bytes: &[u8]) -> Result<()> {
-    let text = std::str::from_utf8(bytes);
-    let bad_at = match text {
-        Ok(_) if !bytes.contains(&0) => None,
-        Ok(_) => bytes.iter().position(|b| *b == 0),
-        Err(e) => Some(e.valid_up_to()),
-    };
-    let Some(at) = bad_at else { return Ok(()) };
-    let shown: Vec<String> = bytes[at..].iter().take(1).map(|b| format!("0x{b:02x}")).collect();
-    let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-    Err(SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::options::{Forced, Header};
     use super::*;
+    use crate::encoding::Encoding;
 
     fn form(format: Format) -> Form {
         let csv = format == Format::Csv;
@@ -406,6 +401,7 @@ mod tests {
             force_quote: Forced::None,
             force_not_null: Forced::None,
             force_null: Forced::None,
+            encoding: Encoding::UTF8,
         }
     }
 

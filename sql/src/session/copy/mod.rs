@@ -59,7 +59,7 @@ pub async fn copy(
 
 /// A copy between its source and the client, or what stands in the client's place.
 async fn one(session: &mut Session, prepared: &Arc<Prepared>, c: &Copy, client: &mut dyn Client) -> Result<String> {
-    let form = options::form(c)?;
+    let form = options::form(c, session.core.settings.lock().format.encoding)?;
     if let CopySource::Table(name, columns) = &c.source {
         check_columns(session, name, columns, &form)?;
     }

@@ -1,5 +1,6 @@
 //! The options of COPY, accepted and refused as PostgreSQL 15 does (`ProcessCopyOptions` in copy.c).
 
+use crate::encoding::Encoding;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::stmt::{Copy, GenericOption, OptionValue};
 
@@ -60,6 +61,8 @@ pub struct Form {
     pub force_not_null: Forced,
     /// Columns whose quoted values are compared with it, too.
     pub force_null: Forced,
+    /// What the bytes are text of.
+    pub encoding: Encoding,
 }
 
 /// The options as they are given.
@@ -75,7 +78,7 @@ struct GivenOptions {
     force_not_null: Option<Forced>,
     force_null: Option<Forced>,
     freeze: Option<bool>,
-    encoding: Option<String>,
+    encoding: Option<(String, Pos)>,
 }
 
 fn syntax(message: impl Into<String>) -> SqlError {
@@ -148,7 +151,7 @@ impl GivenOptions {
             "force_null" => put(&mut self.force_null, forced(o)?, o.pos),
             // Rows settle by themselves: there is nothing to freeze.
             "freeze" => put(&mut self.freeze, boolean(o)?, o.pos),
-            "encoding" => put(&mut self.encoding, text(o)?, o.pos),
+            "encoding" => put(&mut self.encoding, (text(o)?, o.pos), o.pos),
             name => Err(syntax(format!("option \"{name}\" not recognized")).at(o.pos)),
         }
     }
@@ -163,22 +166,18 @@ fn one(given: Option<&String>, default: u8, what: &str) -> Result<u8> {
     }
 }
 
-fn encoding(name: &str) -> Result<()> {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    match plain.as_str() {
-        "utf8" | "unicode" => Ok(()),
-        "sqlascii" | "latin1" | "latin2" | "latin9" | "iso88591" | "iso885915" | "win1252" | "windows1252"
-        | "win1251" | "eucjp" | "euckr" | "euccn" | "euctw" | "sjis" | "big5" | "gbk" | "gb18030" | "koi8r"
-        | "koi8u" => Err(SqlError::unsupported(format!("COPY with encoding {name}"))),
-        _ => Err(invalid("argument to option \"encoding\" must be a valid encoding name")),
-    }
+fn encoding((name, pos): &(String, Pos)) -> Result<Encoding> {
+    let known = Encoding::find(name);
+    let encoding =
+        known.ok_or_else(|| invalid("argument to option \"encoding\" must be a valid encoding name").at(*pos))?;
+    if encoding.is_supported() { Ok(encoding) } else { Err(encoding.refused()) }
 }
 
-/// The options of a COPY.
+/// The options of a COPY; without ENCODING its text has the client's.
 ///
 /// # Errors
 /// PostgreSQL's: 42601, 22023, 0A000.
-pub fn form(c: &Copy) -> Result<Form> {
+pub fn form(c: &Copy, client: Encoding) -> Result<Form> {
     let mut given = GivenOptions::default();
     for o in &c.options {
         given.take(o, c.from)?;
@@ -224,7 +223,7 @@ pub fn form(c: &Copy) -> Result<Form> {
     if csv && null.as_bytes().contains(&quote) {
         return Err(unavailable("CSV quote character must not appear in the NULL specification"));
     }
-    given.encoding.as_deref().map_or(Ok(()), encoding)?;
+    let encoding = given.encoding.as_ref().map_or(Ok(client), encoding)?;
     Ok(Form {
         format,
         delimiter,
@@ -235,6 +234,7 @@ pub fn form(c: &Copy) -> Result<Form> {
         force_quote: given.force_quote.unwrap_or_default(),
         force_not_null: given.force_not_null.unwrap_or_default(),
         force_null: given.force_null.unwrap_or_default(),
+        encoding,
     })
 }
 

@@ -106,7 +106,7 @@ pub(super) async fn copy_to(
     let progress = core.engine.take().progress().clone();
     let _working = progress.begin(super::shown::now("COPY TO", &core, &c.source));
     let mut out = ToClient { writer, core: core.clone(), client, line: Vec::new(), begun: false, progress };
-    out.writer.begin(&mut out.line);
+    out.writer.begin(&mut out.line)?;
     out.begun = form.format == Format::Binary;
     if !out.begun && !out.line.is_empty() {
         out.client.copy_data(&out.line);

@@ -30,7 +30,10 @@ impl<'a> Writer<'a> {
     }
 
     /// The bytes before the first row.
-    pub fn begin(&self, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// 22P05.
+    pub fn begin(&self, out: &mut Vec<u8>) -> Result<()> {
         if self.form.format == Format::Binary {
             out.extend_from_slice(SIGNATURE);
             out.extend_from_slice(&[0; 8]);
@@ -45,6 +48,16 @@ impl<'a> Writer<'a> {
             }
             out.push(b'\n');
         }
+        self.encode(out)
+    }
+
+    /// What was written as UTF-8, in the encoding that is asked for. The bytes between values are those of ASCII in each.
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.form.encoding.differs() && self.form.format != Format::Binary {
+            let encoded = self.form.encoding.encode(crate::encoding::utf8(out)?)?.into_owned();
+            *out = encoded;
+        }
+        Ok(())
     }
 
     /// The bytes behind the last row.
@@ -83,7 +96,7 @@ impl<'a> Writer<'a> {
             }
         }
         out.push(b'\n');
-        Ok(())
+        self.encode(out)
     }
 
     fn shown(&self, column: usize, shown: &str, csv: bool, out: &mut Vec<u8>) {
@@ -103,7 +116,11 @@ impl<'a> Writer<'a> {
             }
             let at = out.len();
             out.extend_from_slice(&[0; 4]);
-            binary::output(column.ty, value, out);
+            if self.form.encoding.differs() {
+                binary::output(column.ty, binary::encoded(value, self.form.encoding)?.as_ref(), out);
+            } else {
+                binary::output(column.ty, value, out);
+            }
             let len = out.len() - at - 4;
             if len > VALUE_BYTES_MAX {
                 let message = format!("a value of COPY has {len} bytes, of at most {VALUE_BYTES_MAX}");

@@ -3,6 +3,7 @@
 use super::eval::Env;
 use super::functions::{Function, i, s, table};
 use super::text_functions::{overlaid_to, too_large};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
 use crate::types::hex::hex;
 use crate::types::{Datum, oid};
@@ -23,10 +24,10 @@ pub static FUNCTIONS: &[Function] = table! {
     "bit_count"(BYTEA) INT8 strict |a, _| Ok(Datum::Int8(bytes(a, 0).iter().map(|b| i64::from(b.count_ones())).sum()));
     "bit_length"(BYTEA) INT4 strict |a, _| Ok(Datum::Int4(8 * bytes(a, 0).len() as i32));
     "bit_length"(TEXT) INT4 strict |a, _| Ok(Datum::Int4(8 * s(a, 0).len() as i32));
-    "length"(BYTEA, TEXT) INT4 strict |a, _| Ok(Datum::Int4(utf8(a, 1)?.chars().count() as i32));
-    "convert_from"(BYTEA, TEXT) TEXT strict |a, _| Ok(Datum::text(utf8(a, 1)?));
+    "length"(BYTEA, TEXT) INT4 strict length;
+    "convert_from"(BYTEA, TEXT) TEXT strict convert_from;
     "convert_to"(TEXT, TEXT) BYTEA strict convert_to;
-    "convert"(BYTEA, TEXT, TEXT) BYTEA strict |a, _| { utf8(a, 1)?; utf8(a, 2)?; Ok(a[0].clone()) };
+    "convert"(BYTEA, TEXT, TEXT) BYTEA strict convert;
     "position"(BYTEA, BYTEA) INT4 strict position;
     "substring"(BYTEA, INT4) BYTEA strict substring; "substring"(BYTEA, INT4, INT4) BYTEA strict substring;
     "substr"(BYTEA, INT4) BYTEA strict substring; "substr"(BYTEA, INT4, INT4) BYTEA strict substring;
@@ -217,41 +218,32 @@ fn set_bit(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     bytea(out)
 }
 
-/// The bytes as text of an encoding that is UTF-8 under any of its names.
-fn utf8(a: &[Datum], n: usize) -> Result<&str> {
-    let name: String = s(a, n).chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    if !matches!(name.as_str(), "utf8" | "unicode") {
-        return match name.as_str() {
-            "sqlascii" | "latin1" | "iso88591" | "win1252" => {
-                Err(SqlError::unsupported(format!("conversion between {} and UTF8", s(a, n))))
-            }
-            _ => Err(invalid(format!("invalid source encoding name \"{}\"", s(a, n)))),
-        };
-    }
-    std::str::from_utf8(bytes(a, 0)).ok().filter(|t| !t.contains('\0')).ok_or_else(|| {
-        let from = std::str::from_utf8(bytes(a, 0)).map_or_else(|e| e.valid_up_to(), |t| t.find('\0').unwrap_or(0));
-        let shown: Vec<String> = bytes(a, 0)[from..].iter().take(1).map(|b| format!("0x{b:02x}")).collect();
-        let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-        SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, message)
-    })
+/// The encoding that an argument names; `what` of a name it is.
+fn named(a: &[Datum], n: usize, what: &str) -> Result<Encoding> {
+    Encoding::find(s(a, n)).ok_or_else(|| invalid(format!("invalid {what} name \"{}\"", s(a, n))))
+}
+
+fn length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let text = named(a, 1, "encoding")?.decode(bytes(a, 0))?;
+    Ok(Datum::Int4(text.chars().count() as i32))
+}
+
+fn convert_from(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    Ok(Datum::text(named(a, 1, "source encoding")?.decode(bytes(a, 0))?))
 }
 
 fn convert_to(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let text = s(a, 0);
-    let name: String = s(a, 1).chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    match name.as_str() {
-        "utf8" | "unicode" => bytea(text.as_bytes()),
-        "latin1" | "iso88591" => {
-            let byte = |c: char| {
-                u8::try_from(u32::from(c)).map_err(|_| {
-                    let message = format!("character {c:?} has no equivalent in encoding \"LATIN1\"");
-                    SqlError::new("22P05", message)
-                })
-            };
-            bytea(text.chars().map(byte).collect::<Result<Vec<u8>>>()?)
-        }
-        _ => Err(invalid(format!("invalid destination encoding name \"{}\"", s(a, 1)))),
+    bytea(named(a, 1, "destination encoding")?.encode(s(a, 0))?)
+}
+
+fn convert(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let (from, to) = (named(a, 1, "source encoding")?, named(a, 2, "destination encoding")?);
+    if !from.has_conversion_to(to) {
+        let (from, to) = (from.name(), to.name());
+        let message = format!("default conversion function for encoding \"{from}\" to \"{to}\" does not exist");
+        return Err(SqlError::new(code::UNDEFINED_FUNCTION, message));
     }
+    bytea(to.encode(&from.decode(bytes(a, 0))?)?)
 }
 
 fn position(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

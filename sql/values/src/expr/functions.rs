@@ -4,6 +4,7 @@ use super::catalog_functions as c;
 use super::eval::Env;
 use super::text_functions as t;
 use super::{operators, resolve};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
 use crate::types::{Datum, Numeric, Oid, datetime, facts, oid};
 use std::collections::HashMap;
@@ -177,7 +178,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "current_setting"(TEXT) TEXT strict current_setting; "current_setting"(TEXT, BOOL) TEXT strict current_setting;
     "format_type"(OID, INT4) TEXT lenient format_type;
     "oidvectortypes"(OIDVECTOR) TEXT strict oidvector_types;
-    "pg_encoding_to_char"(INT4) NAME strict |a, _| Ok(Datum::text(if i(a, 0) == 6 { "UTF8" } else { "" }));
+    "pg_encoding_to_char"(INT4) NAME strict |a, _| Ok(Datum::text(Encoding::of_number(i(a, 0)).map_or("", Encoding::name)));
     "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
     "pg_get_triggerdef"(OID) TEXT strict absent; "pg_get_triggerdef"(OID, BOOL) TEXT strict absent;
     "pg_get_statisticsobjdef_columns"(OID) TEXT strict absent; "pg_get_partkeydef"(OID) TEXT strict absent;
@@ -186,8 +187,8 @@ pub static FUNCTIONS: &[Function] = table! {
     "_pg_numeric_precision"(OID, INT4) INT4 strict c::numeric_precision; "_pg_numeric_scale"(OID, INT4) INT4 strict c::numeric_scale;
     "_pg_numeric_precision_radix"(OID, INT4) INT4 strict c::numeric_radix;
     "_pg_datetime_precision"(OID, INT4) INT4 strict c::datetime_precision; "_pg_interval_type"(OID, INT4) TEXT strict c::interval_type;
-    "pg_client_encoding"() NAME strict |_, _| Ok(Datum::text("UTF8"));
-    "pg_encoding_max_length"(INT4) INT4 strict |a, _| Ok(if i(a, 0) == 6 { Datum::Int4(4) } else { Datum::Null });
+    "pg_client_encoding"() NAME strict |_, e| Ok(Datum::text(e.session.format().encoding.name()));
+    "pg_encoding_max_length"(INT4) INT4 strict |a, _| Ok(Encoding::of_number(i(a, 0)).map_or(Datum::Null, |e| Datum::Int4(e.max_length())));
     "pg_get_function_result"(OID) TEXT strict c::function_result; "pg_get_function_arguments"(OID) TEXT strict c::function_arguments;
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
@@ -198,7 +199,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_collation_is_visible"(OID) BOOL strict visible; "pg_statistics_obj_is_visible"(OID) BOOL strict visible;
     "pg_ts_config_is_visible"(OID) BOOL strict visible; "pg_ts_dict_is_visible"(OID) BOOL strict visible;
     "pg_ts_parser_is_visible"(OID) BOOL strict visible; "pg_ts_template_is_visible"(OID) BOOL strict visible;
-    "pg_char_to_encoding"(NAME) INT4 strict |a, _| Ok(Datum::Int4(if s(a, 0).eq_ignore_ascii_case("utf8") { 6 } else { -1 }));
+    "pg_char_to_encoding"(NAME) INT4 strict |a, _| Ok(Datum::Int4(Encoding::find(s(a, 0)).map_or(-1, Encoding::number)));
     "getdatabaseencoding"() NAME strict |_, _| Ok(Datum::text("UTF8"));
     "pg_typeof"(ANY) REGTYPE lenient |_, _| Err(SqlError::internal("pg_typeof is bound, not called"));
 };

@@ -1,10 +1,13 @@
 //! The binary form of values on the wire, as PostgreSQL's send and recv functions have it (TYP-3).
 
-use super::datum::{Array, Datum};
+use super::datum::{Array, Datum, Record};
 use super::interval::Interval;
 use super::numeric::Numeric;
 use super::{Oid, SqlType, cast, datetime, element_of, geometry, geometry_binary, hstore, oid, range};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// TYP-3
 pub(super) fn bad() -> SqlError {
@@ -65,12 +68,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes)
-        .ok()
-        .filter(|t| !t.contains('\0'))
-        .ok_or_else(|| SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\""))
-}
+pub(super) use crate::encoding::utf8;
 
 /// Bytes to a value of `ty`.
 pub fn input(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
@@ -236,6 +234,46 @@ fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
         dims.clear();
     }
     Ok(Array { element, dims, values })
+}
+
+/// The binary form of a type of texts with its text in UTF-8, from a client of another encoding; none: the bytes are the same.
+///
+/// # Errors
+/// 22021, 22P05.
+pub fn decoded(ty: Oid, bytes: &[u8], encoding: Encoding) -> Result<Option<Vec<u8>>> {
+    let is_text = matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::JSON);
+    if bytes.is_ascii() || !(is_text || matches!(ty, oid::JSONB | oid::JSONPATH) || super::user::is_enum(ty)) {
+        return Ok(None);
+    }
+    let version = usize::from(matches!(ty, oid::JSONB | oid::JSONPATH));
+    let (version, text) = bytes.split_at(version.min(bytes.len()));
+    let text = encoding.decode(text)?;
+    Ok(Some([version, text.as_bytes()].concat()))
+}
+
+/// A value whose texts are already in the bytes of another encoding, for `output`.
+///
+/// # Errors
+/// 22P05.
+pub fn encoded(value: &Datum, encoding: Encoding) -> Result<Cow<'_, Datum>> {
+    let bytes = |text: &str| Ok::<_, SqlError>(Datum::Bytea(encoding.encode(text)?.into_owned().into()));
+    let versioned = |text: &str| {
+        let mut bytes = vec![1];
+        bytes.extend_from_slice(&encoding.encode(text)?);
+        Ok::<_, SqlError>(Datum::Bytea(bytes.into()))
+    };
+    let all = |values: &[Datum]| {
+        values.iter().map(|v| encoded(v, encoding).map(Cow::into_owned)).collect::<Result<Vec<Datum>>>()
+    };
+    Ok(Cow::Owned(match value {
+        Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) if !s.is_ascii() => bytes(s)?,
+        Datum::Enum(e) if !e.text.is_ascii() => bytes(&e.text)?,
+        Datum::Jsonb(j) => versioned(&j.to_string())?,
+        Datum::JsonPath(p) => versioned(&p.to_string())?,
+        Datum::Array(a) => Datum::Array(Arc::new(Array { values: all(&a.values)?, ..Array::clone(a) })),
+        Datum::Row(row) => Datum::Row(Arc::new(Record { values: all(&row.values)?, ..Record::clone(row) })),
+        _ => return Ok(Cow::Borrowed(value)),
+    }))
 }
 
 /// A value of `ty` to bytes, behind what `out` holds; NULL is the caller's.

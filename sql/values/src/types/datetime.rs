@@ -10,6 +10,7 @@ pub use super::zone::{
     abbreviation_at as zone_name_at, fixed_zone, in_zone_to_utc, local_to_utc, offset_at, utc_to_local, utc_to_zone,
     zone, zone_setting,
 };
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
 
@@ -56,6 +57,8 @@ pub struct Format {
     pub bytea_escape: bool,
     /// extra_float_digits: above 0, floats have the digits that they need to be read back; else 15 (real: 6) and so many more.
     pub float_digits: i8,
+    /// client_encoding.
+    pub encoding: Encoding,
 }
 
 impl Default for Format {
@@ -67,6 +70,7 @@ impl Default for Format {
             zone: TimeZone::UTC,
             bytea_escape: false,
             float_digits: 1,
+            encoding: Encoding::UTF8,
         }
     }
 }
