@@ -80,6 +80,22 @@ pub struct Proc {
     pub result: u32,
     /// The types of its arguments.
     pub arguments: Vec<u32>,
+    names: &'static str,
+    defaults: &'static str,
+}
+
+impl Proc {
+    /// The names of its arguments; none: they have no names.
+    pub fn argument_names(&self) -> Vec<&'static str> {
+        let list = self.names.trim_start_matches('{').trim_end_matches('}').split(',');
+        let names: Vec<&'static str> = list.take(self.arguments.len()).filter(|name| !name.is_empty()).collect();
+        if self.names.starts_with('{') && names.len() == self.arguments.len() { names } else { Vec::new() }
+    }
+
+    /// The defaults of its last arguments, as SQL.
+    pub fn argument_defaults(&self) -> Vec<&'static str> {
+        if self.defaults == "\\N" { Vec::new() } else { self.defaults.split(", ").filter(|d| !d.is_empty()).collect() }
+    }
 }
 
 /// The pseudo-types: what functions may be declared with, though no value is of them.
@@ -124,6 +140,8 @@ fn proc_of(line: &'static str) -> Proc {
         gives_rows: f.get(13) == Some(&"t"),
         result: number(f.get(18)),
         arguments: f.get(19).map_or_else(Vec::new, |a| a.split(' ').filter_map(|t| t.parse().ok()).collect()),
+        names: f.get(22).copied().unwrap_or(""),
+        defaults: f.get(23).copied().unwrap_or(""),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;
+use super::bind_named;
 use super::bound::{Bound, BoundKind, Unplaced};
 use super::collect::add_aggregate;
 use super::functions;
@@ -70,7 +71,10 @@ impl Binder<'_> {
             return Ok(bound);
         }
         if !call.names.is_empty() {
-            return Err(self.no_named(call, pos));
+            return match bind_named::positional(call)? {
+                Some(call) => self.call(&call, pos),
+                None => Err(self.no_named(call, pos)),
+            };
         }
         if let Some(over) = &call.over {
             return self.window_call(call, over, pos);

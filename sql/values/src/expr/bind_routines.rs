@@ -418,11 +418,8 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// The error for a call with arguments by name that no function of a user fits.
+    /// The error for a call with arguments by name that no function fits.
     pub(super) fn no_named(&mut self, call: &Call, pos: Pos) -> SqlError {
-        if !builtin::procs_named(call.name.name()).is_empty() && call.name.schema().is_none_or(|s| s == "pg_catalog") {
-            return SqlError::unsupported("a function argument by name").at(pos);
-        }
         let args: Result<Vec<Bound>> = call.args.iter().map(|a| self.node(a)).collect();
         let types: Vec<Oid> = match args {
             Ok(args) => args.iter().map(|a| a.ty.oid).collect(),

@@ -23,6 +23,7 @@ pub mod bind_assign;
 mod bind_bytes;
 mod bind_calls;
 mod bind_columns;
+mod bind_named;
 mod bind_nodes;
 pub mod bind_operators;
 mod bind_ordered_sets;

@@ -4,12 +4,12 @@
 //! ([`SetFunction::rows`]).
 
 use super::bind::Binder;
-use super::bind_calls;
 use super::bound::{Bound, BoundKind};
 use super::host::Session;
 use super::json_populate;
 use super::resolve::{self, Choice};
 use super::set_table::{SETS, SetRow, is_set};
+use super::{bind_calls, bind_named};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
 use crate::types::cast::Context;
@@ -222,6 +222,9 @@ pub fn definitions_wanted(pos: Pos) -> SqlError {
 /// # Errors
 /// 42883.
 pub fn bind(b: &mut Binder<'_>, call: &Call, pos: Pos) -> Result<SetCall> {
+    if let Some(call) = bind_named::positional(call)? {
+        return bind(b, &call, pos);
+    }
     let name = call.name.name();
     let decorated = call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
     if decorated {
