@@ -378,13 +378,19 @@ impl Planner<'_> {
                     .hint("For example, ON CONFLICT (column_name).")
                     .at(c.pos));
             }
-            None => Vec::new(),
+            None => {
+                self.refuse_late_uniques(relation)?;
+                Vec::new()
+            }
             Some(stmt::ConflictTarget::Constraint(name)) => {
                 let index = self.env.catalog.indexes(relation.oid).find(|i| i.name == *name && i.unique);
                 let index = index.ok_or_else(|| {
                     let message = format!("constraint \"{name}\" for table \"{}\" does not exist", relation.name);
                     SqlError::new(code::UNDEFINED_OBJECT, message)
                 })?;
+                if index.deferrable {
+                    return Err(super::generated::late_arbiter(name));
+                }
                 vec![index.oid]
             }
             Some(stmt::ConflictTarget::Index(keys, filter)) => self.inferred(keys, filter.as_ref(), relation)?,

@@ -63,13 +63,13 @@ impl Planner<'_> {
     /// A unique constraint that is checked late decides no conflict.
     pub(super) fn refuse_late_arbiter(&self, relation: &Relation, columns: &[usize]) -> Result<()> {
         let late = self.late_uniques(relation);
-        let same = |u: &LateUnique| u.columns.len() == columns.len() && u.columns.iter().all(|c| columns.contains(c));
-        if late.iter().any(same) {
-            let message =
-                "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
-            return Err(SqlError::new("55000", message));
-        }
-        Ok(())
+        let same = |u: &&LateUnique| u.columns.len() == columns.len() && u.columns.iter().all(|c| columns.contains(c));
+        late.iter().find(same).map_or(Ok(()), |u| Err(late_arbiter(&u.name)))
+    }
+
+    /// ON CONFLICT DO NOTHING without a target is about all unique constraints: one that is checked late can't be among them.
+    pub(super) fn refuse_late_uniques(&self, relation: &Relation) -> Result<()> {
+        self.late_uniques(relation).first().map_or(Ok(()), |u| Err(late_arbiter(&u.name)))
     }
 
     /// The default of a column, as it may be written: not with a subquery.
@@ -82,6 +82,19 @@ impl Planner<'_> {
             return Err(SqlError::new("0A000", "cannot use subquery in DEFAULT expression"));
         }
         Ok(bound)
+    }
+
+    /// Binds the checks of a relation, as they may be written: without a subquery.
+    ///
+    /// # Errors
+    /// 0A000, and what binding them gives.
+    pub(crate) fn new_checks(&mut self, relation: &Relation) -> Result<()> {
+        let target = self.target(relation)?;
+        let asks = |check: &Bound| check.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }));
+        if target.checks.iter().any(|(_, check)| asks(check)) {
+            return Err(SqlError::new("0A000", "cannot use subquery in check constraint"));
+        }
+        Ok(())
     }
 
     /// Refuses expressions that a generated column can't have.
@@ -197,4 +210,10 @@ pub(crate) fn without_table(text: &str, table: &str) -> String {
     }
     out.push_str(text.get(copied..).unwrap_or_default());
     out
+}
+
+/// 55000: a unique constraint that is checked late is to decide a conflict.
+pub(super) fn late_arbiter(constraint: &str) -> SqlError {
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+    SqlError::new("55000", message).constraint(constraint)
 }

@@ -63,6 +63,7 @@ pub mod policies;
 mod pullup;
 mod pushdown;
 pub mod ranges;
+mod recursion;
 mod rewrite;
 mod routine;
 pub mod sample;
@@ -117,7 +118,7 @@ pub struct Planner<'a> {
     /// How high the plans of expressions of WITH stand on each other that the query being planned reads.
     height: usize,
     /// References to working tables of recursive queries that are still being planned.
-    working_uses: Vec<usize>,
+    working_uses: Vec<(usize, Pos)>,
     /// What the text being planned means, a view's or the statement's.
     meaning: view::Meaning,
     /// The selection that was planned last, as it was before its conditions were handed down.

@@ -196,6 +196,15 @@ impl Through {
                 face.columns[at].name.clone_from(&shown.name);
             }
         }
+        // A default that a view has for its column stands for that of what is below it.
+        for level in &self.levels {
+            for (column, shown) in level.columns.iter().zip(&level.view.columns) {
+                if let (Some(at), Some(default)) = (plain(column), &shown.default) {
+                    face.columns[at].default = Some(default.clone());
+                    face.columns[at].path.clone_from(&shown.path);
+                }
+            }
+        }
         face
     }
 

@@ -11,6 +11,7 @@ use super::Planner;
 use super::from::{Layout, Placed};
 use super::leaf::{derived_leaf, work_leaf};
 use super::plan::{Body, OutputColumn, Query, WithChange};
+use super::recursion;
 use super::walk;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
@@ -146,7 +147,7 @@ impl Planner<'_> {
         let mut alias =
             t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new(), types: Vec::new() });
         if let Some((id, columns)) = named.working {
-            self.working_uses.push(id);
+            self.working_uses.push((id, t.name.pos));
             return work_leaf(out, id, &columns, Some(&alias), &cte.name);
         }
         if alias.columns.is_empty() {
@@ -208,14 +209,22 @@ impl Planner<'_> {
         self.ctes.truncate(known);
         let step = step?;
         // A recursive query that this one reads is complete in itself: only references to this one's own rows make it recursive.
-        let is_recursive = self.working_uses[uses..].contains(&work);
-        let mut place = 0;
-        self.working_uses.retain(|id| {
-            place += 1;
-            place <= uses || *id != work
-        });
-        if !is_recursive {
+        let of_this = self.working_uses.split_off(uses);
+        let (own, others): (Vec<_>, Vec<_>) = of_this.into_iter().partition(|(id, _)| *id == work);
+        self.working_uses.extend(others);
+        let Some((_, first)) = own.first() else {
             return self.query(q, parent, params);
+        };
+        // A reference that is planned more than once is one in the text.
+        if let Some((_, second)) = own.iter().find(|(_, pos)| pos != first) {
+            return Err(misplaced(cte, "more than once").at(*second));
+        }
+        if let Some(pos) = recursion::within_outer_join(&right.body, &cte.name) {
+            return Err(misplaced(cte, "within an outer join").at(pos));
+        }
+        if has_aggregates(&step) {
+            let message = "aggregate functions are not allowed in a recursive query's recursive term";
+            return Err(SqlError::new("42P19", message).at(super::checks::first_target(right)));
         }
         if !q.order_by.is_empty() || q.limit.is_some() || q.offset.is_some() {
             let pos = q.order_by.first().map_or(q.pos, |o| o.expr.pos);
@@ -244,4 +253,14 @@ impl Planner<'_> {
         let body = Body::Recursive { all: *all, anchor, step, work };
         Ok(Arc::new(Query::of(body, columns)))
     }
+}
+
+fn misplaced(cte: &Cte, why: &str) -> SqlError {
+    SqlError::new("42P19", format!("recursive reference to query \"{}\" must not appear {why}", cte.name))
+}
+
+/// Whether the query itself computes aggregates.
+fn has_aggregates(step: &Query) -> bool {
+    let Body::Select(select) = &step.body else { return false };
+    select.grouping.as_ref().is_some_and(|grouping| !grouping.calls.is_empty())
 }

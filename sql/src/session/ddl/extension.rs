@@ -82,7 +82,11 @@ impl Ddl<'_> {
             return Err(SqlError::new("42501", format!("permission denied to create extension \"{name}\"")).hint(who));
         };
         let path = self.core.path();
-        let first = || path.iter().find_map(|s| catalog.schema(self.core.database, s));
+        // An extension never goes into the session's own schema of temporary objects, though that stands first.
+        let first = || {
+            let lasting = path.iter().filter(|s| !s.starts_with("pg_"));
+            lasting.into_iter().find_map(|s| catalog.schema(self.core.database, s))
+        };
         let found = match schema {
             Some(schema) => catalog.schema(self.core.database, schema),
             None => first(),

@@ -346,7 +346,7 @@ impl Ddl<'_> {
         with_env(self.core, &catalog, |env| {
             let mut planner = crate::planner::Planner::new(env);
             planner.check_generated(relation)?;
-            planner.target(relation)?;
+            planner.new_checks(relation)?;
             (0..relation.columns.len()).try_for_each(|i| planner.new_default(relation, i).map(|_| ()))
         })
     }

@@ -70,7 +70,10 @@ impl Frame<'_> {
                 || SqlError::new(code::SYNTAX_ERROR, format!("RAISE option already specified: {}", option.name()));
             match option {
                 RaiseOption::Errcode if code.is_some() => return Err(twice()),
-                RaiseOption::Errcode => code = Some(state_of(&text)?),
+                RaiseOption::Errcode => {
+                    code = Some(state_of(&text)?);
+                    given.push((RaiseOption::Message, text));
+                }
                 RaiseOption::Message if message.is_some() => return Err(twice()),
                 RaiseOption::Message => message = Some(text),
                 option if fields.iter().any(|(known, _)| known == option) => return Err(twice()),

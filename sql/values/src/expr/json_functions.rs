@@ -100,6 +100,10 @@ fn part<'a>(a: &'a Datum, key: &Datum) -> Result<Option<Part<'a>>> {
         (Datum::Json(t), Datum::Text(name)) if raw::type_name(t) == "object" => raw::step(t, name)?.map(Part::Text),
         (Datum::Json(t), Datum::Int4(n)) => raw::element(t, i64::from(*n))?.map(Part::Text),
         (Datum::Jsonb(j), Datum::Text(name)) => j.member(name).map(Part::Document),
+        // A scalar is the one element of itself, as in PostgreSQL.
+        (Datum::Jsonb(j), Datum::Int4(0 | -1)) if !matches!(**j, Json::Array(_) | Json::Object(_)) => {
+            Some(Part::Document(j))
+        }
         (Datum::Jsonb(j), Datum::Int4(n)) => j.element(i64::from(*n)).map(Part::Document),
         _ => None,
     })

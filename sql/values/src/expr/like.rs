@@ -49,11 +49,12 @@ impl Piece {
         for token in &self.tokens {
             breath::step(8)?;
             let fits = match (token, chars.next()) {
+                // A text that ends before the pattern does not reach its end.
+                (_, None) => false,
                 (Token::Broken, _) => {
                     let message = "LIKE pattern must not end with escape character";
                     return Err(SqlError::new(code::INVALID_ESCAPE_SEQUENCE, message));
                 }
-                (_, None) => false,
                 (Token::Any, _) => true,
                 (Token::Char(c), Some(d)) => *c == d,
             };

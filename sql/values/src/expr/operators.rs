@@ -281,15 +281,45 @@ fn arrays(op: Op, a: &Array, b: &Array) -> Result<Datum> {
             let dims = vec![(values.len() as i32, a.dims[0].1)];
             size::array(Array { element: a.element, dims, values })?
         }
-        _ => {
-            return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
-        }
+        Op::Concat => size::array(stacked(a, b)?)?,
+        _ => return Err(SqlError::internal("an operator of arrays that has no function")),
     })
+}
+
+/// Two arrays of several dimensions as one: the outermost dimension grows.
+fn stacked(a: &Array, b: &Array) -> Result<Array> {
+    let refused =
+        |detail: &str| SqlError::new("2202E", "cannot concatenate incompatible arrays").detail(detail.to_owned());
+    // Of arrays whose numbers of dimensions differ by one, the smaller is an element of the larger.
+    let (outer, inner) = (a.dims.len(), b.dims.len());
+    let (mut dims, rows) = match outer.abs_diff(inner) {
+        0 => (a.dims.clone(), a.dims[0].0 + b.dims[0].0),
+        1 if outer > inner => (a.dims.clone(), a.dims[0].0 + 1),
+        1 => (b.dims.clone(), b.dims[0].0 + 1),
+        _ => {
+            let detail = format!("Arrays of {outer} and {inner} dimensions are not compatible for concatenation.");
+            return Err(refused(&detail));
+        }
+    };
+    let fits = match outer.cmp(&inner) {
+        std::cmp::Ordering::Equal => a.dims[1..] == b.dims[1..],
+        std::cmp::Ordering::Greater => a.dims[1..] == b.dims[..],
+        std::cmp::Ordering::Less => a.dims[..] == b.dims[1..],
+    };
+    if !fits {
+        let parts = if outer == inner { "element " } else { "" };
+        return Err(refused(&format!("Arrays with differing {parts}dimensions are not compatible for concatenation.")));
+    }
+    claim((a.values.len() + b.values.len()) * size_of::<Datum>())?;
+    breath::step_bytes(16 * (a.values.len() + b.values.len()))?;
+    dims[0].0 = rows;
+    let values = a.values.iter().chain(&b.values).cloned().collect();
+    Ok(Array { element: a.element, dims, values })
 }
 
 fn append(a: &Array, item: &Datum, front: bool) -> Result<Datum> {
     if a.dims.len() > 1 {
-        return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
+        return Err(SqlError::new("22000", "argument must be empty or one-dimensional array"));
     }
     claim(2 * a.values.len() * size_of::<Datum>())?;
     breath::step_bytes(16 * a.values.len())?;

@@ -147,6 +147,22 @@ fn float_to(v: f64, single: bool, to: Oid) -> Result<Datum> {
     })
 }
 
+/// A numeric as a float, which is its text read as one.
+fn numeric_to_float(n: &Numeric, to: Oid) -> Result<Datum> {
+    let v = n.to_f64();
+    let narrow = v as f32;
+    let (is_lost, name) = match to {
+        oid::FLOAT4 => (narrow.is_infinite() || narrow == 0.0, "real"),
+        _ => (v.is_infinite() || v == 0.0, "double precision"),
+    };
+    // Zero and the infinities themselves are no loss.
+    if is_lost && n.scale().is_some() && *n != Numeric::from(0i64) {
+        let message = format!("\"{n}\" is out of range for type {name}");
+        return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(if to == oid::FLOAT4 { Datum::Float4(narrow) } else { Datum::Float8(v) })
+}
+
 /// Converts a value of `from` to `to`, fitting its modifier. The cast exists: the binder asked [`context`].
 pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Conversion<'_>) -> Result<Datum> {
     if user::is_domain(to.oid) {
@@ -202,7 +218,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Float4(v), t) if is_number && t == oid::FLOAT8 => D::Float8(f64::from(*v)),
         (D::Float4(v), t) if is_number => float_to(f64::from(*v), true, t)?,
         (D::Float8(v), t) if is_number => float_to(*v, false, t)?,
-        (D::Numeric(n), oid::FLOAT4 | oid::FLOAT8) => float_to(n.to_f64(), false, to.oid)?,
+        (D::Numeric(n), oid::FLOAT4 | oid::FLOAT8) => numeric_to_float(n, to.oid)?,
         (D::Numeric(n), t) if is_number => int_to(n.to_i64(facts(t).map_or("integer", |f| f.sql_name))?, t)?,
         (D::Text(s), oid::BPCHAR) => D::Bpchar(s.clone()),
         (D::Text(s) | D::Bpchar(s), oid::TEXT | oid::VARCHAR) if keeps_all(from, s) => D::Text(s.clone()),

@@ -136,7 +136,10 @@ pub(crate) fn escaped_bytes(text: &str) -> Result<Vec<u8>> {
                 out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
                 rest = tail;
             }
-            (b'\\', _) => return Err(invalid("bytea", text)),
+            (b'\\', _) => {
+                let message = "invalid input syntax for type bytea";
+                return Err(SqlError::new(code::INVALID_TEXT_REPRESENTATION, message));
+            }
             _ => {
                 out.push(b);
                 rest = tail;
