@@ -79,6 +79,7 @@ impl Planner<'_> {
         let mut keys: Vec<Bound> = Vec::new();
         let mut key = |e: &Expr| -> Result<usize> {
             let bound = self.group_key(e, targets, columns, scope, params, collected)?;
+            self.refuse_stages(&bound)?;
             need_equality(bound.ty, leftmost(e))?;
             if let Some(at) = keys.iter().position(|k| walk::same(k, &bound)) {
                 return Ok(at);
@@ -105,6 +106,25 @@ impl Planner<'_> {
             sets.retain(|set| seen.insert(set.clone()));
         }
         Ok(Keys { keys, sets: (!plain).then_some(sets) })
+    }
+
+    /// A key that names an item of the target list may be one that is computed of the groups.
+    fn refuse_stages(&self, key: &Bound) -> Result<()> {
+        let mut found = None;
+        walk::each(key, &mut |e| {
+            let refused = match e.kind {
+                BoundKind::Aggregate(_) | BoundKind::Unplaced(Unplaced::Grouping(_)) => ("42803", "aggregate"),
+                BoundKind::Unplaced(Unplaced::Window(_)) => ("42P20", "window"),
+                _ => return,
+            };
+            found.get_or_insert((refused, e.pos));
+        });
+        let mut lifted = false;
+        rewrite::expr_slots(key, 0, &self.subplans, &mut |slot| lifted |= is_lifted(slot));
+        let Some(((state, what), pos)) = found.or(lifted.then_some((("42803", "aggregate"), key.pos))) else {
+            return Ok(());
+        };
+        Err(SqlError::new(state, format!("{what} functions are not allowed in GROUP BY")).at(pos))
     }
 
     /// Binds the windows of a WINDOW clause for their errors: a call may look through none of them.

@@ -56,7 +56,7 @@ impl Planner<'_> {
             let bound = self.bind(&scope, params, what, None, |b| {
                 let bound = b.bind_unsettled(e)?;
                 let (from, pos) = (bound.ty.oid, bound.pos);
-                b.coerce(bound, oid::INT8.into(), Context::Implicit)?.ok_or_else(|| {
+                b.coerce(bound, oid::INT8.into(), Context::Assignment)?.ok_or_else(|| {
                     let shown = crate::types::format_type(from.into());
                     let message = format!("argument of {what} must be type bigint, not type {shown}");
                     SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
