@@ -97,12 +97,32 @@ impl Cx<'_> {
             self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
         }
         let search = Search { table: &target.table, columns: &unique.columns, wanted: &wanted };
-        if self.rows_with(search).await?.1.len() < 2 {
+        if !self.several_stay(search).await? {
             return Ok(());
         }
         let message = format!("duplicate key value violates unique constraint \"{}\"", unique.name);
         let detail = self.key_shown(&target.table, &unique.columns, row).map(|key| format!("{key} already exists."));
         let error = self.about(detailed(SqlError::new("23505", message), detail), shape.oid);
         Err(error.constraint(unique.name.as_str()))
+    }
+
+    /// Whether several rows have the values still when the transactions that are deleting or changing them have ended.
+    async fn several_stay(self, search: Search<'_>) -> Result<bool> {
+        let mut locked: Vec<Vec<u8>> = Vec::new();
+        loop {
+            self.breathe().await?;
+            let found = self.rows_with(search).await?.1;
+            if found.len() < 2 {
+                return Ok(false);
+            }
+            // A row that is locked stays as it is; one whose key was changed is found again at the new one.
+            let Some(next) = found.into_iter().find(|key| !locked.contains(key)) else { return Ok(true) };
+            {
+                let mut session = self.run.core.engine.take();
+                let lock = session.lock_row(&search.table.shape, &next, LockMode::RowForShare, IfTaken::Wait);
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
+            }
+            locked.push(next);
+        }
     }
 }

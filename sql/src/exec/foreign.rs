@@ -355,7 +355,9 @@ impl<'a> Cx<'a> {
             let locked = {
                 let mut session = self.run.core.engine.take();
                 let lock = session.follow_row(&parent.shape, &view, bytes, LockMode::RowKeyShare, IfTaken::Wait);
-                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
+                // PostgreSQL's words for a row that is to be locked, also where it was deleted.
+                let told = |e: SqlError| if e.code() == "40001" { concurrent(false) } else { e };
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(|e| told(from_engine(e)))?
             };
             let Some((_, locked)) = locked.filter(|(_, l)| !l.ghost) else { continue };
             let mut values = Row::new();
