@@ -406,7 +406,6 @@ impl Planner<'_> {
                 let excluded_base = target.table.key_slot() + 1;
                 let mut all = columns.to_vec();
                 all.extend(table_columns(relation, "excluded", excluded_base).into_iter().map(|mut c| {
-                    c.hidden = true;
                     c.reads = Some((used.reads.clone(), c.index - excluded_base));
                     c
                 }));

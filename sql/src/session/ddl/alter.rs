@@ -258,6 +258,7 @@ impl Ddl<'_> {
                 if self.core.deferred.lock().any(|check| check.constraint() == (r.oid, from)) {
                     return Err(pending_checks("ALTER TABLE", &r.name)); // DFR-1
                 }
+                self.free_constraint(r, Some(&s.to), false)?;
                 let index = catalog.indexes(r.oid).find(|i| i.name == *from).cloned();
                 if let Some(mut index) = index {
                     index.name.clone_from(&s.to);

@@ -129,7 +129,7 @@ impl Ddl<'_> {
                 return Err(missing(kind, name.name()));
             };
             if object.kind() != kind {
-                let message = format!("\"{}\" is not a {kind}", name.name());
+                let message = format!("\"{}\" is not {} {kind}", name.name(), if kind == "index" { "an" } else { "a" });
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint(format!(
                     "Use DROP {} to remove a {}.",
                     object.kind().to_uppercase(),

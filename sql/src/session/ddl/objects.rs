@@ -521,6 +521,9 @@ fn check_restart(s: &Sequence, value: i64) -> Result<()> {
 
 fn check_sequence(s: &Sequence) -> Result<()> {
     let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+    if !matches!(s.type_oid, oid::INT2 | oid::INT4 | oid::INT8) {
+        return bad("sequence type must be smallint, integer, or bigint".to_owned());
+    }
     if s.increment == 0 {
         return bad("INCREMENT must not be zero".to_owned());
     }

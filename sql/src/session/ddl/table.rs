@@ -298,6 +298,7 @@ impl Ddl<'_> {
         }
         let mut rest = LikeRest::default();
         let mut d = self.draft(s, &mut rest)?;
+        d.check_names(s.name.name())?;
         let primaries = d.uniques.iter().filter(|u| u.primary).count();
         if primaries > 1 {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", s.name.name());
@@ -434,6 +435,31 @@ pub(super) fn only_column<'c>(columns: &'c [Column], text: &str) -> Option<&'c s
     let mut named = live.filter(|c| crate::planner::generated::says(text, &c.name)).map(|c| c.name.as_str());
     let first = named.next();
     first.filter(|_| named.next().is_none())
+}
+
+impl Draft {
+    /// A constraint's name is its own among those of the table. Two indexes of one name are relations of one name.
+    fn check_names(&self, table: &str) -> Result<()> {
+        let exists = |message: String| Err(SqlError::new("42710", message));
+        for (at, check) in self.checks.iter().enumerate() {
+            if self.checks[..at].iter().any(|c| c.name == check.name) {
+                return exists(format!("check constraint \"{}\" already exists", check.name));
+            }
+        }
+        let of_check = |name: &String| self.checks.iter().any(|c| c.name == *name);
+        let of_index = |name: &String| self.uniques.iter().any(|u| u.name.as_ref() == Some(name));
+        let indexes = self.uniques.iter().filter_map(|u| u.name.as_ref());
+        let mut keys: Vec<&String> = Vec::new();
+        let mut taken = indexes.into_iter().find(|name| of_check(name));
+        for name in self.foreign.iter().filter_map(|f| f.name.as_ref()) {
+            taken = taken.or((of_check(name) || of_index(name) || keys.contains(&name)).then_some(name));
+            keys.push(name);
+        }
+        match taken {
+            Some(name) => exists(format!("constraint \"{name}\" for relation \"{table}\" already exists")),
+            None => Ok(()),
+        }
+    }
 }
 
 fn check_name(d: &Draft, given: Option<&str>, table: &str, column: Option<&str>) -> String {
