@@ -27,6 +27,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "array_replace"(ANYCOMPATIBLEARRAY, ANYCOMPATIBLE, ANYCOMPATIBLE) ANYCOMPATIBLEARRAY lenient replace;
     "array_position"(ANYCOMPATIBLEARRAY, ANYCOMPATIBLE) INT4 lenient position;
     "array_position"(ANYCOMPATIBLEARRAY, ANYCOMPATIBLE, INT4) INT4 lenient position;
+    "width_bucket"(ANYCOMPATIBLE, ANYCOMPATIBLEARRAY) INT4 strict bucket;
     "array_positions"(ANYCOMPATIBLEARRAY, ANYCOMPATIBLE) INT4_ARRAY lenient positions;
     "array_fill"(ANYELEMENT, INT4_ARRAY) ANYARRAY lenient fill; "array_fill"(ANYELEMENT, INT4_ARRAY, INT4_ARRAY) ANYARRAY lenient fill;
     "trim_array"(ANYARRAY, INT4) ANYARRAY strict trim;
@@ -141,6 +142,19 @@ fn position(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         }
     }
     Ok(Datum::Null)
+}
+
+/// How many of the thresholds, which rise, the value has reached.
+fn bucket(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let thresholds = array(a, 1)?;
+    if thresholds.dims.len() > 1 {
+        return Err(SqlError::new(code::ARRAY_SUBSCRIPT_ERROR, "thresholds must be one-dimensional array"));
+    }
+    if thresholds.values.iter().any(Datum::is_null) {
+        return Err(SqlError::new("22004", "thresholds array must not contain NULLs"));
+    }
+    let reached = thresholds.values.partition_point(|t| compare(t, &a[0]).is_le());
+    Ok(Datum::Int4(reached as i32))
 }
 
 fn positions(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

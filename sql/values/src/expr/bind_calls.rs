@@ -386,6 +386,10 @@ impl Binder<'_> {
         }
         if out.distinct {
             out.args.iter().try_for_each(|arg| order::need_equality(arg.ty, arg.pos))?;
+            if let Some((key, ..)) = out.order_by.iter().find(|(key, ..)| !out.args.iter().any(|arg| is_of(arg, key))) {
+                let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+                return Err(SqlError::new("42P10", message).at(key.pos));
+            }
         }
         // PostgreSQL sorts to find what is distinct, and where the order is seen it is this one.
         let shows_order = kind.is_json() || matches!(kind, aggregate::Kind::ArrayAgg | aggregate::Kind::StringAgg);
@@ -393,6 +397,14 @@ impl Binder<'_> {
             out.order_by = out.args.iter().map(|arg| (arg.clone(), false, false)).collect();
         }
         Ok(Some(out))
+    }
+}
+
+/// Whether an argument is an expression, but for the cast that the function asks for.
+fn is_of(arg: &Bound, e: &Bound) -> bool {
+    match &arg.kind {
+        BoundKind::Cast { arg: inner, explicit: false } if inner.same(e) => true,
+        _ => arg.same(e),
     }
 }
 

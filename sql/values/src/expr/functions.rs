@@ -193,6 +193,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
     "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;
+    "pg_size_pretty"(NUMERIC) TEXT strict numeric_size_pretty;
     "pg_function_is_visible"(OID) BOOL strict function_is_visible; "pg_type_is_visible"(OID) BOOL strict type_is_visible;
     "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
     "pg_opfamily_is_visible"(OID) BOOL strict visible; "pg_conversion_is_visible"(OID) BOOL strict visible;
@@ -236,16 +237,36 @@ fn function_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 
 /// Bytes with a unit, below 10,240 of it, as in PostgreSQL.
 fn size_pretty(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let (mut size, mut unit) = (i128::from(i(a, 0)), "bytes");
-    for next in ["kB", "MB", "GB", "TB", "PB"] {
-        if size.abs() < 10_240 {
+    Ok(Datum::text(size_shown(i128::from(i(a, 0)))))
+}
+
+fn numeric_size_pretty(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let Datum::Numeric(size) = &a[0] else { return Err(SqlError::internal("a function of numeric got another type")) };
+    let text = size.to_string();
+    let whole = text.split('.').next().and_then(|whole| whole.parse::<i128>().ok());
+    Ok(Datum::text(match whole {
+        Some(whole) if whole.abs() >= 10_240 => size_shown(whole),
+        Some(_) => format!("{text} bytes"),
+        None if size.scale().is_none() => format!("{text} bytes"),
+        None => return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range")),
+    }))
+}
+
+/// PostgreSQL counts in halves of the next unit, and rounds them away from zero at the end.
+fn size_shown(size: i128) -> String {
+    if size.abs() < 10_240 {
+        return format!("{size} bytes");
+    }
+    let mut halves = size / 512;
+    let mut units = ["kB", "MB", "GB", "TB", "PB"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    for next in units {
+        if halves.abs() < 20_479 {
             break;
         }
-        // Halves are rounded away from zero.
-        size = (size + if size < 0 { -512 } else { 512 }) / 1_024;
-        unit = next;
+        (halves, unit) = (halves / 1_024, next);
     }
-    Ok(Datum::text(format!("{size} {unit}")))
+    format!("{} {unit}", (halves + halves.signum()) / 2)
 }
 
 pub(super) fn i(a: &[Datum], n: usize) -> i64 {
