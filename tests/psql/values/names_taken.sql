@@ -1,0 +1,25 @@
+-- Names of constraints are their own in a table; types of sequences; columns of ON CONFLICT that are the table's and excluded's.
+create table nt_a (a int, constraint k check (a > 0), constraint k check (a < 9));
+create table nt_a (a int constraint q check (a > 0) constraint q check (a > 1));
+create table nt_a (a int unique, constraint x check (a > 0), constraint x foreign key (a) references nt_a (a));
+create table nt_a (a int, constraint x check (a > 0), constraint x unique (a));
+create table nt_a (a int constraint nt_k primary key, b int constraint nt_f references nt_a constraint nt_c check (b > 0), check (b < 9), check (b < 8));
+alter table nt_a rename constraint nt_c to nt_f;
+alter table nt_a rename constraint nt_k to nt_c;
+alter table nt_a rename constraint nt_c to nt_d;
+select conname from pg_constraint where conrelid = 'nt_a'::regclass order by 1;
+create sequence nt_s as text;
+create sequence nt_s as numeric;
+create sequence nt_s cache 0;
+create sequence nt_s as int2;
+alter sequence nt_s as bool;
+drop index nt_a;
+insert into nt_a values (1, 1);
+insert into nt_a values (1, 2) on conflict (a) do update set b = b + 1;
+insert into nt_a values (1, 2) on conflict (a) do update set b = nt_a.b + 1 where b < 5;
+insert into nt_a values (1, 2) on conflict (a) do update set b = nt_a.b where excluded.b = 2 returning b;
+insert into nt_a values (1, 1) on conflict (a) do update set b = excluded.b where nt_a.b = 1 returning a, b;
+insert into nt_a as q values (1, 1) on conflict (a) do update set b = q.b returning q.b;
+create view nt_v as select a as k, b from nt_a;
+insert into nt_v values (1, 1) on conflict (k) do update set b = b;
+insert into nt_v values (1, 1) on conflict (k) do update set b = nt_v.b returning *;
