@@ -47,18 +47,18 @@ pub struct AsyncConnection {
     /// What guards that were dropped without commit or release left to be done before the next call.
     pub(crate) undo: Undo,
     /// Of rows that were read: used for the next ones.
-    pub(crate) spare: Collector,
+    pub(crate) spare: Option<Box<Collector>>,
 }
 
 impl AsyncConnection {
     pub(crate) fn new(slot: Arc<Slot>, sessions: Arc<Sessions>, cancel: CancelHandle) -> AsyncConnection {
-        AsyncConnection { slot, sessions, cancel, undo: Undo::Nothing, spare: Collector::default() }
+        AsyncConnection { slot, sessions, cancel, undo: Undo::Nothing, spare: None }
     }
 
     /// Keeps what rows were in, unless it has become large.
-    pub(crate) fn keep_spare(&mut self, out: Collector) {
-        if out.batch.bytes_held() <= SPARE_BYTES_MAX {
-            self.spare = out;
+    pub(crate) fn keep_spare(&mut self, out: Option<Box<Collector>>) {
+        if let Some(out) = out.filter(|out| out.batch.bytes_held() <= SPARE_BYTES_MAX) {
+            self.spare = Some(out);
         }
     }
 
@@ -102,29 +102,28 @@ impl AsyncConnection {
         }
         let mut lent = self.slot.lend()?;
         let live = lent.live();
-        let mut out = std::mem::take(&mut self.spare);
+        let mut out = self.spare.take().unwrap_or_default();
         out.texts = live.texts;
         let tried = live.try_begin(sql, params, &mut out);
         let number = live.number;
-        let (prepared, ended) = match tried {
+        let (columns, ended) = match tried {
             TriedOutcome::NotRun => {
                 lent.done();
-                self.spare = out;
+                self.spare = Some(out);
                 return None;
             }
-            TriedOutcome::Done(prepared) => {
+            TriedOutcome::Done(columns) => {
                 lent.done();
-                (prepared, Ok(()))
+                (columns, Ok(()))
             }
-            TriedOutcome::Ran(prepared) => {
+            TriedOutcome::Ran(columns) => {
                 let mut lease = lent.into_lease(&self.slot);
                 let live = lease.live();
                 let ended = wait(with_session(Arc::clone(&live.waits), live.finish()));
                 lease.done();
-                (prepared, ended)
+                (columns, ended)
             }
         };
-        let columns = prepared.columns.clone().unwrap_or_default();
         Some(ended.map(|()| Query::new(columns, out, false, number)))
     }
 
@@ -222,7 +221,7 @@ impl AsyncConnection {
     /// # Errors
     /// The statement's; `Closed`.
     pub async fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
-        let mut out = Collector::default();
+        let mut out = Box::<Collector>::default();
         let mut lease = self.lease_for(sql).await?;
         let live = lease.live();
         let waits = Arc::clone(&live.waits);

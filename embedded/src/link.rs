@@ -28,6 +28,11 @@ impl Own {
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         self.listed.backend()
     }
+
+    /// See [`Link::try_all`].
+    pub(crate) fn try_all(&mut self, out: &mut Collector) -> bool {
+        self.session.try_execute("", out) && self.session.try_sync() && self.session.may_send()
+    }
 }
 
 impl Link {
@@ -111,8 +116,10 @@ impl Link {
 
     /// Runs the bound statement to its end if that needs no wait. Where it does not, `out` says whether it ran.
     pub(crate) fn try_all(&mut self, out: &mut Collector) -> bool {
-        let Link::Own(own) = self else { return false };
-        own.session.try_execute("", out) && own.session.try_sync() && own.session.may_send()
+        match self {
+            Link::Own(own) => own.try_all(out),
+            Link::Guest(_) => false,
+        }
     }
 
     /// What was to stop the last statement does not stop the next one.

@@ -52,6 +52,9 @@ pub(crate) struct Batch {
 const NULL: usize = usize::MAX;
 
 impl Batch {
+    /// No row.
+    pub(crate) const NONE: Batch = Batch { bytes: Vec::new(), ends: Vec::new(), rows: 0 };
+
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -6,7 +6,7 @@ use clearway_base::waits::with_session;
 
 use crate::connection::AsyncConnection;
 use crate::error::{Error, Result};
-use crate::row::{Collector, Column, FromRow, Row, rows_of};
+use crate::row::{Batch, Collector, Column, FromRow, Row, rows_of};
 use crate::statement::{BATCH_ROWS, Step};
 use crate::wait::wait;
 
@@ -28,7 +28,8 @@ use crate::wait::wait;
 /// ```
 pub struct Query {
     columns: Arc<[Column]>,
-    out: Collector,
+    /// What the statement has given. In a place of its own, which goes from one query to the next; none: it has gone.
+    out: Option<Box<Collector>>,
     next: usize,
     more: bool,
     /// Which of the connection's statements it is.
@@ -36,13 +37,17 @@ pub struct Query {
 }
 
 impl Query {
-    pub(crate) fn new(columns: Arc<[Column]>, out: Collector, more: bool, number: u64) -> Query {
-        Query { columns, out, next: 0, more, number }
+    pub(crate) fn new(columns: Arc<[Column]>, out: Box<Collector>, more: bool, number: u64) -> Query {
+        Query { columns, out: Some(out), next: 0, more, number }
     }
 
     /// What the rows were in, for the next ones.
-    pub(crate) fn into_spare(self) -> Collector {
+    pub(crate) fn into_spare(self) -> Option<Box<Collector>> {
         self.out
+    }
+
+    fn batch(&self) -> &Batch {
+        self.out.as_deref().map_or(const { &Batch::NONE }, |out| &out.batch)
     }
 
     /// The columns.
@@ -72,7 +77,7 @@ impl Query {
     /// # }
     /// ```
     pub fn tag(&self) -> &str {
-        &self.out.tag
+        self.out.as_deref().map_or("", |out| &out.tag)
     }
 
     /// Whether rows may be left on the connection, beyond those of the batch that is here.
@@ -103,11 +108,11 @@ impl Query {
     /// # }
     /// ```
     pub fn buffered(&mut self) -> Option<Row<'_>> {
-        if self.next == self.out.batch.rows() {
+        if self.next == self.batch().rows() {
             return None;
         }
         self.next += 1;
-        Some(Row { columns: &self.columns, batch: &self.out.batch, number: self.next - 1 })
+        Some(Row { columns: &self.columns, batch: self.batch(), number: self.next - 1 })
     }
 
     /// The row that [`Query::buffered`] gave last, as long as its batch is here.
@@ -124,7 +129,7 @@ impl Query {
     /// ```
     pub fn current(&self) -> Option<Row<'_>> {
         let number = self.next.checked_sub(1)?;
-        Some(Row { columns: &self.columns, batch: &self.out.batch, number })
+        Some(Row { columns: &self.columns, batch: self.batch(), number })
     }
 
     /// Fetches the next batch; false: there was none.
@@ -158,7 +163,7 @@ impl Query {
         let live = lease.live();
         let step = if live.number == self.number {
             let waits = Arc::clone(&live.waits);
-            with_session(waits, live.more(BATCH_ROWS, &mut self.out)).await
+            with_session(waits, live.more(BATCH_ROWS, self.out.get_or_insert_default())).await
         } else {
             Err(Error::Parameters("the query has ended: its connection has run another statement since".to_owned()))
         };
@@ -217,7 +222,7 @@ pub struct AsyncRows<'c> {
 impl Drop for AsyncRows<'_> {
     /// The next rows use the memory of these.
     fn drop(&mut self) {
-        self.connection.keep_spare(std::mem::take(&mut self.query.out));
+        self.connection.keep_spare(self.query.out.take());
     }
 }
 
@@ -274,7 +279,7 @@ impl<'c> AsyncRows<'c> {
     /// # Errors
     /// The statement's; `Closed`.
     pub async fn next(&mut self) -> Result<Option<Row<'_>>> {
-        while self.query.next == self.query.out.batch.rows() {
+        while self.query.next == self.query.batch().rows() {
             if !self.query.fetch(self.connection).await? {
                 return Ok(None);
             }
@@ -393,7 +398,7 @@ impl Rows<'_> {
     /// The statement's; `Closed`.
     #[allow(clippy::should_implement_trait, reason = "a row borrows from the rows, which an iterator's item can't")]
     pub fn next(&mut self) -> Result<Option<Row<'_>>> {
-        if self.0.query.next < self.0.query.out.batch.rows() || !self.0.query.more {
+        if self.0.query.next < self.0.query.batch().rows() || !self.0.query.more {
             return Ok(self.0.query.buffered());
         }
         wait(self.0.next())
@@ -491,7 +496,10 @@ mod tests {
             let mut rows = connection.query("SELECT repeat('x', 100) WHERE $1 > 0", (1,))?;
             assert_eq!(rows.next()?.expect("a row").get::<&str>(0)?.len(), 100);
             drop(rows);
-            assert!(connection.0.spare.batch.bytes_held() >= 100, "dropped rows leave their memory to the next ones");
+            assert!(
+                connection.0.spare.as_ref().is_some_and(|out| out.batch.bytes_held() >= 100),
+                "dropped rows leave their memory to the next ones"
+            );
         }
         Ok(())
     }

@@ -53,7 +53,12 @@ pub(crate) struct Statements {
     /// The catalog that they were prepared under.
     version: u64,
     counter: u64,
-    /// Reused from call to call.
+    encoded: Encoded,
+}
+
+/// The parameters of a statement as the session takes them. Their memory is used from call to call.
+#[derive(Default)]
+struct Encoded {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize, bool)>,
     formats: Vec<i16>,
@@ -62,15 +67,15 @@ pub(crate) struct Statements {
 /// Parameters of a statement for which no list is allocated.
 const FEW: usize = 8;
 
-impl Statements {
-    /// Writes a statement's parameters down as the session takes them.
+impl Encoded {
+    /// Writes a statement's parameters down.
     fn encode(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
         let given = params.count();
         let wanted = prepared.types.len();
         if prepared.names.is_empty() && given != wanted {
             return Err(Error::Parameters(format!("the statement has {wanted}, and {given} are given")));
         }
-        let Statements { bytes, ends, formats, .. } = self;
+        let Encoded { bytes, ends, formats } = self;
         bytes.clear();
         ends.clear();
         formats.clear();
@@ -138,10 +143,10 @@ impl Live {
 pub(crate) enum TriedOutcome {
     /// Nothing was changed or given: it is to be run as any other.
     NotRun,
-    /// It has run; its implicit transaction has not ended.
-    Ran(Arc<Prepared>),
+    /// It has run, with these columns; its implicit transaction has not ended, or its answer is not durable yet.
+    Ran(Arc<[Column]>),
     /// It is done.
-    Done(Arc<Prepared>),
+    Done(Arc<[Column]>),
 }
 
 /// What a call has given so far.
@@ -303,12 +308,12 @@ impl Live {
     }
 
     async fn bind(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
-        self.statements.encode(prepared, params)?;
-        let Live { link, statements, .. } = self;
+        let Live { link, statements: Statements { encoded, .. }, .. } = self;
+        encoded.encode(prepared, params)?;
         let mut few = [None; FEW];
         let mut many = Vec::new();
-        let values = statements.values(&mut few, &mut many);
-        let bind = Bind { formats: &statements.formats, values, result_formats: &prepared.formats };
+        let values = encoded.values(&mut few, &mut many);
+        let bind = Bind { formats: &encoded.formats, values, result_formats: &prepared.formats };
         link.bind(&prepared.name, bind).await
     }
 
@@ -319,39 +324,50 @@ impl Live {
         params: &(impl Params + ?Sized),
         out: &mut Collector,
     ) -> TriedOutcome {
-        let Live { link: Link::Own(own), statements, .. } = self else { return TriedOutcome::NotRun };
-        if self.unfinished || are_named(params) || own.db.catalog_version() != statements.version {
-            return TriedOutcome::NotRun;
-        }
-        let Some(prepared) = statements.by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed))
-        else {
+        let Live { link: Link::Own(own), statements, unfinished, number, .. } = self else {
             return TriedOutcome::NotRun;
         };
-        let prepared = Arc::clone(prepared);
-        if statements.encode(&prepared, params).is_err() {
+        let Statements { by_text, version, encoded, .. } = statements;
+        if *unfinished || are_named(params) || own.db.catalog_version() != *version {
+            return TriedOutcome::NotRun;
+        }
+        let Some(prepared) = by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed)) else {
+            return TriedOutcome::NotRun;
+        };
+        if encoded.encode(prepared, params).is_err() {
             return TriedOutcome::NotRun;
         }
         let mut few = [None; FEW];
         let mut many = Vec::new();
-        let values = statements.values(&mut few, &mut many);
-        let bind = Bind { formats: &statements.formats, values, result_formats: &prepared.formats };
-        if !own.session.try_bind("", &prepared.name, &bind) {
-            return TriedOutcome::NotRun;
-        }
-        self.number += 1;
+        let values = encoded.values(&mut few, &mut many);
+        let bind = Bind { formats: &encoded.formats, values, result_formats: &prepared.formats };
+        let columns = || prepared.columns.clone().unwrap_or_default();
         out.batch.clear();
         out.tag.clear();
         out.suspended = false;
-        if self.link.try_all(out) {
+        if own.session.try_read(&prepared.name, &bind, out) {
+            *number += 1;
+            if own.session.may_send() {
+                memory::end_statement();
+                return TriedOutcome::Done(columns());
+            }
+            *unfinished = true;
+            return TriedOutcome::Ran(columns());
+        }
+        if !own.session.try_bind("", &prepared.name, &bind) {
+            return TriedOutcome::NotRun;
+        }
+        *number += 1;
+        if own.try_all(out) {
             memory::end_statement();
-            return TriedOutcome::Done(prepared);
+            return TriedOutcome::Done(columns());
         }
         if out.tag.is_empty() && out.batch.rows() == 0 {
             prepared.waits.store(true, Ordering::Relaxed);
             return TriedOutcome::NotRun;
         }
-        self.unfinished = true;
-        TriedOutcome::Ran(prepared)
+        *unfinished = true;
+        TriedOutcome::Ran(columns())
     }
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.

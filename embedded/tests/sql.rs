@@ -126,6 +126,41 @@ fn prepared_statements_follow_the_tables() {
     assert_eq!(count(&mut c), 2);
 }
 
+/// A point read of a cached statement runs without a transaction; see `clearway_sql`'s tests `alone` for what it heeds.
+#[test]
+fn point_reads_follow_what_others_do() {
+    const READ: &str = "SELECT b, a FROM t WHERE a = $1";
+    let (db, mut c) =
+        connection("CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t VALUES (1, 'one'), (2, NULL)");
+    let mut other = db.connect().expect("another");
+    let read = |c: &mut Connection, a: i32| c.query_opt::<(Option<String>, i32)>(READ, [a]);
+    let one = |b: &str| Some((Some(b.to_owned()), 1));
+    for _ in 0..3 {
+        assert_eq!(read(&mut c, 1).expect("read"), one("one"));
+        assert_eq!(read(&mut c, 2).expect("read"), Some((None, 2)));
+        assert_eq!(read(&mut c, 3).expect("read"), None);
+    }
+    let activity = "SELECT state, query, xact_start IS NULL FROM pg_stat_activity WHERE pid = $1";
+    let shown: (String, String, bool) = other.query_row(activity, [c.cancel_handle().pid()]).expect("listed");
+    assert_eq!(shown, ("idle".to_owned(), READ.to_owned(), true));
+    c.cancel_handle().cancel();
+    assert_eq!(read(&mut c, 1).expect("nothing ran that could be cancelled"), one("one"));
+    let mut changing = other.transaction().expect("begun");
+    changing.execute("UPDATE t SET b = 'two' WHERE a = 1", ()).expect("updated");
+    assert_eq!(read(&mut c, 1).expect("read"), one("one"));
+    changing.commit().expect("committed");
+    assert_eq!(read(&mut c, 1).expect("read"), one("two"));
+    other.execute_batch("DROP TABLE t").expect("dropped");
+    assert_eq!(read(&mut c, 1).expect_err("no table").code(), Some("42P01"));
+    other
+        .execute_batch("CREATE TABLE t (b text, a int PRIMARY KEY); INSERT INTO t VALUES ('new', 1)")
+        .expect("created");
+    assert_eq!(read(&mut c, 1).expect("read"), one("new"));
+    assert_eq!(read(&mut c, 1).expect("read"), one("new"));
+    db.close().expect("closed");
+    assert!(matches!(read(&mut c, 1), Err(Error::Closed)));
+}
+
 #[test]
 fn a_guard_rolls_back_unless_it_commits() {
     let (_db, mut c) = connection("CREATE TABLE t (a int PRIMARY KEY)");

@@ -13,6 +13,7 @@
 //! - SES-6: a statement that used the catalog depends on the commit that published that version of the catalog.
 //! - SES-7, SES-8: an object does not change between its reading and its replacement, and no object names one that was dropped (`ddl`).
 
+mod alone;
 mod at_once;
 mod basis;
 pub mod batch;

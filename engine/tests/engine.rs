@@ -5,6 +5,7 @@
 static ALLOCATOR: clearway_base::memory::Accounted = clearway_base::memory::Accounted;
 
 mod it {
+    pub mod alone;
     pub mod basics;
     pub mod bulk_build;
     pub mod bulk_change;

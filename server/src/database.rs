@@ -169,6 +169,10 @@ impl Session for sql::Session {
         sql::Session::try_execute(self, portal, client)
     }
 
+    fn try_execute_last(&mut self, client: &mut dyn Client) -> bool {
+        sql::Session::try_execute_last(self, client)
+    }
+
     fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> sql::AtOnce {
         sql::Session::try_simple(self, sql, client)
     }

@@ -162,6 +162,11 @@ pub trait Session: Send + 'static {
         false
     }
 
+    /// As `try_execute` for the unnamed portal, where Sync follows.
+    fn try_execute_last(&mut self, client: &mut dyn Client) -> bool {
+        self.try_execute("", client)
+    }
+
     /// As `simple`, likewise.
     fn try_simple(&mut self, _sql: &str, _client: &mut dyn Client) -> AtOnce {
         AtOnce::Nothing

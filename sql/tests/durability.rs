@@ -73,6 +73,10 @@ fn replies(seed: u64) {
         for n in 2..6 {
             assert_eq!(look_up(&mut reader.session, "1"), ["10"]);
             assert!(reader.session.try_sync() && reader.session.may_send(), "all of it is durable");
+            let bind = Bind { formats: &[], values: &[Some(b"1")], result_formats: &[] };
+            let mut values = Values::default();
+            assert!(reader.session.try_read("get", &bind, &mut values) && reader.session.may_send());
+            assert_eq!(values.0, ["10"]);
             reader.value("BEGIN").await;
             writer.value(&format!("INSERT INTO t VALUES ({n}, {n})")).await;
             assert_eq!(look_up(&mut reader.session, &n.to_string()), [n.to_string()]);
@@ -82,6 +86,41 @@ fn replies(seed: u64) {
             reader.value("COMMIT").await;
         }
     });
+}
+
+/// LONE-4: a read that is a transaction of its own sees at once what another session of the policy `off` has acknowledged, and its answer stays until
+/// that is durable, although the answer before it could leave.
+fn alone(seed: u64) {
+    simulate(seed, move || async move {
+        let db = open(&SimDisk::new(seed)).await;
+        let backends = Arc::new(Backends::default());
+        let (mut writer, mut reader) = (connect(&db, &backends).await, connect(&db, &backends).await);
+        writer.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        writer.value("INSERT INTO t VALUES (1, 10)").await;
+        for session in [&mut writer, &mut reader] {
+            session.value("SET synchronous_commit = off").await;
+        }
+        reader.session.parse("get", "SELECT v FROM t WHERE id = $1", &[]).await.expect("it is prepared");
+        let mut read = async |expected: &str, is_durable: bool| {
+            let bind = Bind { formats: &[], values: &[Some(b"1")], result_formats: &[] };
+            let mut values = Values::default();
+            assert!(reader.session.try_read("get", &bind, &mut values));
+            assert_eq!((values.0, reader.session.may_send()), (vec![expected.to_owned()], is_durable));
+            reader.session.before_send().await.expect("the log is sound");
+            assert!(reader.session.may_send());
+        };
+        read("10", true).await;
+        for v in 11..14 {
+            writer.value(&format!("UPDATE t SET v = {v} WHERE id = 1")).await;
+            read(&v.to_string(), false).await;
+            read(&v.to_string(), true).await;
+        }
+    });
+}
+
+#[test]
+fn an_answer_of_a_read_alone_waits_for_what_it_has_seen() {
+    clearway_base::for_each_seed!(3, alone);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod memory;
 
 use clearway_base::sync::block_on;
 use clearway_sql::session::client::Client;
-use clearway_sql::session::{Backends, Bind, Session};
+use clearway_sql::session::{Backends, Bind, Session, TransactionStatus};
 use memory::{open, session};
 use std::sync::Arc;
 
@@ -49,6 +49,7 @@ fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
     let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
     let bind = Bind { formats: &[], values: &values, result_formats: &[] };
     let mut lines = Lines::default();
+    let is_idle = session.transaction_status() == TransactionStatus::Idle;
     let bound = block_on(session.bind("", "", bind));
     let short = bound.is_ok() && session.try_execute("", &mut lines);
     let done = match bound {
@@ -57,6 +58,15 @@ fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
     };
     if !session.try_sync() {
         block_on(session.sync()).expect("the batch ends");
+    }
+    // Integers of more than eighteen digits are left to Bind.
+    let is_plain = values.iter().flatten().all(|value| value.len() <= 18);
+    if short && is_idle && is_plain {
+        // Once more as a transaction of its own, which needs no portal and no Sync.
+        let bind = Bind { formats: &[], values: &values, result_formats: &[] };
+        let mut alone = Lines::default();
+        assert!(session.try_read("", &bind, &mut alone), "what can take the fast path can be read alone");
+        assert_eq!(alone.0, lines.0, "LONE-1");
     }
     match done {
         Ok(()) => (lines.0, short),

@@ -1,6 +1,7 @@
 //! Tuples as bytes: the key, whose bytes sort as its values do, and the rest of the row.
 
 pub mod key;
+pub mod places;
 pub mod row;
 
 #[cfg(test)]

@@ -347,13 +347,28 @@ impl<'a> Ends<'a> {
 }
 
 fn fixed_value(storage: Storage, bytes: &[u8]) -> Value {
-    let unsigned = bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    match fixed_ref(storage, bytes) {
+        ValueRef::Bool(value) => Value::Bool(value),
+        ValueRef::Float(value) => Value::Float(value),
+        ValueRef::Int(value) => Value::Int(value),
+        _ => Value::Null,
+    }
+}
+
+/// The same without a place of its own; the bytes are as many as the width of the storage.
+#[inline]
+pub(super) fn fixed_ref(storage: Storage, bytes: &[u8]) -> ValueRef<'static> {
+    let unsigned = match bytes.try_into() {
+        Ok(eight) => u64::from_le_bytes(eight),
+        Err(_) => bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)),
+    };
     match storage {
-        Storage::Bool => Value::Bool(unsigned != 0),
-        Storage::Float => Value::Float(f64::from_bits(unsigned)),
+        Storage::Bool => ValueRef::Bool(unsigned != 0),
+        Storage::Float => ValueRef::Float(f64::from_bits(unsigned)),
         _ => {
-            let shift = 64 - 8 * bytes.len() as u32;
-            Value::Int((unsigned << shift) as i64 >> shift)
+            // No bytes: there is no such storage.
+            let shift = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+            ValueRef::Int((unsigned << shift) as i64 >> shift)
         }
     }
 }

@@ -43,6 +43,11 @@ impl FewRows {
         self.rows.iter()
     }
 
+    /// Forgets the rows, and keeps their memory.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+    }
+
     /// Gives memory back that an unusual read took.
     pub fn trim(&mut self, bytes_max: usize) {
         for batch in [&mut self.rows, &mut self.entries] {

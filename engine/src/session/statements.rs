@@ -30,7 +30,7 @@ impl Session {
     }
 
     /// A snapshot at this moment; with `durable`, of what is durable, unless the session is relaxed (SES-3).
-    fn snapshot(&mut self, durable: bool, now_ns: u64) -> Snapshot {
+    pub(super) fn snapshot(&mut self, durable: bool, now_ns: u64) -> Snapshot {
         let dep_lsn = self.dep_lsn();
         let all = self.db.transactions();
         // SES-3: the snapshot must also include the commits on which a granted lock depends.

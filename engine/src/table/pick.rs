@@ -8,6 +8,7 @@
 //! present version.
 
 use crate::codec::key::{KeyColumn, decode_value};
+use crate::codec::places::Places;
 use crate::codec::row::{RowDamage, RowReader};
 use crate::error::EngineError;
 use crate::table::shape::TableShape;
@@ -22,6 +23,8 @@ pub struct Picker {
     /// The columns of the key, likewise, up to the last one that is wanted.
     key: Box<[(KeyColumn, Option<usize>)]>,
     wanted: Box<[usize]>,
+    /// Where the columns of the value stand in most rows.
+    places: Option<Places>,
 }
 
 impl Picker {
@@ -29,7 +32,7 @@ impl Picker {
     pub fn new(shape: &TableShape, wanted: &[usize]) -> Picker {
         let (stored, storages) = shape.stored_now();
         let mine = |column: &usize| wanted.contains(column).then_some(*column);
-        let columns = storages.iter().zip(stored).map(|(storage, column)| (*storage, mine(column))).collect();
+        let columns: Box<[_]> = storages.iter().zip(stored).map(|(storage, column)| (*storage, mine(column))).collect();
         // A column whose key form does not give its value back is also stored in the value, and is read from there.
         let in_value = |column: &usize| stored.contains(column);
         let mut key: Vec<(KeyColumn, Option<usize>)> = shape
@@ -40,7 +43,8 @@ impl Picker {
             .collect();
         let behind_last = key.iter().rposition(|(_, wanted)| wanted.is_some()).map_or(0, |i| i + 1);
         key.truncate(behind_last);
-        Picker { version: shape.version(), stored: columns, key: key.into(), wanted: wanted.into() }
+        let places = Places::of(shape.version(), &columns);
+        Picker { version: shape.version(), stored: columns, key: key.into(), wanted: wanted.into(), places }
     }
 
     /// The positions of the wanted columns.
@@ -60,6 +64,9 @@ impl Picker {
         put: &mut dyn FnMut(usize, ValueRef<'_>),
     ) -> Result<(), EngineError> {
         let bad = |damage| EngineError::BadRow { table: shape.name.clone(), damage };
+        if self.places.as_ref().is_some_and(|places| places.read(value, put)) {
+            return self.read_key(shape, key, put);
+        }
         let (version, head) = RowReader::head(value).map_err(bad)?;
         if version != self.version {
             // PIK-1
@@ -69,6 +76,18 @@ impl Picker {
         }
         let reader = head.reader(self.stored.len()).map_err(bad)?;
         reader.pick(&self.stored, put).map_err(bad)?;
+        self.read_key(shape, key, put)
+    }
+
+    /// The columns that stand in the key alone.
+    #[inline]
+    fn read_key(
+        &self,
+        shape: &TableShape,
+        key: &[u8],
+        put: &mut dyn FnMut(usize, ValueRef<'_>),
+    ) -> Result<(), EngineError> {
+        let bad = |damage| EngineError::BadRow { table: shape.name.clone(), damage };
         let mut rest = key;
         for (form, column) in &self.key {
             let (value, after) = decode_value(*form, rest).ok_or_else(|| bad(RowDamage("its key is malformed")))?;

@@ -266,7 +266,15 @@ impl Usage {
         if ended == Ended::RolledBack {
             used.of.iter_mut().for_each(|(_, more)| more.live = 0);
         }
-        used.of.retain(|(oid, more)| !tally.add(*oid, more));
+        match used.of.as_slice() {
+            // Most transactions use one table.
+            [(oid, more)] => {
+                if tally.add(*oid, more) {
+                    used.of.clear();
+                }
+            }
+            _ => used.of.retain(|(oid, more)| !tally.add(*oid, more)),
+        }
         if !used.of.is_empty() {
             self.add_shared(used, tally, catalog);
         }

@@ -217,7 +217,7 @@ impl UseTally {
         };
         place.oid.store(oid, Relaxed);
         // UTL-1
-        place.counts.iter().zip(more.counts()).for_each(|(count, more)| count.add(more));
+        place.counts.iter().zip(&more.counts()).for_each(|(count, more)| count.add(*more));
         true
     }
 

@@ -47,6 +47,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Longer texts are not tried at once, in bytes.
 const TEXT_KEPT: usize = 4 << 10;
 
+/// The message Sync.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
 /// Why a session ends.
 enum End {
     /// The client is gone or has said so.
@@ -294,7 +297,10 @@ impl<D: Sessions> Talk<'_, D> {
             (b'D', [b'P', 0]) => self.session.try_describe_portal("", &mut self.channel),
             (b'E', [0, 0, 0, 0, 0]) => {
                 self.backend.interrupt.forget();
-                self.session.try_execute("", &mut self.channel)
+                match self.channel.unread().starts_with(SYNC) {
+                    true => self.session.try_execute_last(&mut self.channel),
+                    false => self.session.try_execute("", &mut self.channel),
+                }
             }
             (b'S', []) if self.session.try_sync() => return self.ready_now(),
             (b'B', body) => {

@@ -127,6 +127,12 @@ impl Mode {
     pub const REPEATABLE: u8 = 2;
     /// BEGIN began it; else it is a statement's own.
     pub const BLOCK: u8 = 4;
+
+    /// Those of a transaction of this level, without `BLOCK`.
+    pub fn of(level: &str, read_only: bool) -> u8 {
+        let repeatable = matches!(level, "repeatable read" | "serializable");
+        (u8::from(repeatable) * Mode::REPEATABLE) | (u8::from(read_only) * Mode::READ_ONLY)
+    }
 }
 
 /// One session as others see it. What each statement touches of it stands in its first cache line, apart from `activity`.

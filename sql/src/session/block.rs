@@ -73,8 +73,7 @@ impl Session {
         drop(settings);
         // What it asks for is refused when it commits.
         let _ = self.core.set_archived(archived);
-        let repeatable = if matches!(level, "repeatable read" | "serializable") { Mode::REPEATABLE } else { 0 };
-        self.core.backend.mode.store(repeatable | (u8::from(read_only) * Mode::READ_ONLY) | Mode::BLOCK, Relaxed);
+        self.core.backend.mode.store(Mode::of(level, read_only) | Mode::BLOCK, Relaxed);
         self.core.transaction_begins(now_ns);
         let mut engine = self.core.engine.take();
         engine.set_relaxed(relaxed);

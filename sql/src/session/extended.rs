@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// The statement to be bound.
-    fn bound(&mut self, name: &str) -> Result<Arc<Prepared>> {
+    pub(super) fn bound(&mut self, name: &str) -> Result<Arc<Prepared>> {
         if let Some((recent, prepared)) = &self.recent
             && recent == name
         {
@@ -214,13 +214,7 @@ impl Session {
             return Err(SqlError::new("08P01", message));
         }
         let (mut params, mut formats) = if portal.is_empty() { self.portals.lists() } else { Default::default() };
-        for (i, (value, ty)) in bind.values.iter().zip(&prepared.types).enumerate() {
-            match plain_parameter(*value, *ty, run::format_of(bind.formats, i)) {
-                Some(value) => params.push(value),
-                None => break,
-            }
-        }
-        if params.len() < bind.values.len() {
+        if !prepared.plain_parameters(bind, &mut params) {
             params = parameters_of(&self.core, bind.values, bind.formats, &prepared.types)?;
         }
         formats.extend_from_slice(bind.result_formats);
@@ -511,6 +505,24 @@ impl Session {
 
 fn no_portal(name: &str) -> SqlError {
     SqlError::new("34000", format!("portal \"{name}\" does not exist"))
+}
+
+impl Prepared {
+    /// Whether a Bind has as many parameters as the statement, and forms for as many columns.
+    pub(super) fn takes(&self, bind: &Bind<'_>) -> bool {
+        let columns = self.columns.as_ref().map_or(0, Vec::len);
+        bind.values.len() == self.types.len() && (bind.result_formats.len() < 2 || bind.result_formats.len() == columns)
+    }
+
+    /// Appends the values of a Bind's parameters; false: one needs a second look.
+    pub(super) fn plain_parameters(&self, bind: &Bind<'_>, params: &mut Vec<Datum>) -> bool {
+        for (i, ty) in self.types.iter().enumerate() {
+            let Some(value) = bind.values.get(i) else { return false };
+            let Some(value) = plain_parameter(*value, *ty, run::format_of(bind.formats, i)) else { return false };
+            params.push(value);
+        }
+        true
+    }
 }
 
 /// A parameter of a type whose form depends on no setting, in a form that needs no second look; none: see `parameter`.

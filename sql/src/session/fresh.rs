@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::run::Cached;
 use crate::context::core::Core;
+use crate::context::settings::Settings;
 use crate::encoding::Encoding;
 
 /// Whether a plan still fits.
@@ -13,6 +14,13 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
         None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
     };
     same_catalog && of_session(core, cached).0
+}
+
+/// Whether neither role nor path have been set since it was made, and the short ways may write its rows. If not, it may fit still
+/// ([`is_short_of_session`]).
+pub(super) fn is_short_of_settings(settings: &Settings, cached: &Cached) -> bool {
+    let is_same = settings.role_changes == cached.role_changes && settings.path_changes == cached.path_changes;
+    is_same && !settings.format.encoding.differs()
 }
 
 /// Whether it fits the session's role and path and the statistics, and the short ways may write its rows: they write UTF-8. The caller looks at

@@ -10,6 +10,7 @@
 //! point       the fast path that reads one row by key    short       the fast path that changes one row
 //! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
+//! alone       reads of the fast paths that are transactions of their own
 //! plpgsql     bodies in PL/pgSQL                         subtransaction  blocks of them that can be undone
 //! form        how rows are written                       client      the trait through which results leave
 //! described   what a client is told before the rows
@@ -20,6 +21,7 @@
 //! The parts of a session that the planner and the executor need are in `context`, below them.
 
 mod admission;
+mod alone;
 mod alter_system;
 mod at_once;
 mod block;

@@ -12,10 +12,11 @@
 
 use std::sync::Arc;
 
+use super::alone::{Begun, Reading};
 use super::cells::{Cells, Columns};
 use super::client::Client;
 use super::run;
-use super::session::{Block, Session};
+use super::session::Session;
 use super::short::Short;
 use crate::error::Result;
 use crate::exec::scan::append_key;
@@ -23,9 +24,7 @@ use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::planner::plan::{Access, Action, Body, Node, Plan, Scan};
 use crate::types::Datum;
-use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
-use clearway_engine::session::StatementMode;
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 
@@ -56,6 +55,8 @@ impl Part {
 pub(super) struct Scratch {
     key: Vec<u8>,
     cells: Cells,
+    /// Of a statement that has no portal.
+    pub(super) params: Vec<Datum>,
 }
 
 impl Point {
@@ -115,62 +116,49 @@ pub(super) fn part(e: &Bound) -> Option<Part> {
 }
 
 impl Session {
-    /// Runs a statement on the fast path, after the checks of `run_short`; false: it must take the general path (PNT-1), which also finds whatever error
-    /// there is.
-    pub(super) fn run_point(&mut self, short: &Short<'_>, point: &Point, client: &mut dyn Client) -> bool {
+    /// Runs a statement on the fast path, after the checks of `run_short` or `read_alone`; false: it must take the general path (PNT-1), which also
+    /// finds whatever error there is.
+    pub(super) fn run_point(
+        &mut self,
+        short: &Short<'_>,
+        point: &Point,
+        reading: Reading,
+        client: &mut dyn Client,
+    ) -> bool {
         if !point.columns.go_out_in(short.formats) {
             return false;
         }
         let has_key = key_bytes(&point.key, short.params, &mut self.scratch.key);
-        let began_ns = waits::now_ns();
-        self.core.backend.runs_from(began_ns, short.text, None);
-        self.watch_from(began_ns, short.digest, short.text, short.portal);
-        self.begin_implicit_at(began_ns);
-        let alone = self.block == Block::Implicit && self.in_batch <= 1;
-        let Some(Ok(found)) = self.look_up(short, point, has_key, (alone, began_ns)) else {
-            self.in_batch -= 1;
+        let begun = self.begin_reading(short, reading);
+        let Some(Ok(found)) = self.look_up(short, point, has_key, &begun) else {
+            self.give_up_reading(&begun);
             return false;
         };
         self.answer(short, point, found, client);
         self.watch.rows = u64::from(found);
-        self.watched(short.digest, began_ns, None, short.portal);
+        self.watched(short.digest, begun.at_ns, None, short.portal);
         true
     }
 
     /// Reads the row into the scratch memory; false: there is none. None: it can't be done without waiting.
-    fn look_up(
-        &mut self,
-        short: &Short<'_>,
-        point: &Point,
-        has_key: bool,
-        (alone, began_ns): (bool, u64),
-    ) -> Option<Result<bool>> {
-        let Scratch { key, cells } = &mut self.scratch;
+    fn look_up(&mut self, short: &Short<'_>, point: &Point, has_key: bool, begun: &Begun) -> Option<Result<bool>> {
+        let Scratch { key, cells, .. } = &mut self.scratch;
         let mut engine = self.core.engine.take();
-        if !engine.begin_short(short.text, &point.lock, LockMode::AccessShare, began_ns) {
-            return None;
-        }
-        if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
-            return None; // PNT-2
-        }
-        let durable = alone || engine.options().read_only;
-        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
-        if !has_key {
-            engine.keep_snapshot(mode);
-            return Some(Ok(false));
-        }
-        let statement = engine.open_short(mode, began_ns);
-        let found = match engine.find_now(&point.shape, &statement.view, key) {
-            None => None,
-            Some(None) => Some(Ok(false)),
-            Some(Some(value)) => {
-                cells.clear();
-                Some(point.columns.pick(&point.shape, key, value, cells).map(|()| true))
-            }
+        let statement = begun.open(&mut engine, short, &point.lock)?;
+        let found = match has_key {
+            false => Some(Ok(false)),
+            true => engine.find_now(&point.shape, &statement.view, key).map(|value| match value {
+                None => Ok(false),
+                Some(value) => {
+                    cells.clear();
+                    point.columns.pick(&point.shape, key, value, cells).map(|()| true)
+                }
+            }),
         };
-        engine.close_statement(statement);
+        let sound = begun.close(&mut engine, statement, short, &point.lock);
+        self.replies = begun.replies(&engine);
         self.watch.has_looked_at(engine.used().examined());
-        found
+        found.filter(|_| sound)
     }
 
     /// Tells the client what was found.

@@ -12,11 +12,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use super::alone::{Begun, Reading};
 use super::cells::{Cells, Columns};
 use super::client::Client;
 use super::point::{Part, part};
 use super::run;
-use super::session::{Block, Session};
+use super::session::Session;
 use super::short::Short;
 use crate::exec::key_range::{Ends, KeyBytes};
 use crate::exec::scan::key_columns;
@@ -25,9 +26,7 @@ use crate::expr::bound::BoundKind;
 use crate::planner::facts::is_said_by;
 use crate::planner::plan::{Access, Action, Body, Node, Plan, Range};
 use crate::types::{Datum, oid};
-use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
-use clearway_engine::session::StatementMode;
 use clearway_engine::session::few::{FewRows, FewWanted};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::Direction;
@@ -179,54 +178,41 @@ fn limit_part(e: &Bound) -> Option<Part> {
 
 impl Session {
     /// As `run_point`.
-    pub(super) fn run_range(&mut self, short: &Short<'_>, read: &RangeRead, client: &mut dyn Client) -> bool {
+    pub(super) fn run_range(
+        &mut self,
+        short: &Short<'_>,
+        read: &RangeRead,
+        reading: Reading,
+        client: &mut dyn Client,
+    ) -> bool {
         if !read.columns.go_out_in(short.formats) || read.passes() {
             return false;
         }
         let Some(enough) = read.enough(short.params) else { return false };
         let has_range = read.bytes(short.params, &mut self.range_scratch.range);
-        let began_ns = waits::now_ns();
-        self.core.backend.runs_from(began_ns, short.text, None);
-        self.watch_from(began_ns, short.digest, short.text, short.portal);
-        self.begin_implicit_at(began_ns);
-        let enough = if has_range { enough } else { 0 };
-        let rows = match self.read_range(short, read, enough, began_ns) {
+        let begun = self.begin_reading(short, reading);
+        let rows = match self.read_range(short, read, if has_range { enough } else { 0 }, &begun) {
             Read::Rows(rows) => rows,
-            Read::Waits => {
-                self.in_batch -= 1;
-                return false;
-            }
-            Read::TooMany => {
-                read.passed.store(PASSED, Relaxed);
-                self.range_scratch.trim();
-                self.in_batch -= 1;
+            gives_up => {
+                if let Read::TooMany = gives_up {
+                    read.passed.store(PASSED, Relaxed);
+                    self.range_scratch.trim();
+                }
+                self.give_up_reading(&begun);
                 return false;
             }
         };
         self.give_range(short, read, rows, client);
         self.watch.rows = rows as u64;
-        self.watched(short.digest, began_ns, None, short.portal);
+        self.watched(short.digest, begun.at_ns, None, short.portal);
         true
     }
 
     /// Reads the rows into the scratch memory.
-    fn read_range(&mut self, short: &Short<'_>, read: &RangeRead, enough: usize, began_ns: u64) -> Read {
-        let alone = self.block == Block::Implicit && self.in_batch <= 1;
+    fn read_range(&mut self, short: &Short<'_>, read: &RangeRead, enough: usize, begun: &Begun) -> Read {
         let RangeScratch { range, rows, cells, .. } = &mut self.range_scratch;
         let mut engine = self.core.engine.take();
-        if !engine.begin_short(short.text, &read.lock, LockMode::AccessShare, began_ns) {
-            return Read::Waits;
-        }
-        if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
-            return Read::Waits; // PNT-2
-        }
-        let durable = alone || engine.options().read_only;
-        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
-        if enough == 0 {
-            engine.keep_snapshot(mode);
-            return Read::Rows(0);
-        }
-        let statement = engine.open_short(mode, began_ns);
+        let Some(statement) = begun.open(&mut engine, short, &read.lock) else { return Read::Waits };
         let wanted = FewWanted {
             from: &range.from,
             to: range.to(),
@@ -234,13 +220,16 @@ impl Session {
             enough,
             most: (ROWS_MAX, BYTES_MAX),
         };
+        rows.clear();
         let found = match read.index {
+            _ if enough == 0 => Some(true),
             Some(place) => engine.few_by_index_now((&read.shape, place), &statement.view, &wanted, rows),
             None => engine.few_now(&read.shape, &statement.view, &wanted, rows),
         };
-        engine.close_statement(statement);
+        let sound = begun.close(&mut engine, statement, short, &read.lock);
+        self.replies = begun.replies(&engine);
         self.watch.has_looked_at(engine.used().examined());
-        match found {
+        match found.filter(|_| sound) {
             None => return Read::Waits,
             Some(false) => return Read::TooMany,
             Some(true) => {}

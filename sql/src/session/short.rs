@@ -16,6 +16,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use super::alone::Reading;
 use super::client::Client;
 use super::fresh::is_short_of_session;
 use super::point::{Part, Point, key_bytes, key_parts, part};
@@ -297,8 +298,8 @@ impl Session {
         cached.version.is_some()
             && is_short_of_session(&self.core, cached)
             && match fast {
-                Fast::Point(point) => self.run_point(short, point, client),
-                Fast::Range(range) => self.run_range(short, range, client),
+                Fast::Point(point) => self.run_point(short, point, Reading::InTransaction, client),
+                Fast::Range(range) => self.run_range(short, range, Reading::InTransaction, client),
                 Fast::Change(change) => self.run_change(short, change, client),
             }
     }

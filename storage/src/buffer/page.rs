@@ -68,6 +68,8 @@ pub(crate) const AT_KIND: usize = 25;
 const AT_FLAGS: usize = 26;
 
 const MASK: usize = PAGE_BYTES - 1;
+/// Bytes that are copied out of a page in one piece.
+const PIECE_BYTES: usize = 64;
 
 /// A page to read from; its content is valid only after validation (BUF-1).
 #[derive(Clone, Copy)]
@@ -177,17 +179,24 @@ impl<'a> Page<'a> {
         (self.word(offset / 8) >> ((offset % 8) * 8)) as u8
     }
 
-    /// Copies bytes out; beyond the page's end it wraps (BUF-2).
-    pub fn read(&self, offset: usize, out: &mut [u8]) {
+    /// The bytes from an offset on, eight at a time; beyond the page's end it wraps (BUF-2).
+    #[inline]
+    fn eights(&self, offset: usize) -> impl FnMut() -> [u8; 8] {
         let (mut index, shift) = (offset / 8, (offset % 8) * 8);
         // Each word is loaded once, although its bytes mostly go to two places.
         let mut word = self.word(index);
-        let mut next = || {
+        let page = *self;
+        move || {
             index += 1;
-            let (low, high) = (word >> shift, self.word(index));
+            let (low, high) = (word >> shift, page.word(index));
             word = high;
             (low | high << 1 << (63 - shift)).to_le_bytes()
-        };
+        }
+    }
+
+    /// Copies bytes out; beyond the page's end it wraps (BUF-2).
+    pub fn read(&self, offset: usize, out: &mut [u8]) {
+        let mut next = self.eights(offset);
         let (chunks, rest) = out.as_chunks_mut::<8>();
         for chunk in chunks {
             *chunk = next();
@@ -200,9 +209,17 @@ impl<'a> Page<'a> {
 
     /// Appends `len` bytes (at most a page) to `out`.
     pub fn append_to(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + len.min(PAGE_BYTES), 0);
-        self.read(offset, &mut out[start..]);
+        let mut next = self.eights(offset);
+        let mut left = len.min(PAGE_BYTES);
+        out.reserve(left);
+        // Through a piece on the stack: zeros that are written over at once took a third of the time.
+        while left > 0 {
+            let mut piece = [0; PIECE_BYTES];
+            let (count, (eights, _)) = (left.min(PIECE_BYTES), piece.as_chunks_mut::<8>());
+            eights[..count.div_ceil(8)].iter_mut().for_each(|eight| *eight = next());
+            out.extend_from_slice(&piece[..count]);
+            left -= count;
+        }
     }
 
     /// Compares `len` bytes of the page with `other`, as byte strings.

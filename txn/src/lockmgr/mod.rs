@@ -281,6 +281,17 @@ impl LockManager {
         }
     }
 
+    /// Whether an owner holds or wants a strong mode of this table's lock, or of another's with the same hash (LKM-3). True for what is no table.
+    #[inline]
+    pub fn has_strong(&self, tag: &LockTag) -> bool {
+        match *tag {
+            LockTag::Relation { database, relation } => {
+                self.strong_count(database, relation).load(Ordering::SeqCst) != 0
+            }
+            _ => true,
+        }
+    }
+
     fn add_weak(&self, held: &mut owner::Held, (database, relation): (u32, u64), mode: LockMode, now_ns: u64) -> bool {
         // LKM-3: under the owner's mutex.
         if self.strong_count(database, relation).load(Ordering::SeqCst) != 0 {

@@ -1,0 +1,58 @@
+//! Reads that are transactions of their own: no transaction is begun for them, and the lock of their table is not taken.
+//!
+//! # Life of a read
+//! `open_alone` opens a snapshot and looks at the table -> rows are copied (`find_now`, `few_now`) -> `close_alone` looks at the table again and closes
+//! the snapshot.
+//!
+//! # Invariants
+//! - ALN-1: what was read counts only if no session held or wanted a strong mode of the table's lock and the catalog was the plan's, both when the
+//!   snapshot was open and nothing was read yet, and when everything was read. Then it is what a transaction would have read that had the lock in
+//!   between. A strong mode that another transaction took and gave back in the meantime leaves a new version of the catalog behind, which is
+//!   published before the lock goes; or its transaction has changed rows alone, or nothing, and the snapshot shows no change that was not committed.
+//!   What a dropped table has of space is not freed while the snapshot is open.
+//! - ALN-2: it reads at the durable LSN (SES-3): it changes nothing, and no other statement shares its snapshot, under whatever isolation.
+//! - ALN-3: it is counted as a committed transaction of the database, with what it has looked up.
+
+use std::sync::atomic::{Ordering, fence};
+
+use clearway_txn::lockmgr::LockTag;
+use clearway_txn::mvcc::book::View;
+
+use super::{Ended, Session, Statement};
+
+impl Session {
+    /// Opens a statement that reads one table, by a plan of this version of the catalog. `relaxed`: see [`Session::set_relaxed`]. None: it has to be
+    /// a transaction, and nothing is open.
+    ///
+    /// # Panics
+    /// If a transaction is open.
+    pub fn open_alone(&mut self, table: &LockTag, version: u64, relaxed: bool, now_ns: u64) -> Option<Statement> {
+        assert!(self.txn.is_none(), "ALN-2: a statement of a transaction does not read alone");
+        self.relaxed = relaxed;
+        let snapshot = self.snapshot(true, now_ns);
+        let view = View { read_lsn: snapshot.read_lsn, ..View::default() };
+        let statement = Statement { view, snapshot: Some(snapshot) };
+        if self.is_undisturbed(table, version) {
+            return Some(statement);
+        }
+        self.close_statement(statement);
+        None
+    }
+
+    /// Closes it. False: what it has read is of no use (ALN-1).
+    pub fn close_alone(&mut self, statement: Statement, table: &LockTag, version: u64) -> bool {
+        // The rows were read before the table is looked at.
+        fence(Ordering::Acquire);
+        let sound = self.is_undisturbed(table, version);
+        self.close_statement(statement);
+        if sound {
+            self.tell_use(Ended::Committed); // ALN-3
+        }
+        sound
+    }
+
+    /// The lock is looked at first: where a strong mode was given back before, the version that its transaction has published is seen.
+    fn is_undisturbed(&self, table: &LockTag, version: u64) -> bool {
+        !self.db.transactions().locks().has_strong(table) && self.sees_catalog(version)
+    }
+}
