@@ -108,6 +108,9 @@ fn alone(seed: u64) {
             assert_eq!((values.0, reader.session.may_send()), (vec![expected.to_owned()], is_durable));
             reader.session.before_send().await.expect("the log is sound");
             assert!(reader.session.may_send());
+            // What the end of an ordinary transaction says of its replies holds for them alone.
+            assert_eq!(look_up(&mut reader.session, "1"), [expected]);
+            assert!(reader.session.try_sync() && reader.session.may_send());
         };
         read("10", true).await;
         for v in 11..14 {
