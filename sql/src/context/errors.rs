@@ -145,6 +145,11 @@ pub fn concurrent(deleted: bool) -> SqlError {
     SqlError::new("40001", format!("could not serialize access due to concurrent {what}"))
 }
 
+/// PostgreSQL's words for a row that is to be locked are those of a change, also where it was deleted.
+pub fn not_locked(e: SqlError) -> SqlError {
+    if e.code() == "40001" { concurrent(false) } else { e }
+}
+
 /// Whether an error says that a lock was taken.
 pub fn is_lock_not_available(e: &EngineError) -> bool {
     matches!(e, EngineError::Txn(TxnError::LockNotAvailable))

@@ -17,7 +17,7 @@ use super::change::{engine_row, newest_view};
 use super::convert::read_row;
 use super::{BoxFuture, Cx, Row};
 use crate::context::deferred::Check;
-use crate::context::errors::{concurrent, from_engine, is_lock_not_available};
+use crate::context::errors::{concurrent, from_engine, is_lock_not_available, not_locked};
 use crate::context::names::column_types;
 use crate::context::privileges::Judge;
 use crate::error::{Result, SqlError};
@@ -355,9 +355,7 @@ impl<'a> Cx<'a> {
             let locked = {
                 let mut session = self.run.core.engine.take();
                 let lock = session.follow_row(&parent.shape, &view, bytes, LockMode::RowKeyShare, IfTaken::Wait);
-                // PostgreSQL's words for a row that is to be locked, also where it was deleted.
-                let told = |e: SqlError| if e.code() == "40001" { concurrent(false) } else { e };
-                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(|e| told(from_engine(e)))?
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(|e| not_locked(from_engine(e)))?
             };
             let Some((_, locked)) = locked.filter(|(_, l)| !l.ghost) else { continue };
             let mut values = Row::new();

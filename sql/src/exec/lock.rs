@@ -2,7 +2,7 @@
 
 use super::convert::read_row;
 use super::{Cx, Row};
-use crate::context::errors::{concurrent, from_engine, is_lock_not_available};
+use crate::context::errors::{concurrent, from_engine, is_lock_not_available, not_locked};
 use crate::context::obstacle;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::{Select, TableSlot};
@@ -58,8 +58,7 @@ impl Cx<'_> {
                 continue;
             }
             let locked = self.lock_newest(&lock.table, mode_of(lock.strength), lock.wait, row).await;
-            // PostgreSQL's words for a row that is to be locked, also where it was deleted.
-            match locked.map_err(|e| if e.code() == "40001" { concurrent(false) } else { e })? {
+            match locked.map_err(not_locked)? {
                 Newest::Unchanged => {}
                 Newest::Changed => changed = true,
                 Newest::Skipped | Newest::Own => return Ok(false),

@@ -378,10 +378,7 @@ impl Planner<'_> {
                     .hint("For example, ON CONFLICT (column_name).")
                     .at(c.pos));
             }
-            None => {
-                self.refuse_late_uniques(relation)?;
-                Vec::new()
-            }
+            None => self.any_arbiter(relation)?,
             Some(stmt::ConflictTarget::Constraint(name)) => {
                 let index = self.env.catalog.indexes(relation.oid).find(|i| i.name == *name && i.unique);
                 let index = index.ok_or_else(|| {

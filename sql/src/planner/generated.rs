@@ -68,8 +68,8 @@ impl Planner<'_> {
     }
 
     /// ON CONFLICT DO NOTHING without a target is about all unique constraints: one that is checked late can't be among them.
-    pub(super) fn refuse_late_uniques(&self, relation: &Relation) -> Result<()> {
-        self.late_uniques(relation).first().map_or(Ok(()), |u| Err(late_arbiter(&u.name)))
+    pub(super) fn any_arbiter(&self, relation: &Relation) -> Result<Vec<clearway_engine::catalog::Oid>> {
+        self.late_uniques(relation).first().map_or(Ok(Vec::new()), |u| Err(late_arbiter(&u.name)))
     }
 
     /// The default of a column, as it may be written: not with a subquery.

@@ -219,13 +219,7 @@ impl Planner<'_> {
         if let Some((_, second)) = own.iter().find(|(_, pos)| pos != first) {
             return Err(misplaced(cte, "more than once").at(*second));
         }
-        if let Some(pos) = recursion::within_outer_join(&right.body, &cte.name) {
-            return Err(misplaced(cte, "within an outer join").at(pos));
-        }
-        if has_aggregates(&step) {
-            let message = "aggregate functions are not allowed in a recursive query's recursive term";
-            return Err(SqlError::new("42P19", message).at(super::checks::first_target(right)));
-        }
+        check_step(cte, right, &step)?;
         if !q.order_by.is_empty() || q.limit.is_some() || q.offset.is_some() {
             let pos = q.order_by.first().map_or(q.pos, |o| o.expr.pos);
             return Err(SqlError::unsupported("ORDER BY, LIMIT or OFFSET in a recursive query").at(pos));
@@ -257,6 +251,18 @@ impl Planner<'_> {
 
 fn misplaced(cte: &Cte, why: &str) -> SqlError {
     SqlError::new("42P19", format!("recursive reference to query \"{}\" must not appear {why}", cte.name))
+}
+
+/// Refuses a step that names the whole on the outer side of a join, or computes aggregates of it.
+fn check_step(cte: &Cte, written: &AstQuery, step: &Query) -> Result<()> {
+    if let Some(pos) = recursion::within_outer_join(&written.body, &cte.name) {
+        return Err(misplaced(cte, "within an outer join").at(pos));
+    }
+    if has_aggregates(step) {
+        let message = "aggregate functions are not allowed in a recursive query's recursive term";
+        return Err(SqlError::new("42P19", message).at(super::checks::first_target(written)));
+    }
+    Ok(())
 }
 
 /// Whether the query itself computes aggregates.

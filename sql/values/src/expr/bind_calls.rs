@@ -71,10 +71,8 @@ impl Binder<'_> {
             return Ok(bound);
         }
         if !call.names.is_empty() {
-            return match bind_named::positional(call)? {
-                Some(call) => self.call(&call, pos),
-                None => Err(self.no_named(call, pos)),
-            };
+            let by_place = bind_named::positional(call)?.ok_or_else(|| self.no_named(call, pos))?;
+            return self.call(&by_place, pos);
         }
         if let Some(over) = &call.over {
             return self.window_call(call, over, pos);
