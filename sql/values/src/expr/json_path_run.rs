@@ -92,18 +92,14 @@ pub fn matches(path: &JsonPath, json: &Json, options: Options<'_>) -> Result<Opt
 
 /// The pattern of like_regex with its flags.
 fn regex(pattern: &str, flags: &str) -> Result<Pattern> {
-    let mut body = if flags.contains('q') { regex::escape(pattern) } else { pattern.to_owned() };
-    let mut marks = String::new();
-    if flags.contains('m') && !flags.contains('q') {
-        marks.push('m');
-    }
-    if !flags.contains('s') && !flags.contains('q') {
-        body = format!("(?-s:{body})");
-    }
-    if !marks.is_empty() {
-        body = format!("(?{marks}:{body})");
-    }
-    pattern::compile(&body, flags.contains('i'))
+    let options = super::are::Options {
+        fold: flags.contains('i'),
+        stops: !flags.contains('s'),
+        lines: flags.contains('m'),
+        quoted: flags.contains('q'),
+        ..super::are::Options::default()
+    };
+    pattern::compile(pattern, options)
 }
 
 /// True, false or unknown.

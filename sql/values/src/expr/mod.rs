@@ -15,6 +15,7 @@
 
 pub mod accumulate;
 pub mod aggregate;
+pub mod are;
 pub mod array_assign;
 mod array_functions;
 pub mod array_parts;

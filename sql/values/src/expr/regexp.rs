@@ -1,5 +1,6 @@
 //! The regexp_* functions, SIMILAR TO, and substring by pattern.
 
+use super::are::Options;
 use super::eval::Env;
 use super::functions::{Function, i, s, table};
 use super::long_text;
@@ -43,38 +44,25 @@ fn invalid(message: impl Into<String>) -> SqlError {
 
 /// A pattern with the flags of the regexp_* functions; whether `g` is among them.
 fn compile(pattern: &str, flags: &str) -> Result<(Pattern, bool)> {
-    let (mut global, mut fold, mut quoted, mut lines, mut dot, mut blanks) = (false, false, false, false, true, false);
+    let (mut global, mut options) = (false, Options::default());
     for c in flags.chars() {
         match c {
             'g' => global = true,
-            'i' => fold = true,
-            'c' => fold = false,
-            'n' | 'm' => (lines, dot) = (true, false),
-            's' => (lines, dot) = (false, true),
-            'p' => (lines, dot) = (false, false),
-            'w' => (lines, dot) = (true, true),
-            'x' => blanks = true,
-            't' => blanks = false,
-            'q' => quoted = true,
+            'i' => options.fold = true,
+            'c' => options.fold = false,
+            'n' | 'm' => (options.lines, options.stops) = (true, true),
+            's' => (options.lines, options.stops) = (false, false),
+            'p' => (options.lines, options.stops) = (false, true),
+            'w' => (options.lines, options.stops) = (true, false),
+            'x' => options.expanded = true,
+            't' => options.expanded = false,
+            'q' => options.quoted = true,
             'e' => {}
             'b' => return Err(SqlError::unsupported("a basic regular expression (flag b)")),
             other => return Err(invalid(format!("invalid regular expression option: \"{other}\""))),
         }
     }
-    let body = if quoted { regex::escape(pattern) } else { pattern.to_owned() };
-    let mut marks = String::new();
-    if lines {
-        marks.push('m');
-    }
-    if blanks && !quoted {
-        marks.push('x');
-    }
-    if !dot {
-        marks.push_str("-s");
-    }
-    // The number of groups stays: an option group captures nothing.
-    let body = if marks.is_empty() { body } else { format!("(?{marks}){body}") };
-    Ok((pattern::compile(&body, fold)?, global))
+    Ok((pattern::compile(pattern, options)?, global))
 }
 
 fn without_global(global: bool, function: &str) -> Result<()> {
@@ -370,6 +358,6 @@ fn similar_lenient(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 }
 
 fn similar_substring(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let pattern = pattern::compile(&similar_pattern(s(a, 1), Some(s(a, 2)))?, false)?;
+    let pattern = pattern::compile(&similar_pattern(s(a, 1), Some(s(a, 2)))?, Options::default())?;
     Ok(pattern.substring(s(a, 0))?.map_or(Datum::Null, Datum::text))
 }

@@ -82,7 +82,7 @@ pub fn substring(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 }
 
 pub fn substring_regex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let re = pattern::compile(s(a, 1), false)?;
+    let re = pattern::compile(s(a, 1), super::are::Options::default())?;
     Ok(re.substring(s(a, 0))?.map_or(Datum::Null, Datum::text))
 }
 

@@ -1,0 +1,375 @@
+//! Finds matches by sets of ends: where each part can end if it begins at a place. A match is then divided among the parts, as PostgreSQL's
+//! `regexec.c` does.
+
+use super::set::is_word;
+use super::{Are, Kind, Node, Prefers, first_preference};
+use crate::error::Result;
+use clearway_base::{breath, memory, stack};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Parts whose ends are kept from one beginning to the next.
+const KEPT_MAX: usize = 1 << 16;
+
+type Ends = Rc<[usize]>;
+type Groups = Vec<Option<(usize, usize)>>;
+
+/// A search of one pattern in one text.
+pub struct Search<'s> {
+    are: &'s Are,
+    text: &'s str,
+    /// Ends of a part that begins at a place: by its number and, in a sequence, by how many of its parts stand before.
+    known: HashMap<(usize, usize, usize), Ends>,
+    groups: Groups,
+}
+
+/// Neighbouring parts of a sequence that get their text as one.
+struct Unit<'s> {
+    parts: &'s [Node],
+    before: usize,
+    prefers: Prefers,
+}
+
+impl<'s> Search<'s> {
+    pub fn new(are: &'s Are, text: &'s str) -> Self {
+        Self { are, text, known: HashMap::new(), groups: Vec::new() }
+    }
+
+    /// The first match that begins at byte `from` or behind it, with its groups.
+    ///
+    /// # Errors
+    /// The reason for which the statement must end.
+    pub fn find(&mut self, from: usize) -> Result<Option<Groups>> {
+        let mut at = from;
+        loop {
+            if let Some(found) = self.match_at(at)? {
+                return Ok(Some(found));
+            }
+            match self.text.get(at..).and_then(|rest| rest.chars().next()) {
+                Some(c) => at += c.len_utf8(),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The match that begins at a place.
+    ///
+    /// # Errors
+    /// The reason for which the statement must end.
+    pub fn match_at(&mut self, at: usize) -> Result<Option<Groups>> {
+        let are = self.are;
+        if self.known.len() > KEPT_MAX {
+            self.known = HashMap::new();
+        }
+        let ends = self.ends(&are.root, at)?;
+        for end in in_order(&ends, are.root.prefers()) {
+            self.groups = vec![None; are.groups + 1];
+            self.groups[0] = Some((at, end));
+            if !are.root.is_divided() || self.divide(&are.root, at, end)? {
+                return Ok(Some(std::mem::take(&mut self.groups)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn ends(&mut self, node: &Node, at: usize) -> Result<Ends> {
+        breath::step(32)?;
+        match &node.kind {
+            Kind::Set(set) => {
+                let next = self.text[at..].chars().next().filter(|c| set.has(*c));
+                return Ok(next.map(|c| at + c.len_utf8()).into_iter().collect());
+            }
+            Kind::Sequence(list) => return self.sequence(node.id, list, 0, at),
+            Kind::Group(_, node) => return stack::deeper(|| self.ends(node, at)),
+            _ => {}
+        }
+        if let Some(known) = self.known.get(&(node.id, 0, at)) {
+            return Ok(known.clone());
+        }
+        let ends: Ends = match &node.kind {
+            Kind::Alternatives(list) => {
+                let mut all = Vec::new();
+                for n in list {
+                    all.extend_from_slice(&stack::deeper(|| self.ends(n, at))?);
+                }
+                sorted(all)
+            }
+            Kind::Repeat { node, least, most, .. } => self.repeated(node, *least, *most, at)?,
+            // What the group may match; whether it is the same is asked when the match is divided.
+            Kind::Same(number) => match self.are.bodies.get(number - 1) {
+                Some(body) => stack::deeper(|| self.ends(body, at))?,
+                None => Rc::from([]),
+            },
+            _ if self.holds(node, at)? => Rc::from([at]),
+            _ => Rc::from([]),
+        };
+        self.keep((node.id, 0, at), &ends)?;
+        Ok(ends)
+    }
+
+    fn keep(&mut self, key: (usize, usize, usize), ends: &Ends) -> Result<()> {
+        memory::claim(64 + size_of_val(&ends[..]))?;
+        self.known.insert(key, ends.clone());
+        Ok(())
+    }
+
+    /// The ends of what is left of a sequence.
+    fn sequence(&mut self, id: usize, mut list: &[Node], mut before: usize, mut at: usize) -> Result<Ends> {
+        // Characters that follow each other are compared without keeping anything.
+        while let [Node { kind: Kind::Set(set), .. }, rest @ ..] = list {
+            breath::step(8)?;
+            let Some(c) = self.text[at..].chars().next().filter(|c| set.has(*c)) else { return Ok(Rc::from([])) };
+            (list, before, at) = (rest, before + 1, at + c.len_utf8());
+        }
+        let Some((first, rest)) = list.split_first() else { return Ok(Rc::from([at])) };
+        if rest.is_empty() {
+            return stack::deeper(|| self.ends(first, at));
+        }
+        if let Some(known) = self.known.get(&(id, before, at)) {
+            return Ok(known.clone());
+        }
+        let mut all = Vec::new();
+        for middle in stack::deeper(|| self.ends(first, at))?.iter() {
+            all.extend_from_slice(&stack::deeper(|| self.sequence(id, rest, before + 1, *middle))?);
+        }
+        let ends = sorted(all);
+        self.keep((id, before, at), &ends)?;
+        Ok(ends)
+    }
+
+    /// The ends of so many repetitions.
+    fn repeated(&mut self, node: &Node, least: u32, most: Option<u32>, at: usize) -> Result<Ends> {
+        let mut all = if least == 0 { vec![at] } else { Vec::new() };
+        let mut now = vec![at];
+        let mut seen = std::collections::HashSet::new();
+        let mut count = 0;
+        while !now.is_empty() && most.is_none_or(|most| count < most) {
+            count += 1;
+            let mut next = Vec::new();
+            for at in now {
+                next.extend_from_slice(&stack::deeper(|| self.ends(node, at))?);
+            }
+            next.sort_unstable();
+            next.dedup();
+            if count >= least {
+                // What was reached with enough repetitions leads nowhere new.
+                next.retain(|end| seen.insert(*end));
+                memory::claim(16 * next.len())?;
+                all.extend_from_slice(&next);
+            }
+            breath::step_bytes(8 * next.len())?;
+            now = next;
+        }
+        Ok(sorted(all))
+    }
+
+    fn holds(&mut self, node: &Node, at: usize) -> Result<bool> {
+        let before = self.text[..at].chars().next_back();
+        let behind = self.text[at..].chars().next();
+        let (left, right) = (before.is_some_and(is_word), behind.is_some_and(is_word));
+        Ok(match &node.kind {
+            Kind::Empty => true,
+            Kind::TextStart => at == 0,
+            Kind::TextEnd => at == self.text.len(),
+            Kind::LineStart => before.is_none_or(|c| c == '\n'),
+            Kind::LineEnd => behind.is_none_or(|c| c == '\n'),
+            Kind::WordStart => !left && right,
+            Kind::WordEnd => left && !right,
+            Kind::WordEdge => left != right,
+            Kind::NoWordEdge => left == right,
+            Kind::Look { ahead: true, wanted, node } => stack::deeper(|| self.ends(node, at))?.is_empty() != *wanted,
+            Kind::Look { ahead: false, wanted, node } => {
+                let mut found = false;
+                for from in (0..=at).filter(|from| self.text.is_char_boundary(*from)) {
+                    found = stack::deeper(|| self.ends(node, from))?.contains(&at);
+                    if found {
+                        break;
+                    }
+                }
+                found == *wanted
+            }
+            _ => false,
+        })
+    }
+
+    /// Divides a text that the part matches; false: a back-reference does not fit.
+    fn divide(&mut self, node: &Node, from: usize, to: usize) -> Result<bool> {
+        breath::step(32)?;
+        match &node.kind {
+            Kind::Group(number, inner) => {
+                if !stack::deeper(|| self.divide(inner, from, to))? {
+                    return Ok(false);
+                }
+                self.groups[*number] = Some((from, to));
+                Ok(true)
+            }
+            Kind::Same(number) => {
+                let same = self.groups[*number].map(|(a, b)| (&self.text[a..b], &self.text[from..to]));
+                let fold = self.are.options.fold;
+                Ok(same.is_some_and(|(a, b)| a == b || fold && a.to_lowercase() == b.to_lowercase()))
+            }
+            Kind::Alternatives(list) => {
+                for n in list {
+                    if stack::deeper(|| self.ends(n, from))?.contains(&to) && self.tried(n, from, to)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Kind::Sequence(list) => {
+                let units = units(list);
+                self.divide_units(node.id, list, &units, from, to)
+            }
+            Kind::Repeat { node: inner, least, most, .. } => {
+                self.forget(inner);
+                if from == to && *least == 0 {
+                    return Ok(true);
+                }
+                self.divide_repeated(inner, ((*least).max(1), *most), from, to)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Divides, and takes back the groups if that can't be done.
+    fn tried(&mut self, node: &Node, from: usize, to: usize) -> Result<bool> {
+        if !node.is_divided() {
+            return Ok(true);
+        }
+        let before = self.groups.clone();
+        if stack::deeper(|| self.divide(node, from, to))? {
+            return Ok(true);
+        }
+        self.groups = before;
+        Ok(false)
+    }
+
+    fn divide_units(&mut self, id: usize, list: &[Node], units: &[Unit<'_>], from: usize, to: usize) -> Result<bool> {
+        let Some((unit, rest)) = units.split_first() else { return Ok(from == to) };
+        let ends = match unit.parts {
+            [only] => self.ends(only, from)?,
+            parts => self.part_ends(parts, from)?,
+        };
+        let behind = unit.before + unit.parts.len();
+        for middle in in_order(&ends, unit.prefers) {
+            let leads_there = match rest.is_empty() {
+                true => middle == to,
+                false => middle <= to && self.sequence(id, &list[behind..], behind, middle)?.contains(&to),
+            };
+            if !leads_there {
+                continue;
+            }
+            let before = self.groups.clone();
+            let fits = match unit.parts {
+                [only] => self.tried(only, from, middle)?,
+                _ => true,
+            };
+            if fits && stack::deeper(|| self.divide_units(id, list, rest, middle, to))? {
+                return Ok(true);
+            }
+            self.groups = before;
+        }
+        Ok(false)
+    }
+
+    /// The ends of some parts of a sequence.
+    fn part_ends(&mut self, parts: &[Node], from: usize) -> Result<Ends> {
+        let mut now = vec![from];
+        for part in parts {
+            let mut next = Vec::new();
+            for at in now {
+                next.extend_from_slice(&self.ends(part, at)?);
+            }
+            next.sort_unstable();
+            next.dedup();
+            now = next;
+        }
+        Ok(now.into())
+    }
+
+    fn divide_repeated(
+        &mut self,
+        node: &Node,
+        (least, most): (u32, Option<u32>),
+        from: usize,
+        to: usize,
+    ) -> Result<bool> {
+        if most == Some(0) {
+            return Ok(from == to && least == 0);
+        }
+        let (least, most) = (least.saturating_sub(1), most.map(|most| most - 1));
+        let ends = self.ends(node, from)?;
+        for middle in in_order(&ends, node.prefers()) {
+            // An empty repetition is one only where it is needed.
+            let is_idle = middle == from && least == 0 && from != to;
+            if is_idle || middle > to {
+                continue;
+            }
+            let is_last = middle == to && least == 0;
+            if !is_last && !self.repeated(node, least, most, middle)?.contains(&to) {
+                continue;
+            }
+            let before = self.groups.clone();
+            self.forget(node);
+            if self.tried(node, from, middle)?
+                && (is_last || stack::deeper(|| self.divide_repeated(node, (least, most), middle, to))?)
+            {
+                return Ok(true);
+            }
+            self.groups = before;
+        }
+        Ok(false)
+    }
+
+    /// A repetition begins without what the one before has captured.
+    fn forget(&mut self, node: &Node) {
+        node.any(&mut |n| {
+            if let Kind::Group(number, _) = n.kind {
+                self.groups[number] = None;
+            }
+            false
+        });
+    }
+}
+
+fn sorted(mut all: Vec<usize>) -> Ends {
+    all.sort_unstable();
+    all.dedup();
+    all.into()
+}
+
+fn in_order(ends: &Ends, prefers: Prefers) -> Vec<usize> {
+    let mut list = ends.to_vec();
+    if prefers != Prefers::Shortest {
+        list.reverse();
+    }
+    list
+}
+
+/// Parts that capture nothing and agree in what they prefer are one.
+fn units(list: &[Node]) -> Vec<Unit<'_>> {
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    let (mut begin, mut seen) = (0, (false, false));
+    let unit = |from: usize, to: usize| Unit {
+        parts: &list[from..to],
+        before: from,
+        prefers: first_preference(&list[from..to]),
+    };
+    for (i, node) in list.iter().enumerate() {
+        let own = (node.mentions(Prefers::Longest), node.mentions(Prefers::Shortest));
+        let both = (seen.0 || own.0, seen.1 || own.1);
+        if node.is_divided() || both == (true, true) {
+            if begin < i {
+                units.push(unit(begin, i));
+            }
+            units.push(unit(i, i + 1));
+            (begin, seen) = (i + 1, (false, false));
+        } else {
+            seen = both;
+        }
+    }
+    if begin < list.len() {
+        units.push(unit(begin, list.len()));
+    }
+    units
+}
