@@ -2,7 +2,7 @@
 //! `regexec.c` does.
 
 use super::set::is_word;
-use super::{Are, Kind, Node, Prefers, first_preference};
+use super::{Are, Kind, Node, Prefers, first_preference, is_character};
 use crate::error::Result;
 use clearway_base::{breath, memory, stack};
 use std::collections::HashMap;
@@ -18,8 +18,8 @@ type Groups = Vec<Option<(usize, usize)>>;
 pub struct Search<'s> {
     are: &'s Are,
     text: &'s str,
-    /// Ends of a part that begins at a place: by its number and, in a sequence, by how many of its parts stand before.
-    known: HashMap<(usize, usize, usize), Ends>,
+    /// Ends of a part, by its number, that begins at a place.
+    known: HashMap<(usize, usize), Ends>,
     groups: Groups,
 }
 
@@ -79,14 +79,17 @@ impl<'s> Search<'s> {
                 let next = self.text[at..].chars().next().filter(|c| set.has(*c));
                 return Ok(next.map(|c| at + c.len_utf8()).into_iter().collect());
             }
-            Kind::Sequence(list) => return self.sequence(node.id, list, 0, at),
+            Kind::Repeat { node: inner, least, most, .. } if is_character(inner) => {
+                return self.run(inner, *least, *most, at);
+            }
             Kind::Group(_, node) => return stack::deeper(|| self.ends(node, at)),
             _ => {}
         }
-        if let Some(known) = self.known.get(&(node.id, 0, at)) {
+        if let Some(known) = self.known.get(&(node.id, at)) {
             return Ok(known.clone());
         }
         let ends: Ends = match &node.kind {
+            Kind::Sequence(list) => self.behind(list, vec![at])?,
             Kind::Alternatives(list) => {
                 let mut all = Vec::new();
                 for n in list {
@@ -103,38 +106,51 @@ impl<'s> Search<'s> {
             _ if self.holds(node, at)? => Rc::from([at]),
             _ => Rc::from([]),
         };
-        self.keep((node.id, 0, at), &ends)?;
-        Ok(ends)
-    }
-
-    fn keep(&mut self, key: (usize, usize, usize), ends: &Ends) -> Result<()> {
         memory::claim(64 + size_of_val(&ends[..]))?;
-        self.known.insert(key, ends.clone());
-        Ok(())
+        self.known.insert((node.id, at), ends.clone());
+        Ok(ends)
     }
 
-    /// The ends of what is left of a sequence.
-    fn sequence(&mut self, id: usize, mut list: &[Node], mut before: usize, mut at: usize) -> Result<Ends> {
-        // Characters that follow each other are compared without keeping anything.
-        while let [Node { kind: Kind::Set(set), .. }, rest @ ..] = list {
-            breath::step(8)?;
-            let Some(c) = self.text[at..].chars().next().filter(|c| set.has(*c)) else { return Ok(Rc::from([])) };
-            (list, before, at) = (rest, before + 1, at + c.len_utf8());
+    /// Repetitions of one character.
+    fn run(&mut self, node: &Node, least: u32, most: Option<u32>, mut at: usize) -> Result<Ends> {
+        let (mut all, mut count) = (Vec::new(), 0);
+        loop {
+            if count >= least {
+                all.push(at);
+            }
+            if most == Some(count) {
+                break;
+            }
+            let Some(next) = self.ends(node, at)?.first().copied() else { break };
+            (at, count) = (next, count.saturating_add(1));
         }
-        let Some((first, rest)) = list.split_first() else { return Ok(Rc::from([at])) };
-        if rest.is_empty() {
-            return stack::deeper(|| self.ends(first, at));
+        memory::claim(8 * all.len())?;
+        Ok(all.into())
+    }
+
+    /// Where parts that follow each other can end, if the first begins at one of these places, which rise.
+    fn behind(&mut self, list: &[Node], mut now: Vec<usize>) -> Result<Ends> {
+        for node in list {
+            let is_run = matches!(&node.kind, Kind::Repeat { node, most: None, .. } if is_character(node));
+            let (mut next, mut covered) = (Vec::new(), None);
+            for at in now {
+                // A run that begins within another one ends nowhere else.
+                if is_run && covered.is_some_and(|end| at <= end) {
+                    continue;
+                }
+                let ends = stack::deeper(|| self.ends(node, at))?;
+                covered = ends.last().copied();
+                next.extend_from_slice(&ends);
+            }
+            next.sort_unstable();
+            next.dedup();
+            breath::step_bytes(8 * next.len())?;
+            now = next;
+            if now.is_empty() {
+                break;
+            }
         }
-        if let Some(known) = self.known.get(&(id, before, at)) {
-            return Ok(known.clone());
-        }
-        let mut all = Vec::new();
-        for middle in stack::deeper(|| self.ends(first, at))?.iter() {
-            all.extend_from_slice(&stack::deeper(|| self.sequence(id, rest, before + 1, *middle))?);
-        }
-        let ends = sorted(all);
-        self.keep((id, before, at), &ends)?;
-        Ok(ends)
+        Ok(now.into())
     }
 
     /// The ends of so many repetitions.
@@ -179,12 +195,13 @@ impl<'s> Search<'s> {
             Kind::NoWordEdge => left == right,
             Kind::Look { ahead: true, wanted, node } => stack::deeper(|| self.ends(node, at))?.is_empty() != *wanted,
             Kind::Look { ahead: false, wanted, node } => {
-                let mut found = false;
-                for from in (0..=at).filter(|from| self.text.is_char_boundary(*from)) {
-                    found = stack::deeper(|| self.ends(node, from))?.contains(&at);
-                    if found {
+                let (mut found, mut from, mut left) = (false, at, node.most_characters());
+                loop {
+                    found |= stack::deeper(|| self.ends(node, from))?.contains(&at);
+                    let Some(c) = self.text[..from].chars().next_back().filter(|_| !found && left != Some(0)) else {
                         break;
-                    }
+                    };
+                    (from, left) = (from - c.len_utf8(), left.map(|left| left - 1));
                 }
                 found == *wanted
             }
@@ -218,7 +235,7 @@ impl<'s> Search<'s> {
             }
             Kind::Sequence(list) => {
                 let units = units(list);
-                self.divide_units(node.id, list, &units, from, to)
+                self.divide_units(list, &units, from, to)
             }
             Kind::Repeat { node: inner, least, most, .. } => {
                 self.forget(inner);
@@ -244,17 +261,17 @@ impl<'s> Search<'s> {
         Ok(false)
     }
 
-    fn divide_units(&mut self, id: usize, list: &[Node], units: &[Unit<'_>], from: usize, to: usize) -> Result<bool> {
+    fn divide_units(&mut self, list: &[Node], units: &[Unit<'_>], from: usize, to: usize) -> Result<bool> {
         let Some((unit, rest)) = units.split_first() else { return Ok(from == to) };
         let ends = match unit.parts {
             [only] => self.ends(only, from)?,
-            parts => self.part_ends(parts, from)?,
+            parts => self.behind(parts, vec![from])?,
         };
         let behind = unit.before + unit.parts.len();
         for middle in in_order(&ends, unit.prefers) {
             let leads_there = match rest.is_empty() {
                 true => middle == to,
-                false => middle <= to && self.sequence(id, &list[behind..], behind, middle)?.contains(&to),
+                false => middle <= to && self.behind(&list[behind..], vec![middle])?.contains(&to),
             };
             if !leads_there {
                 continue;
@@ -264,27 +281,12 @@ impl<'s> Search<'s> {
                 [only] => self.tried(only, from, middle)?,
                 _ => true,
             };
-            if fits && stack::deeper(|| self.divide_units(id, list, rest, middle, to))? {
+            if fits && stack::deeper(|| self.divide_units(list, rest, middle, to))? {
                 return Ok(true);
             }
             self.groups = before;
         }
         Ok(false)
-    }
-
-    /// The ends of some parts of a sequence.
-    fn part_ends(&mut self, parts: &[Node], from: usize) -> Result<Ends> {
-        let mut now = vec![from];
-        for part in parts {
-            let mut next = Vec::new();
-            for at in now {
-                next.extend_from_slice(&self.ends(part, at)?);
-            }
-            next.sort_unstable();
-            next.dedup();
-            now = next;
-        }
-        Ok(now.into())
     }
 
     fn divide_repeated(

@@ -109,12 +109,36 @@ impl Node {
         self.any(&mut |n| matches!(n.kind, Kind::Group(..) | Kind::Same(_)))
     }
 
+    /// How many characters it matches at most; none: there is no such number.
+    fn most_characters(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Set(_) => Some(1),
+            Kind::Sequence(list) => list.iter().map(Node::most_characters).sum(),
+            Kind::Alternatives(list) => {
+                list.iter().map(Node::most_characters).try_fold(0, |most, n| Some(n?.max(most)))
+            }
+            Kind::Repeat { node, most, .. } => node.most_characters()?.checked_mul((*most)? as usize),
+            Kind::Group(_, node) => node.most_characters(),
+            Kind::Same(_) => None,
+            _ => Some(0),
+        }
+    }
+
     fn mentions(&self, wanted: Prefers) -> bool {
         self.any(&mut |n| match &n.kind {
             Kind::Alternatives(_) => wanted == Prefers::Longest,
             Kind::Repeat { prefers, .. } => *prefers == wanted,
             _ => false,
         })
+    }
+}
+
+/// Whether a part is always one character.
+fn is_character(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Set(_) => true,
+        Kind::Group(_, node) => is_character(node),
+        _ => false,
     }
 }
 
@@ -128,7 +152,9 @@ mod tests {
     use super::*;
     use crate::error::Result;
 
-    fn found(pattern: &str, text: &str) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+    type Groups = Vec<Option<(usize, usize)>>;
+
+    fn found(pattern: &str, text: &str) -> Result<Option<Groups>> {
         let are = parse(pattern, Options::default())?;
         Search::new(&are, text).find(0)
     }

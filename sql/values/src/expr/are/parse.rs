@@ -1,7 +1,7 @@
 //! Reads a pattern (PostgreSQL's `regc_lex.c` and `regcomp.c`), with PostgreSQL's errors.
 
 use super::set::{Class, Set};
-use super::{Are, Kind, Node, Options, Prefers};
+use super::{Are, Kind, Node, Options, Prefers, is_character};
 use crate::error::{Result, SqlError, code};
 use clearway_base::{breath, stack};
 
@@ -83,14 +83,6 @@ fn may_differ(root: &Node) -> bool {
         Kind::Repeat { node, least, most, .. } if Some(*least) != *most => !is_character(node),
         _ => false,
     })
-}
-
-fn is_character(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Set(_) => true,
-        Kind::Group(_, node) => is_character(node),
-        _ => false,
-    }
 }
 
 struct Parser {
