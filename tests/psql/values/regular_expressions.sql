@@ -8,6 +8,8 @@ select regexp_match('aab', '(a*)(a|b)*'), regexp_match('abab', '(?:(a)|(b))*'), 
 select regexp_replace('foobarbaz', 'b..', 'X'), regexp_replace('foobarbaz', 'b(..)', 'X\1Y', 'g'), regexp_replace('one two', 'one|one two', '<\&>');
 select regexp_split_to_array('a,b;c', ',|;'), regexp_matches('k1=v1, k2=v2', '(\w+?)=(\w+)', 'g'), regexp_count('aaa', 'a|aa'), regexp_substr('foobar', 'foo|foobar'), regexp_instr('xfoobar', 'foo|foobar', 1, 1, 1);
 select substring('abcdefg' similar 'a*#"%#"g*' escape '#'), substring('foobar' similar '%#"o_b#"%' escape '#'), 'abc' similar to 'a|abc';
+select regexp_match('b', '(a*)*'), regexp_match('b', '(a)*'), regexp_match('b', '()*'), regexp_match('b', '(a*)+'), regexp_match('ab', '(a*)*'), regexp_match('b', '(a*){0,3}'), regexp_match('b', '(?:(a)|c)*');
+select length(substring(repeat('ab x ', 20000) from '(.*?)(x|y)(.*)')), length((regexp_match(repeat('ab x ', 5000), '(.*)(x|y)(.*)'))[1]);
 -- Look-around and back-references.
 select 'abab' ~ '^(ab)\1$', 'abba' ~ '(.)\1', 'AbaB' ~* '^(ab)\1$', regexp_match('hello', '(.)\1'), regexp_replace('the the cat', '(\w+) \1', '\1');
 select 'foobar' ~ 'foo(?=bar)', 'foobaz' ~ 'foo(?!bar)', regexp_replace('1234567', '(\d)(?=(\d{3})+$)', '\1,', 'g'), regexp_match('price: $42', '(?<=\$)\d+'), regexp_match('ab cb', '(?<!a)b');

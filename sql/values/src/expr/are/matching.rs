@@ -1,8 +1,8 @@
 //! Finds matches by sets of ends: where each part can end if it begins at a place. A match is then divided among the parts, as PostgreSQL's
 //! `regexec.c` does.
 
-use super::set::is_word;
-use super::{Are, Kind, Node, Prefers, first_preference, is_character};
+use super::set::{Set, is_word};
+use super::{Are, Kind, Node, Prefers, character, first_preference};
 use crate::error::Result;
 use clearway_base::{breath, memory, stack};
 use std::collections::HashMap;
@@ -79,8 +79,10 @@ impl<'s> Search<'s> {
                 let next = self.text[at..].chars().next().filter(|c| set.has(*c));
                 return Ok(next.map(|c| at + c.len_utf8()).into_iter().collect());
             }
-            Kind::Repeat { node: inner, least, most, .. } if is_character(inner) => {
-                return self.run(inner, *least, *most, at);
+            Kind::Repeat { node: inner, least, most, .. } => {
+                if let Some(set) = character(inner) {
+                    return self.run(set, *least, *most, at);
+                }
             }
             Kind::Group(_, node) => return stack::deeper(|| self.ends(node, at)),
             _ => {}
@@ -112,17 +114,19 @@ impl<'s> Search<'s> {
     }
 
     /// Repetitions of one character.
-    fn run(&mut self, node: &Node, least: u32, most: Option<u32>, mut at: usize) -> Result<Ends> {
-        let (mut all, mut count) = (Vec::new(), 0);
+    fn run(&self, set: &Set, least: u32, most: Option<u32>, mut at: usize) -> Result<Ends> {
+        let (mut all, mut count) = (Vec::new(), 0u32);
+        let mut chars = self.text[at..].chars();
         loop {
+            breath::step(8)?;
             if count >= least {
                 all.push(at);
             }
             if most == Some(count) {
                 break;
             }
-            let Some(next) = self.ends(node, at)?.first().copied() else { break };
-            (at, count) = (next, count.saturating_add(1));
+            let Some(c) = chars.next().filter(|c| set.has(*c)) else { break };
+            (at, count) = (at + c.len_utf8(), count.saturating_add(1));
         }
         memory::claim(8 * all.len())?;
         Ok(all.into())
@@ -131,7 +135,7 @@ impl<'s> Search<'s> {
     /// Where parts that follow each other can end, if the first begins at one of these places, which rise.
     fn behind(&mut self, list: &[Node], mut now: Vec<usize>) -> Result<Ends> {
         for node in list {
-            let is_run = matches!(&node.kind, Kind::Repeat { node, most: None, .. } if is_character(node));
+            let is_run = is_endless_run(node);
             let (mut next, mut covered) = (Vec::new(), None);
             for at in now {
                 // A run that begins within another one ends nowhere else.
@@ -240,6 +244,10 @@ impl<'s> Search<'s> {
             Kind::Repeat { node: inner, least, most, .. } => {
                 self.forget(inner);
                 if from == to && *least == 0 {
+                    // Nothing is one repetition where the part can match it, else none.
+                    if stack::deeper(|| self.ends(inner, from))?.contains(&to) {
+                        self.tried(inner, from, to)?;
+                    }
                     return Ok(true);
                 }
                 self.divide_repeated(inner, ((*least).max(1), *most), from, to)
@@ -331,6 +339,15 @@ impl<'s> Search<'s> {
             }
             false
         });
+    }
+}
+
+/// Whether a part is one character as often as it comes.
+fn is_endless_run(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Repeat { node, most: None, .. } => character(node).is_some(),
+        Kind::Group(_, node) => is_endless_run(node),
+        _ => false,
     }
 }
 

@@ -133,12 +133,12 @@ impl Node {
     }
 }
 
-/// Whether a part is always one character.
-fn is_character(node: &Node) -> bool {
+/// The characters of a part that is always one character.
+fn character(node: &Node) -> Option<&Set> {
     match &node.kind {
-        Kind::Set(_) => true,
-        Kind::Group(_, node) => is_character(node),
-        _ => false,
+        Kind::Set(set) => Some(set),
+        Kind::Group(_, node) => character(node),
+        _ => None,
     }
 }
 
@@ -197,6 +197,17 @@ mod tests {
     }
 
     #[test]
+    fn long_texts_take_time_and_memory_by_their_length() -> Result<()> {
+        let (text, count) = ("ab x ".repeat(20_000), |pattern: &str, text: &str| -> Result<Option<usize>> {
+            Ok(found(pattern, text)?.and_then(|groups| groups[1]).map(|(from, to)| to - from))
+        });
+        assert_eq!(count("(.*?)(x|y)(.*)", &text)?, Some(3));
+        assert_eq!(count("(.*)(x|y)(.*)", &text)?, Some(99_998));
+        assert_eq!(count("(.*)(?<=b )(?=x)(x|y)(.*)", &text)?, Some(99_998));
+        Ok(())
+    }
+
+    #[test]
     fn texts_are_divided_as_by_postgresql() -> Result<()> {
         let of = |pattern: &str, text: &str| -> Result<Vec<Option<String>>> {
             let part = |g: Option<(usize, usize)>| g.and_then(|(a, b)| text.get(a..b)).map(str::to_owned);
@@ -212,6 +223,8 @@ mod tests {
         assert_eq!(of("(?<!a)b", "abb")?, some(&["b"]));
         assert_eq!(of("a?(?:ab)?(b?)", "ab")?, some(&["ab", ""]));
         assert!(of("(a)\\1", "ab")?.is_empty());
+        assert_eq!(of("(a*)*", "b")?, some(&["", ""]));
+        assert_eq!(of("(?:(a)|c)*", "b")?, [Some(String::new()), None]);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Reads a pattern (PostgreSQL's `regc_lex.c` and `regcomp.c`), with PostgreSQL's errors.
 
 use super::set::{Class, Set};
-use super::{Are, Kind, Node, Options, Prefers, is_character};
+use super::{Are, Kind, Node, Options, Prefers, character};
 use crate::error::{Result, SqlError, code};
 use clearway_base::{breath, stack};
 
@@ -80,7 +80,7 @@ fn may_differ(root: &Node) -> bool {
     root.any(&mut |n| match &n.kind {
         Kind::Alternatives(_) => true,
         Kind::Repeat { prefers: Prefers::Shortest, .. } => true,
-        Kind::Repeat { node, least, most, .. } if Some(*least) != *most => !is_character(node),
+        Kind::Repeat { node, least, most, .. } if Some(*least) != *most => character(node).is_none(),
         _ => false,
     })
 }
