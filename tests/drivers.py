@@ -65,7 +65,6 @@ REASONS = {
     "gin": "Indexes other than btree and exclusion constraints are refused.",
     "opclass": "Operator classes for patterns are taken, and shown as the plain ones: C.UTF-8 needs no other.",
     "nulls": "NULLS NOT DISTINCT is refused.",
-    "regex": "Regular expressions have no back-references.",
     "jsonb-key": "An index by a jsonb is refused.",
     "order": "Rows without ORDER BY come in the order of the key.",
     "rules": "Rules other than DO INSTEAD NOTHING are refused.",

@@ -17,7 +17,7 @@ REASONS = {
                "xml), of PostgreSQL's planner and of its index access methods; system catalogs have no keys and no collations of columns.",
     "sample": "TABLESAMPLE takes other rows: it decides by a row's key and by leaf pages.",
     "serializable": "SERIALIZABLE runs as repeatable read under `serializable = snapshot`, and DEFERRABLE means nothing for it.",
-    "regex": "Regular expressions match the first alternative that fits, not the longest; limits of their own, no back-references.",
+    "regex": "How large a regular expression may become has a limit of its own.",
     "order": "Rows that compare as equal, groups, and objects that go together come in another order.",
     "toast": "Long values are in pages of the table's own tree: there is no TOAST table.",
     "collation": "Texts have one order, C.UTF-8; COLLATE names another name of it and is not kept.",
