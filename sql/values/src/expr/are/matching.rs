@@ -242,6 +242,9 @@ impl<'s> Search<'s> {
                 self.divide_units(list, &units, from, to)
             }
             Kind::Repeat { node: inner, least, most, .. } => {
+                if !inner.is_divided() {
+                    return Ok(true);
+                }
                 self.forget(inner);
                 if from == to && *least == 0 {
                     // Nothing is one repetition where the part can match it, else none.

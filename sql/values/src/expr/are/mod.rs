@@ -198,12 +198,12 @@ mod tests {
 
     #[test]
     fn long_texts_take_time_and_memory_by_their_length() -> Result<()> {
-        let (text, count) = ("ab x ".repeat(20_000), |pattern: &str, text: &str| -> Result<Option<usize>> {
+        let (text, count) = ("ab x ".repeat(4_000), |pattern: &str, text: &str| -> Result<Option<usize>> {
             Ok(found(pattern, text)?.and_then(|groups| groups[1]).map(|(from, to)| to - from))
         });
         assert_eq!(count("(.*?)(x|y)(.*)", &text)?, Some(3));
-        assert_eq!(count("(.*)(x|y)(.*)", &text)?, Some(99_998));
-        assert_eq!(count("(.*)(?<=b )(?=x)(x|y)(.*)", &text)?, Some(99_998));
+        assert_eq!(count("(.*)(x|y)(.*)", &text)?, Some(19_998));
+        assert_eq!(count("(.*)(?<=b )(?=x)(x|y)(.*)", &text)?, Some(19_998));
         Ok(())
     }
 
