@@ -15,6 +15,7 @@
 
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;
+use super::foreign_values::{can_be_referred, differ, has_null, in_child, is_mixed};
 use super::{BoxFuture, Cx, Row};
 use crate::context::deferred::Check;
 use crate::context::errors::{concurrent, from_engine, is_lock_not_available, not_locked};
@@ -68,20 +69,6 @@ pub(super) struct Search<'s> {
     pub(super) table: &'s TableSlot,
     pub(super) columns: &'s [usize],
     pub(super) wanted: &'s Row,
-}
-
-/// Also where only the case of a citext differs: the change goes on to the rows that refer to it, as in PostgreSQL.
-fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
-    columns.iter().any(|c| a[*c] != b[*c] || a[*c].as_str() != b[*c].as_str())
-}
-
-fn has_null(columns: &[usize], row: &[Datum]) -> bool {
-    columns.iter().any(|c| row[*c].is_null())
-}
-
-/// Whether some of the values are null and some are not, which MATCH FULL forbids.
-fn is_mixed(columns: &[usize], row: &[Datum]) -> bool {
-    has_null(columns, row) && columns.iter().any(|c| !row[*c].is_null())
 }
 
 /// Why MATCH FULL refuses a row.
@@ -318,6 +305,9 @@ impl<'a> Cx<'a> {
     /// beside the transaction's own: as in PostgreSQL that is a serialization failure.
     async fn keep_parent(self, key: &Reference, row: &Row) -> Result<bool> {
         let parent = &key.parent;
+        if !can_be_referred(key, row) {
+            return Ok(false);
+        }
         let wanted: Row = key.key_order.iter().map(|c| row[*c].clone()).collect();
         let view = {
             let mut session = self.run.core.engine.take();
@@ -533,7 +523,9 @@ impl<'a> Cx<'a> {
             let mut changed = row.clone();
             for (i, c) in key.child_columns.iter().enumerate() {
                 changed[*c] = match (action, new) {
-                    (ReferentialAction::Cascade, Some(new)) => new[key.columns[i]].clone(),
+                    (ReferentialAction::Cascade, Some(new)) => {
+                        in_child(new[key.columns[i]].clone(), target.table.types[*c])?
+                    }
                     (ReferentialAction::SetDefault, _) => match &defaults[i] {
                         Some(e) => self.value(e, &[]).await?,
                         None => Datum::Null,

@@ -38,6 +38,7 @@ mod duplicates;
 mod expand;
 mod external;
 pub mod foreign;
+mod foreign_values;
 mod frame;
 mod group;
 mod group_apart;

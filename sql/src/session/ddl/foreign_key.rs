@@ -4,12 +4,34 @@ use super::{Ddl, free_name};
 use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
-use crate::types::Datum;
-use clearway_engine::catalog::{ForeignKey, Index, Object, Relation};
+use crate::types::{Datum, Oid, cast, category, format_type, oid, user};
+use clearway_engine::catalog::{Column, ForeignKey, Index, Object, Relation};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
 use super::table::{Foreign, action};
+
+/// Whether a column can refer to another one: they have one type, or one family of types whose values are stored and compared alike.
+fn comparable(constraint: &str, column: &Column, referenced: &Column) -> Result<()> {
+    let base = |ty: Oid| user::base(ty.into()).oid;
+    let (a, b) = (base(column.type_oid), base(referenced.type_oid));
+    let both = |family: &[Oid]| family.contains(&a) && family.contains(&b);
+    if a == b || both(&[oid::INT2, oid::INT4, oid::INT8]) || both(&[oid::TEXT, oid::VARCHAR]) {
+        return Ok(());
+    }
+    let same_kind = category(a) == category(b) && category(a) != b'U';
+    if same_kind && cast::can(a, b, cast::Context::Implicit) {
+        return Err(SqlError::unsupported("a foreign key between columns of these types"));
+    }
+    let shown = |ty: Oid| format_type(ty.into());
+    let (names, types) = ((&column.name, &referenced.name), (shown(column.type_oid), shown(referenced.type_oid)));
+    let message = format!("foreign key constraint \"{constraint}\" cannot be implemented");
+    let detail = format!(
+        "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+        names.0, names.1, types.0, types.1
+    );
+    Err(SqlError::new("42804", message).detail(detail))
+}
 
 impl Ddl<'_> {
     /// The table that a foreign key refers to, locked, if the session's role may refer to it.
@@ -75,16 +97,13 @@ impl Ddl<'_> {
                 format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name);
             return Err(SqlError::new("42830", message));
         }
-        for (c, p) in columns.iter().zip(&referenced) {
-            let (a, b) = (child.columns[*c].type_oid, parent.columns[*p].type_oid);
-            if a != b {
-                return Err(SqlError::unsupported("a foreign key between columns of different types"));
-            }
-        }
         let mut parts = vec![child.name.as_str()];
         parts.extend(columns.iter().map(|c| child.columns[*c].name.as_str()));
         let taken: Vec<String> = child.foreign_keys.iter().map(|k| k.name.clone()).collect();
         let name = f.name.unwrap_or_else(|| free_name(&catalog, child.schema, &taken, &parts, "fkey"));
+        for (c, p) in columns.iter().zip(&referenced) {
+            comparable(&name, &child.columns[*c], &parent.columns[*p])?;
+        }
         let mut changed = child.clone();
         changed.foreign_keys.push(ForeignKey {
             oid: self.new_oid(),

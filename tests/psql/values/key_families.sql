@@ -1,0 +1,51 @@
+-- Foreign keys between columns of different types of one family.
+\set SHOW_CONTEXT never
+create table kf_int (id int primary key, v text);
+create table kf_big (id bigint primary key, v text);
+create table kf_text (code varchar(5) primary key);
+insert into kf_int values (1, 'a'), (2, 'b');
+insert into kf_big values (1, 'a'), (5000000000, 'b'), (7, 'c');
+insert into kf_text values ('x'), ('yy');
+create table kf_a (n int primary key, i bigint references kf_int on update cascade on delete set null, b int references kf_big on update cascade on delete cascade,
+  s smallint references kf_int(id), t text references kf_text on update cascade);
+create index on kf_a (i);
+insert into kf_a values (1, 1, 1, 2, 'x'), (2, 2, 7, null, 'yy');
+insert into kf_a values (3, 3, 1, null, null);
+insert into kf_a values (3, 5000000000, 1, null, null);
+insert into kf_a values (3, 1, 2147483647, null, null);
+insert into kf_a values (3, 1, 1, 3, null);
+insert into kf_a values (3, 1, 1, 1, 'zz');
+update kf_a set i = 1 where n = 2;
+update kf_a set i = -9000000000 where n = 2;
+update kf_int set id = 10 where id = 1;
+update kf_big set id = 70 where id = 7;
+update kf_big set id = 6000000000 where id = 70;
+update kf_text set code = 'xxxxx' where code = 'x';
+select * from kf_a order by n;
+delete from kf_int where id = 2;
+delete from kf_int where id = 10;
+delete from kf_big where id = 70;
+delete from kf_big where id = 5000000000;
+select * from kf_a order by n;
+create table kf_short (c varchar(3) references kf_text on update cascade);
+insert into kf_short values ('yy');
+update kf_text set code = 'yyyy' where code = 'yy';
+update kf_text set code = 'yyy' where code = 'yy';
+select * from kf_short;
+create table kf_bad (a text references kf_int);
+create table kf_bad (a int, b date, constraint no_way foreign key (b) references kf_int);
+create table kf_bad (a numeric references kf_int);
+create table kf_bad (a numeric, foreign key (a) references kf_text);
+create domain kf_dom as int check (value > 0);
+create table kf_d (a kf_dom references kf_int);
+insert into kf_d values (2);
+insert into kf_d values (3);
+create table kf_late (a bigint);
+insert into kf_late values (2), (99);
+alter table kf_late add foreign key (a) references kf_int;
+delete from kf_late where a = 99;
+alter table kf_late add foreign key (a) references kf_int;
+\d kf_late
+select conname, conpfeqop::regoperator[], conppeqop::regoperator[], conffeqop::regoperator[] from pg_constraint where conrelid in ('kf_late'::regclass, 'kf_a'::regclass) and contype = 'f' order by 1;
+drop table kf_a, kf_short, kf_d, kf_late, kf_int, kf_big, kf_text;
+drop domain kf_dom;
