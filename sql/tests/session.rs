@@ -297,6 +297,24 @@ fn execute_and_call_give_the_formats_that_the_portal_asks_for() {
 }
 
 #[test]
+fn a_text_in_binary_form_has_the_encoding_of_the_client() {
+    let _alone = alone();
+    let db = open();
+    let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+    // The bytes of one character in UTF-8 are those of two in LATIN1.
+    for (encoding, characters) in [("UTF8", "1\n"), ("LATIN1", "2\n"), ("UTF8", "1\n")] {
+        block_on(session.simple(&format!("SET client_encoding TO {encoding}"), &mut Lines::default())).expect("set");
+        let mut client = Lines::default();
+        block_on(session.parse("", "SELECT length($1::text)", &[])).expect("parsed");
+        let bind = Bind { formats: &[1], values: &[Some(b"\xc3\xa9")], result_formats: &[] };
+        block_on(session.bind("", "", bind)).expect("bound");
+        block_on(session.execute("", 0, &mut client)).expect("executed");
+        block_on(session.sync()).expect("ended");
+        assert_eq!(client.out, characters, "{encoding}");
+    }
+}
+
+#[test]
 fn statement_timeout_counts_from_parse_to_the_end_of_execute() {
     let _alone = alone();
     let db = open();

@@ -111,7 +111,7 @@ impl Session {
         let mut params = std::mem::take(&mut self.scratch.params);
         let prepared = &*recent.1;
         let done = prepared.takes(bind)
-            && prepared.plain_parameters(bind, &mut params)
+            && prepared.plain_parameters(&self.core, bind, &mut params)
             && self.read_alone(prepared, &params, bind.result_formats, client);
         params.clear();
         self.scratch.params = params;

@@ -214,7 +214,7 @@ impl Session {
             return Err(SqlError::new("08P01", message));
         }
         let (mut params, mut formats) = if portal.is_empty() { self.portals.lists() } else { Default::default() };
-        if !prepared.plain_parameters(bind, &mut params) {
+        if !prepared.plain_parameters(&self.core, bind, &mut params) {
             params = parameters_of(&self.core, bind.values, bind.formats, &prepared.types)?;
         }
         formats.extend_from_slice(bind.result_formats);
@@ -515,11 +515,17 @@ impl Prepared {
     }
 
     /// Appends the values of a Bind's parameters; false: one needs a second look.
-    pub(super) fn plain_parameters(&self, bind: &Bind<'_>, params: &mut Vec<Datum>) -> bool {
+    pub(super) fn plain_parameters(&self, core: &Core, bind: &Bind<'_>, params: &mut Vec<Datum>) -> bool {
         for (i, ty) in self.types.iter().enumerate() {
             let Some(value) = bind.values.get(i) else { return false };
-            let Some(value) = plain_parameter(*value, *ty, run::format_of(bind.formats, i)) else { return false };
-            params.push(value);
+            let is_binary = run::format_of(bind.formats, i);
+            let Some(read) = plain_parameter(*value, *ty, is_binary) else { return false };
+            // In the binary form a text still has the client's encoding, which may make other characters of the same bytes.
+            let has_encoding = is_binary && matches!(read, Datum::Text(_)) && !value.is_some_and(<[u8]>::is_ascii);
+            if has_encoding && core.settings.lock().format.encoding.differs() {
+                return false;
+            }
+            params.push(read);
         }
         true
     }
@@ -578,14 +584,10 @@ pub(super) fn parameters_of(
 
 fn parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool, conversion: &text::Conversion<'_>) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
-    let is_text = matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN);
     let encoding = conversion.format.encoding;
     let decoded =
         if is_binary && encoding.differs() { crate::types::binary::decoded(ty, bytes, encoding)? } else { None };
     let bytes = decoded.as_deref().unwrap_or(bytes);
-    if is_binary && is_text {
-        crate::encoding::utf8(bytes)?;
-    }
     if is_binary {
         return crate::types::binary::input(ty.into(), bytes);
     }

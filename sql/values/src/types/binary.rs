@@ -241,7 +241,10 @@ fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
 /// # Errors
 /// 22021, 22P05.
 pub fn decoded(ty: Oid, bytes: &[u8], encoding: Encoding) -> Result<Option<Vec<u8>>> {
-    let is_text = matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::JSON);
+    let is_text = matches!(
+        ty,
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::REFCURSOR | oid::CITEXT | oid::JSON
+    );
     if bytes.is_ascii() || !(is_text || matches!(ty, oid::JSONB | oid::JSONPATH) || super::user::is_enum(ty)) {
         return Ok(None);
     }
