@@ -51,10 +51,8 @@ impl Frame<'_> {
             self.placed = true;
             return Err(handled);
         }
-        let mut given: Vec<(RaiseOption, String)> = Vec::new();
-        if let Some((name, _)) = &raise.condition {
-            given.push((RaiseOption::Message, name.clone()));
-        }
+        // What names the condition is the message where none is given.
+        let mut named = raise.condition.as_ref().map(|(name, _)| name.clone());
         let mut code = raise.condition.as_ref().map(|(_, state)| state.clone());
         let mut message = match &raise.format {
             Some(format) => Some(self.formatted(format, &raise.values).await?),
@@ -72,7 +70,7 @@ impl Frame<'_> {
                 RaiseOption::Errcode if code.is_some() => return Err(twice()),
                 RaiseOption::Errcode => {
                     code = Some(state_of(&text)?);
-                    given.push((RaiseOption::Message, text));
+                    named = Some(text);
                 }
                 RaiseOption::Message if message.is_some() => return Err(twice()),
                 RaiseOption::Message => message = Some(text),
@@ -80,7 +78,6 @@ impl Frame<'_> {
                 option => fields.push((*option, text)),
             }
         }
-        let named = given.pop().map(|(_, name)| name);
         let is_error = raise.level == "EXCEPTION";
         let default = match raise.level {
             "EXCEPTION" => "P0001",

@@ -42,8 +42,8 @@ impl Threads {
 
 impl LongRegex {
     /// Builds the automata of a pattern that the library has accepted; none: they are too large.
-    pub fn new(pattern: &str, fold: bool) -> Option<Self> {
-        let syntax = syntax::Config::new().case_insensitive(fold).dot_matches_new_line(true);
+    pub fn new(pattern: &str) -> Option<Self> {
+        let syntax = syntax::Config::new().dot_matches_new_line(true);
         let limits = thompson::Config::new().nfa_size_limit(Some(16 << 20));
         let nfa = thompson::Compiler::new().syntax(syntax).configure(limits).build(pattern).ok()?;
         let config = DFA::config()
@@ -202,7 +202,7 @@ mod tests {
         let texts = ["", "a", "b", "aab", "abcd", "éa b", "caé", "aaaa", "bbac", "a é b", "xyc", "é"];
         for pattern in patterns {
             let short = regex::RegexBuilder::new(pattern).dot_matches_new_line(true).build().expect("a pattern");
-            let long = LongRegex::new(pattern, false).expect("a small one");
+            let long = LongRegex::new(pattern).expect("a small one");
             for text in texts {
                 assert_eq!(long.is_match(text)?, short.is_match(text), "{text} ~ {pattern}");
                 let expected: Option<Slots> = short

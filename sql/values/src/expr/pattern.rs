@@ -36,7 +36,7 @@ impl Pattern {
         if text.len() <= SHORT {
             return None;
         }
-        let long = self.long.get_or_init(|| memory::uncharged(|| LongRegex::new(&self.body, false)));
+        let long = self.long.get_or_init(|| memory::uncharged(|| LongRegex::new(&self.body)));
         long.as_ref().filter(|long| long.states().saturating_mul(text.len()) > COST_MAX)
     }
 

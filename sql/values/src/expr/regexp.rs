@@ -46,20 +46,10 @@ fn invalid(message: impl Into<String>) -> SqlError {
 fn compile(pattern: &str, flags: &str) -> Result<(Pattern, bool)> {
     let (mut global, mut options) = (false, Options::default());
     for c in flags.chars() {
-        match c {
-            'g' => global = true,
-            'i' => options.fold = true,
-            'c' => options.fold = false,
-            'n' | 'm' => (options.lines, options.stops) = (true, true),
-            's' => (options.lines, options.stops) = (false, false),
-            'p' => (options.lines, options.stops) = (false, true),
-            'w' => (options.lines, options.stops) = (true, false),
-            'x' => options.expanded = true,
-            't' => options.expanded = false,
-            'q' => options.quoted = true,
-            'e' => {}
-            'b' => return Err(SqlError::unsupported("a basic regular expression (flag b)")),
-            other => return Err(invalid(format!("invalid regular expression option: \"{other}\""))),
+        if c == 'g' {
+            global = true;
+        } else if !options.set(c)? {
+            return Err(invalid(format!("invalid regular expression option: \"{c}\"")));
         }
     }
     Ok((pattern::compile(pattern, options)?, global))

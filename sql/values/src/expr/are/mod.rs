@@ -16,6 +16,7 @@ pub(super) use matching::Search;
 pub(super) use parse::parse;
 pub(super) use translate::translate;
 
+use crate::error::{Result, SqlError};
 use set::Set;
 
 /// How a pattern is read.
@@ -31,6 +32,30 @@ pub struct Options {
     pub expanded: bool,
     /// The pattern is a text.
     pub quoted: bool,
+}
+
+impl Options {
+    /// Sets what a letter of PostgreSQL's says, given as a flag or within `(?...)`; false: no option has that letter.
+    ///
+    /// # Errors
+    /// 0A000 for basic regular expressions.
+    pub fn set(&mut self, letter: char) -> Result<bool> {
+        match letter {
+            'i' => self.fold = true,
+            'c' => self.fold = false,
+            'n' | 'm' => (self.stops, self.lines) = (true, true),
+            's' => (self.stops, self.lines) = (false, false),
+            'p' => (self.stops, self.lines) = (true, false),
+            'w' => (self.stops, self.lines) = (false, true),
+            'x' => self.expanded = true,
+            't' => self.expanded = false,
+            'q' => self.quoted = true,
+            'e' => {}
+            'b' => return Err(SqlError::unsupported("a basic regular expression (flag b)")),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
 }
 
 /// A pattern.
@@ -150,7 +175,6 @@ fn first_preference(list: &[Node]) -> Prefers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Result;
 
     type Groups = Vec<Option<(usize, usize)>>;
 

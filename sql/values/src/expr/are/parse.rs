@@ -56,19 +56,8 @@ fn embedded<'p>(text: &'p str, options: &mut Options) -> Result<&'p str> {
     };
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     for c in rest[..end].chars() {
-        match c {
-            'i' => options.fold = true,
-            'c' => options.fold = false,
-            'n' | 'm' => (options.stops, options.lines) = (true, true),
-            's' => (options.stops, options.lines) = (false, false),
-            'p' => (options.stops, options.lines) = (true, false),
-            'w' => (options.stops, options.lines) = (false, true),
-            'x' => options.expanded = true,
-            't' => options.expanded = false,
-            'q' => options.quoted = true,
-            'e' => {}
-            'b' => return Err(SqlError::unsupported("a basic regular expression (flag b)")),
-            _ => return Err(invalid("invalid embedded option")),
+        if !options.set(c)? {
+            return Err(invalid("invalid embedded option"));
         }
     }
     rest[end..].strip_prefix(')').ok_or_else(|| invalid("invalid embedded option"))
