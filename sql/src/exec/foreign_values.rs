@@ -19,7 +19,8 @@ pub(super) fn is_mixed(columns: &[usize], row: &[Datum]) -> bool {
     has_null(columns, row) && columns.iter().any(|c| !row[*c].is_null())
 }
 
-/// Whether the columns referred to can have a row's values at all: an integer column may be narrower than the one that refers to it.
+/// Whether the columns referred to can have a row's values at all: an integer column may be narrower than the one that refers to it. The key of a
+/// value that it can't have would be cut off to that of another row, which the check would lock.
 pub(super) fn can_be_referred(key: &Reference, row: &[Datum]) -> bool {
     let shape = &key.parent.shape;
     let fits = |(c, p): (&usize, &usize)| {
