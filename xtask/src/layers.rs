@@ -4,7 +4,7 @@ use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 
 /// The layers from bottom to top: a crate may depend on those before it.
-pub const LAYERS: [(&str, &str); 11] = [
+pub const LAYERS: [(&str, &str); 15] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
     ("backup", "clearway-backup"),
@@ -12,6 +12,10 @@ pub const LAYERS: [(&str, &str); 11] = [
     ("engine", "clearway-engine"),
     ("sql/syntax", "clearway-syntax"),
     ("sql/values", "clearway-values"),
+    ("sql/context", "clearway-context"),
+    ("sql/planner", "clearway-planner"),
+    ("sql/exec", "clearway-exec"),
+    ("sql/views", "clearway-views"),
     ("sql", "clearway-sql"),
     ("server", "clearway-server"),
     ("embedded", "clearway"),
@@ -43,6 +47,10 @@ const TOOLS: [(&str, &str, &[&str]); 8] = [
             "clearway-engine",
             "clearway-syntax",
             "clearway-values",
+            "clearway-context",
+            "clearway-planner",
+            "clearway-exec",
+            "clearway-views",
             "clearway-sql",
             "clearway-server",
             "clearway",

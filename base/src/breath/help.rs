@@ -13,7 +13,7 @@
 //! - BRE-10: there are no helpers without idle processors: what the other threads of the process used since the last look is taken off.
 //!
 //! # Not here
-//! What the work is, and into which pieces it is divided: `sql/src/exec/apart.rs`.
+//! What the work is, and into which pieces it is divided: `sql/exec/src/apart.rs`.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,4 +1,4 @@
-//! SET CONSTRAINTS, and the deferred checks at the end of a transaction (sql/src/context/deferred.rs).
+//! SET CONSTRAINTS, and the deferred checks at the end of a transaction (sql/context/src/deferred.rs).
 
 use super::run::Opened;
 use super::utility::bare_plan;

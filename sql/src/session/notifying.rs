@@ -1,4 +1,4 @@
-//! LISTEN, UNLISTEN and NOTIFY (sql/src/context/notify.rs).
+//! LISTEN, UNLISTEN and NOTIFY (sql/context/src/notify.rs).
 
 use super::session::Session;
 use crate::context::errors::from_engine;

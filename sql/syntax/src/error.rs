@@ -124,11 +124,11 @@ impl Source {
     pub fn line(self) -> u32 {
         self.0.line()
     }
-    /// The module: `exec::change` of `sql/src/exec/change.rs`.
+    /// Crate and module: `exec::change` of `sql/exec/src/change.rs`, `session::run` of `sql/src/session/run.rs`.
     pub fn routine(self) -> String {
         let path = self.0.file();
-        let inner = path.split_once("src/").map_or(path, |(_, inner)| inner);
-        inner.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::")
+        let inner = path.strip_prefix("sql/").unwrap_or(path).replacen("src/", "", 1);
+        inner.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib").replace('/', "::")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Set-returning functions: which exist, and their bound calls.
 //!
-//! `generate_series` is read value by value (`sql/src/exec/series.rs`); the other functions give all their rows at once
+//! `generate_series` is read value by value (`sql/exec/src/series.rs`); the other functions give all their rows at once
 //! ([`SetFunction::rows`]).
 
 use super::bind::Binder;

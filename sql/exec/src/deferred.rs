@@ -1,0 +1,128 @@
+//! Executes deferred constraint checks, and checks of unique constraints that run after the statement (sql/context/src/deferred.rs).
+
+use super::foreign::{Pending, Search};
+use super::shown::detailed;
+use super::{Cx, Row};
+use crate::change::engine_row;
+use clearway_context::deferred::Check;
+use clearway_context::errors::from_engine;
+use clearway_planner::generated::LateUnique;
+use clearway_planner::plan::Target;
+use clearway_storage::ids::TreeId;
+use clearway_syntax::error::{Result, SqlError};
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+
+impl Cx<'_> {
+    /// Makes checks that were put off.
+    pub async fn settle_deferred(self, checks: Vec<Check>) -> Result<()> {
+        for check in checks {
+            self.breathe().await?;
+            let catalog = self.run.core.catalog();
+            let table = check.table();
+            if catalog.relation(table).is_none() {
+                continue;
+            }
+            let target = self.target_in(&catalog, table)?;
+            match check {
+                Check::Refers(_, name, row) => self.refers_still(&target, &name, &row).await?,
+                Check::Taken { child, name, old, .. } => {
+                    let place = target.referrers.iter().position(|key| key.child == child && key.name == name);
+                    if let Some(place) = place {
+                        let mut pending = Pending::default();
+                        let at = pending.place_of(&target);
+                        self.forbid_taken(&mut pending, (at, place), &old).await?;
+                    }
+                }
+                Check::Unique(_, name, row) => {
+                    if let Some(unique) = target.uniques.iter().find(|unique| unique.name == name) {
+                        self.check_unique(&target, unique, &row).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that refers to nothing is no violation if it has gone meanwhile, or refers to something else.
+    async fn refers_still(self, target: &Target, name: &str, row: &Row) -> Result<()> {
+        let Some(place) = target.references.iter().position(|key| key.name == name) else { return Ok(()) };
+        let mut pending = Pending::default();
+        let at = pending.place_of(target);
+        match self.refer(&mut pending, (at, place), row).await {
+            Err(violation) => self.unless_replaced(target, place, row, violation).await,
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// A check of a statement. An action may have changed the row since: then the new version has a check of its own.
+    pub(super) async fn refer_unless_replaced(
+        self,
+        pending: &mut Pending,
+        (at, place): (usize, usize),
+        row: &Row,
+    ) -> Result<()> {
+        match self.refer(pending, (at, place), row).await {
+            Err(violation) if pending.acted => {
+                let target = pending.target(at);
+                self.unless_replaced(&target, place, row, violation).await
+            }
+            done => done,
+        }
+    }
+
+    async fn unless_replaced(self, target: &Target, place: usize, row: &Row, violation: SqlError) -> Result<()> {
+        let columns = &target.references[place].columns;
+        let wanted: Row = columns.iter().map(|c| row[*c].clone()).collect();
+        let search = Search { table: &target.table, columns, wanted: &wanted };
+        if violation.code() == "23503" && self.rows_with(search).await?.1.is_empty() {
+            return Ok(());
+        }
+        Err(violation)
+    }
+
+    /// Checks that no other row has the values of a row in the columns of a unique constraint that may be put off. The lock on the key is
+    /// held to the end: a transaction that checks the same key later sees this row.
+    pub(super) async fn check_unique(self, target: &Target, unique: &LateUnique, row: &Row) -> Result<()> {
+        if !unique.nulls_not_distinct && unique.columns.iter().any(|c| row[*c].is_null()) {
+            return Ok(());
+        }
+        let wanted: Row = unique.columns.iter().map(|c| row[*c].clone()).collect();
+        let shape = &target.table.shape;
+        let Some(index) = shape.indexes.iter().find(|index| index.oid == unique.index) else { return Ok(()) };
+        let key = index.prefix(&engine_row(&wanted));
+        {
+            let tag = LockTag::UniqueKey { tree: TreeId(unique.tree), key: key.into() };
+            let mut session = self.run.core.engine.take();
+            let lock = session.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
+        }
+        let search = Search { table: &target.table, columns: &unique.columns, wanted: &wanted };
+        if !self.several_stay(search).await? {
+            return Ok(());
+        }
+        let message = format!("duplicate key value violates unique constraint \"{}\"", unique.name);
+        let detail = self.key_shown(&target.table, &unique.columns, row).map(|key| format!("{key} already exists."));
+        let error = self.about(detailed(SqlError::new("23505", message), detail), shape.oid);
+        Err(error.constraint(unique.name.as_str()))
+    }
+
+    /// Whether several rows have the values still when the transactions that are deleting or changing them have ended.
+    async fn several_stay(self, search: Search<'_>) -> Result<bool> {
+        let mut locked: Vec<Vec<u8>> = Vec::new();
+        loop {
+            self.breathe().await?;
+            let found = self.rows_with(search).await?.1;
+            if found.len() < 2 {
+                return Ok(false);
+            }
+            // A row that is locked stays as it is; one whose key was changed is found again at the new one.
+            let Some(next) = found.into_iter().find(|key| !locked.contains(key)) else { return Ok(true) };
+            {
+                let mut session = self.run.core.engine.take();
+                let lock = session.lock_row(&search.table.shape, &next, LockMode::RowForShare, IfTaken::Wait);
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
+            }
+            locked.push(next);
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! Foreign keys: their checks and actions, at the end of the statement that changed a key. Unique constraints that are checked after the
+//! statement wait in the same queue.
+//!
+//! A referencing row locks the row to which it refers FOR KEY SHARE. So a transaction that removes a key waits for the transactions that
+//! are about to refer to it, and then sees their rows.
+//!
+//! # Invariants
+//! - EXE-3: a check holds ROW SHARE on the table that it reads, and an action holds ROW EXCLUSIVE on the table that it changes, from
+//!   before the first row is read to the end of the transaction. So meanwhile no index is built, no constraint added and no table
+//!   truncated.
+//! - EXE-4: columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock has been
+//!   granted.
+//! - EXE-5: a change that an action makes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue
+//!   does. So a chain of cascades of any depth needs no recursion.
+
+use super::change::{engine_row, newest_view};
+use super::convert::read_row;
+use super::foreign_values::{can_be_referred, differ, has_null, in_child, is_mixed};
+use super::{BoxFuture, Cx, Row};
+use clearway_base::memory::{Held, Kind};
+use clearway_context::deferred::Check;
+use clearway_context::errors::{concurrent, from_engine, is_lock_not_available, not_locked};
+use clearway_context::names::column_types;
+use clearway_context::privileges::Judge;
+use clearway_engine::catalog::{Catalog, IndexState, ReferentialAction};
+use clearway_engine::session::Isolation;
+use clearway_engine::table::shape::TableShape;
+use clearway_planner::plan::{Reference, Referrer, TableSlot, Target};
+use clearway_planner::{PlanEnv, Planner};
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_syntax::error::{Result, SqlError};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mutation::{self, Mutation};
+use clearway_txn::mvcc::book::View;
+use clearway_txn::transaction::Basis;
+use clearway_values::types::Datum;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A key that a row touched.
+enum Touched {
+    /// A new row refers: place of the foreign key, the row.
+    Refers(usize, Row),
+    /// A key was taken away: place of the referrer, the old row, the new one if it was an update.
+    Taken(usize, Row, Option<Row>),
+    /// A row has come under a unique constraint that is checked late: its place, the row.
+    Unique(usize, Row),
+}
+
+/// What foreign keys still ask of a statement, first in, first out (EXE-5).
+#[derive(Default)]
+pub struct Pending {
+    queue: VecDeque<(usize, Touched)>,
+    /// The tables whose rows were touched, as `catalog` knows them.
+    targets: Vec<Arc<Target>>,
+    /// The catalog since the last wait for a lock; none: the plan's.
+    catalog: Option<Arc<Catalog>>,
+    /// Tables that are locked already (EXE-3).
+    locked: Vec<(u32, LockMode)>,
+    /// What they have of the statement's memory.
+    held: Option<Held>,
+    /// An action has changed rows, which may have checks in the queue.
+    pub(super) acted: bool,
+}
+
+/// Rows of a table that have these values in these columns.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'s> {
+    pub(super) table: &'s TableSlot,
+    pub(super) columns: &'s [usize],
+    pub(super) wanted: &'s Row,
+}
+
+/// Why MATCH FULL refuses a row.
+pub const MIXED: &str = "MATCH FULL does not allow mixing of null and nonnull key values.";
+
+impl Pending {
+    /// Whether no foreign key asks for anything.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn target(&self, at: usize) -> Arc<Target> {
+        self.targets[at].clone()
+    }
+
+    pub(super) fn place_of(&mut self, target: &Target) -> usize {
+        let known = self.targets.iter().position(|t| t.table.shape.oid == target.table.shape.oid);
+        known.unwrap_or_else(|| {
+            self.targets.push(Arc::new(target.clone()));
+            self.targets.len() - 1
+        })
+    }
+
+    fn grow(&mut self) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        Ok(self.held.get_or_insert_with(|| Held::new(Kind::ForeignKeys)).grow()?)
+    }
+
+    /// A row was inserted.
+    pub fn inserted(&mut self, target: &Target, row: &Row) -> Result<()> {
+        for i in 0..target.references.len() {
+            let at = self.place_of(target);
+            self.queue.push_back((at, Touched::Refers(i, row.clone())));
+        }
+        for i in 0..target.uniques.len() {
+            let at = self.place_of(target);
+            self.queue.push_back((at, Touched::Unique(i, row.clone())));
+        }
+        self.grow()
+    }
+
+    /// A row was updated. A version that the transaction itself had written (`own`) may never have been checked, since its check is left out once
+    /// it is replaced: the new one is checked even where the key is the same, as in PostgreSQL.
+    pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum], own: bool) -> Result<()> {
+        for (i, key) in target.referrers.iter().enumerate() {
+            if !has_null(&key.columns, old) && differ(&key.columns, old, new) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Taken(i, old.to_vec(), Some(new.to_vec()))));
+            }
+        }
+        for (i, key) in target.references.iter().enumerate() {
+            let whole = !has_null(&key.columns, new) && (own || differ(&key.columns, old, new));
+            if whole || key.full && is_mixed(&key.columns, new) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
+            }
+        }
+        for (i, unique) in target.uniques.iter().enumerate() {
+            if differ(&unique.columns, old, new) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Unique(i, new.to_vec())));
+            }
+        }
+        self.grow()
+    }
+
+    /// A row was deleted.
+    pub fn deleted(&mut self, target: &Target, old: &[Datum]) -> Result<()> {
+        for (i, key) in target.referrers.iter().enumerate() {
+            if !has_null(&key.columns, old) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Taken(i, old.to_vec(), None)));
+            }
+        }
+        self.grow()
+    }
+}
+
+impl<'a> Cx<'a> {
+    /// Checks and carries out what foreign keys ask.
+    pub fn settle<'s>(self, mut pending: Pending) -> BoxFuture<'s, Result<()>>
+    where
+        'a: 's,
+    {
+        Box::pin(async move {
+            while let Some((at, touched)) = pending.queue.pop_front() {
+                self.breathe().await?;
+                let Some(touched) = self.put_off(&pending.targets[at], touched)? else { continue };
+                match touched {
+                    Touched::Unique(i, row) => {
+                        let target = pending.targets[at].clone();
+                        self.check_unique(&target, &target.uniques[i], &row).await?;
+                    }
+                    Touched::Taken(i, old, new) => self.key_taken(&mut pending, (at, i), &old, new.as_deref()).await?,
+                    Touched::Refers(i, row) => self.refer_unless_replaced(&mut pending, (at, i), &row).await?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts a check off to the end of the transaction if its constraint says so; else gives it back.
+    fn put_off(self, target: &Target, touched: Touched) -> Result<Option<Touched>> {
+        let table = target.table.shape.oid;
+        let (timing, constraint) = match &touched {
+            Touched::Refers(i, _) => (target.references[*i].timing, (table, &target.references[*i].name)),
+            Touched::Unique(i, _) => (target.uniques[*i].timing, (table, &target.uniques[*i].name)),
+            Touched::Taken(i, _, new) => {
+                let key = &target.referrers[*i];
+                let action = if new.is_some() { key.on_update } else { key.on_delete };
+                if action != ReferentialAction::NoAction {
+                    return Ok(Some(touched));
+                }
+                (key.timing, (key.child, &key.name))
+            }
+        };
+        if !timing.deferrable {
+            return Ok(Some(touched));
+        }
+        let mut deferred = self.run.core.deferred.lock();
+        if !deferred.is_deferred(constraint.0, constraint.1, timing) {
+            return Ok(Some(touched));
+        }
+        let name = constraint.1.clone();
+        deferred.put(match touched {
+            Touched::Refers(_, row) => Check::Refers(table, name, row),
+            Touched::Unique(_, row) => Check::Unique(table, name, row),
+            Touched::Taken(_, old, _) => Check::Taken { table, child: constraint.0, name, old },
+        })?;
+        self.run.core.ends_with_work();
+        Ok(None)
+    }
+
+    /// NO ACTION, checked later.
+    pub(super) async fn forbid_taken(self, pending: &mut Pending, place: (usize, usize), old: &[Datum]) -> Result<()> {
+        self.forbid(pending, place, old, ReferentialAction::NoAction).await
+    }
+
+    /// EXE-3, EXE-4: locks a table for a check or an action until the transaction ends.
+    async fn lock_for_key(self, pending: &mut Pending, table: u32, mode: LockMode) -> Result<()> {
+        if mutation::active(Mutation::KeysLockNoTable) {
+            return Ok(());
+        }
+        if pending.locked.contains(&(table, mode)) {
+            return Ok(());
+        }
+        self.run.core.lock_relation(table, mode, IfTaken::Wait).await?;
+        pending.locked.push((table, mode));
+        let catalog = self.run.core.catalog();
+        if !Arc::ptr_eq(&catalog, self.catalog_of(pending)) {
+            for target in &mut pending.targets {
+                *target = Arc::new(self.target_in(&catalog, target.table.shape.oid)?);
+            }
+            pending.catalog = Some(catalog);
+        }
+        Ok(())
+    }
+
+    /// Waits until a table can be locked, and leaves it: a row that refers to nothing waits for TRUNCATE of the table that it could refer to,
+    /// as in PostgreSQL, and does not hold it up.
+    async fn pass_table(self, table: u32, mode: LockMode) -> Result<()> {
+        let owner = self.run.core.engine.take().owner().clone();
+        let mark = owner.mark();
+        self.run.core.lock_relation(table, mode, IfTaken::Wait).await?;
+        self.run.core.db.transactions().locks().release_to(&owner, mark);
+        Ok(())
+    }
+
+    fn catalog_of<'p>(self, pending: &'p Pending) -> &'p Arc<Catalog>
+    where
+        'a: 'p,
+    {
+        pending.catalog.as_ref().unwrap_or(&self.run.names.catalog)
+    }
+
+    /// A table as the target of changes.
+    pub(super) fn target_in(self, catalog: &Arc<Catalog>, table: u32) -> Result<Target> {
+        self.with_planner(catalog, |planner| {
+            let relation = catalog.relation(table);
+            planner.target(relation.ok_or_else(|| SqlError::internal("a locked table has gone"))?)
+        })
+    }
+
+    pub(super) fn with_planner<T>(
+        self,
+        catalog: &Arc<Catalog>,
+        f: impl FnOnce(&mut Planner<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let names = &self.run.names;
+        let host = super::host::CxHost { cx: self };
+        let session: &dyn clearway_values::expr::Session = &host;
+        let conversion = session.conversion();
+        let judge = Judge::of(self.run.core, catalog);
+        let (database, path, statistics) = (names.database, &names.path, self.run.core.db.statistics());
+        let row_security = true;
+        let env = PlanEnv { catalog, database, path, judge, conversion, statistics, row_security };
+        f(&mut Planner::new(&env).exempt())
+    }
+
+    /// Checks that the row referred to is there, and keeps its key there.
+    pub(super) async fn refer(self, pending: &mut Pending, (at, place): (usize, usize), row: &Row) -> Result<()> {
+        let parent = pending.targets[at].references[place].parent.shape.oid;
+        let key = &pending.targets[at].references[place];
+        if key.full && is_mixed(&key.columns, row) {
+            let (table, name) = (pending.targets[at].table.shape.clone(), key.name.clone());
+            let message =
+                format!("insert or update on table \"{}\" violates foreign key constraint \"{name}\"", table.name);
+            let error = SqlError::new("23503", message).detail(MIXED);
+            return Err(self.about(error, table.oid).constraint(name.as_str()));
+        }
+        if has_null(&key.columns, row) {
+            return self.pass_table(parent, LockMode::RowShare).await;
+        }
+        self.lock_for_key(pending, parent, LockMode::RowShare).await?;
+        let target = pending.targets[at].clone();
+        let key = &target.references[place];
+        if self.keep_parent(key, row).await? {
+            return Ok(());
+        }
+        let (parent, table) = (&key.parent, &target.table);
+        let shown = self.key_shown(table, &key.columns, row);
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            table.shape.name, key.name
+        );
+        let shown = shown.unwrap_or_else(|| "Key".to_owned());
+        let detail = format!("{shown} is not present in table \"{}\".", parent.shape.name);
+        Err(self.about(SqlError::new("23503", message).detail(detail), table.shape.oid).constraint(key.name.as_str()))
+    }
+
+    /// Locks the row referred to FOR KEY SHARE; false: there is none. Under repeatable read the snapshot may show a row with the key that has ended,
+    /// beside the transaction's own: as in PostgreSQL that is a serialization failure.
+    async fn keep_parent(self, key: &Reference, row: &Row) -> Result<bool> {
+        let parent = &key.parent;
+        if !can_be_referred(key, row) {
+            return Ok(false);
+        }
+        let wanted: Row = key.key_order.iter().map(|c| row[*c].clone()).collect();
+        let view = {
+            let mut session = self.run.core.engine.take();
+            if self.in_snapshot() { session.renew_view(&self.run.view) } else { newest_view(&mut session) }
+        };
+        let found = match key.index {
+            None => {
+                let found = parent.shape.key_prefix(&engine_row(&wanted));
+                let mut session = self.run.core.engine.take();
+                // A snapshot has to show the row; the newest version is looked at when it is locked.
+                let shown = !self.in_snapshot()
+                    || session.find(&parent.shape, &view, &found).await.map_err(from_engine)?.is_some();
+                if self.in_snapshot() && session.found_shown() {
+                    return Err(concurrent(false));
+                }
+                Vec::from_iter(shown.then_some(found))
+            }
+            Some(place) => {
+                let mut session = self.run.core.engine.take();
+                let prefix = parent.shape.indexes[place].prefix(&engine_row(&wanted));
+                let range = KeyRange::prefix(&prefix);
+                let mut walk = session.index_scan(&parent.shape, place, range, Direction::Forward, &view);
+                let mut found = Vec::new();
+                while let Some(one) = session.next_by_index(&mut walk).await.map_err(from_engine)? {
+                    if walk.shown().is_some() {
+                        return Err(concurrent(false));
+                    }
+                    found.push(one.key);
+                }
+                found
+            }
+        };
+        let mut kept = false;
+        for bytes in &found {
+            let locked = {
+                let mut session = self.run.core.engine.take();
+                let lock = session.follow_row(&parent.shape, &view, bytes, LockMode::RowKeyShare, IfTaken::Wait);
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(|e| not_locked(from_engine(e)))?
+            };
+            let Some((_, locked)) = locked.filter(|(_, l)| !l.ghost) else { continue };
+            let mut values = Row::new();
+            read_row(&locked.row, &parent.types, &mut values)?;
+            kept |= key.columns.iter().zip(&key.parent_columns).all(|(c, p)| row[*c] == values[*p]);
+        }
+        Ok(kept)
+    }
+
+    /// A key has gone: its referrers go, change, or forbid it.
+    async fn key_taken(
+        self,
+        pending: &mut Pending,
+        (at, place): (usize, usize),
+        old: &[Datum],
+        new: Option<&[Datum]>,
+    ) -> Result<()> {
+        let key = &pending.targets[at].referrers[place];
+        let action = if new.is_some() { key.on_update } else { key.on_delete };
+        if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+            return self.forbid(pending, (at, place), old, action).await;
+        }
+        self.lock_for_key(pending, key.child, LockMode::RowExclusive).await?;
+        let key = pending.targets[at].clone().referrers[place].clone();
+        let catalog = self.catalog_of(pending).clone();
+        let target = match pending.targets.iter().find(|t| t.table.shape.oid == key.child) {
+            Some(known) => known.clone(),
+            None => {
+                pending.targets.push(Arc::new(self.target_in(&catalog, key.child)?));
+                pending.targets[pending.targets.len() - 1].clone()
+            }
+        };
+        let mode = match action {
+            ReferentialAction::Cascade if new.is_none() => LockMode::RowUpdate,
+            _ => LockMode::RowNoKeyUpdate,
+        };
+        let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
+        let mut rows = Vec::new();
+        let search = Search { table: &target.table, columns: &key.child_columns, wanted: &wanted };
+        let (view, found) = self.rows_with(search).await?;
+        for row_key in found {
+            if let Some(row) = self.still_refers(search, &view, &row_key, (mode, IfTaken::Wait)).await? {
+                rows.push(row);
+            }
+        }
+        if !rows.is_empty() {
+            self.act(pending, &target, rows, &key, action, new).await?;
+        }
+        // What was written may be the very key that is going.
+        if action == ReferentialAction::SetDefault {
+            return self.forbid(pending, (at, place), old, ReferentialAction::NoAction).await;
+        }
+        Ok(())
+    }
+
+    /// Locks a row that was found, wherever it is by now, and returns its key and its newest version; none if it does not refer to the
+    /// key any more.
+    async fn still_refers(
+        self,
+        search: Search<'_>,
+        view: &View,
+        row_key: &[u8],
+        (mode, if_taken): (LockMode, IfTaken),
+    ) -> Result<Option<(Vec<u8>, Row)>> {
+        let child = search.table;
+        let locked = {
+            let mut session = self.run.core.engine.take();
+            let lock = session.follow_row(&child.shape, view, row_key, mode, if_taken);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await
+        };
+        let found = match locked {
+            Ok(found) => found,
+            Err(e) if if_taken == IfTaken::Fail && is_lock_not_available(&e) => return Ok(None),
+            Err(e) => return Err(from_engine(e)),
+        };
+        let Some((moved, locked)) = found.filter(|(_, l)| !l.ghost) else {
+            return if self.in_snapshot() { Err(concurrent(true)) } else { Ok(None) };
+        };
+        // First updater wins, in what an action changes, too: the snapshot shows another version, or none.
+        if self.in_snapshot() && mode != LockMode::RowKeyShare && locked.commit > self.run.view.read_lsn {
+            return Err(concurrent(false));
+        }
+        let mut row = Row::new();
+        read_row(&locked.row, &child.types, &mut row)?;
+        let refers = search.columns.iter().zip(search.wanted).all(|(c, v)| row[*c] == *v);
+        Ok(refers.then(|| (moved.unwrap_or_else(|| row_key.to_vec()), row)))
+    }
+
+    fn in_snapshot(self) -> bool {
+        self.run.isolation == Isolation::RepeatableRead
+    }
+
+    /// Refuses to take a key away to which a row refers.
+    async fn forbid(
+        self,
+        pending: &mut Pending,
+        (at, place): (usize, usize),
+        old: &[Datum],
+        action: ReferentialAction,
+    ) -> Result<()> {
+        let child = pending.targets[at].referrers[place].child;
+        self.lock_for_key(pending, child, LockMode::RowShare).await?;
+        let target = pending.targets[at].clone();
+        let key = &target.referrers[place];
+        let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
+        if action == ReferentialAction::NoAction {
+            self.lock_for_key(pending, target.table.shape.oid, LockMode::RowShare).await?;
+            // Another row has the key: nothing has gone.
+            let search = Search { table: &target.table, columns: &key.columns, wanted: &wanted };
+            if !self.rows_with(search).await?.1.is_empty() {
+                return Ok(());
+            }
+        }
+        let (child, view, found) = loop {
+            let catalog = self.run.core.catalog();
+            let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
+            let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
+            let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
+            let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
+            let (view, found) = self.rows_with(search).await?;
+            // REINDEX, which ROW SHARE lets pass, may have put another tree in an index's place before the view was made.
+            if Arc::ptr_eq(&catalog, &self.run.core.catalog()) {
+                break (child, view, found);
+            }
+        };
+        let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
+        // One that no transaction is changing decides at once; the transaction that is changing another may be taking it away.
+        for if_taken in [IfTaken::Fail, IfTaken::Wait] {
+            for row_key in &found {
+                let lock = (LockMode::RowKeyShare, if_taken);
+                if self.still_refers(search, &view, row_key, lock).await?.is_some() {
+                    return Err(self.still_referenced(&target, key, old));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn still_referenced(self, target: &Target, key: &Referrer, old: &[Datum]) -> SqlError {
+        let name = &target.table.shape.name;
+        let message = format!(
+            "update or delete on table \"{name}\" violates foreign key constraint \"{}\" on table \"{}\"",
+            key.name, key.child_name
+        );
+        let shown = self.key_shown(&target.table, &key.columns, old).unwrap_or_else(|| "Key".to_owned());
+        let error = SqlError::new("23503", message)
+            .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name));
+        self.about(error, key.child).constraint(key.name.as_str())
+    }
+
+    /// Deletes or changes the rows that refer to a key that has gone.
+    async fn act(
+        self,
+        pending: &mut Pending,
+        target: &Target,
+        rows: Vec<(Vec<u8>, Row)>,
+        key: &Referrer,
+        action: ReferentialAction,
+        new: Option<&[Datum]>,
+    ) -> Result<()> {
+        let mut defaults = Vec::new();
+        pending.acted = true;
+        if action == ReferentialAction::SetDefault {
+            let catalog = self.catalog_of(pending).clone();
+            let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
+            let columns = key.child_columns.iter();
+            defaults = self.with_planner(&catalog, |p| columns.map(|c| p.default_of(relation, *c)).collect())?;
+        }
+        for (found, row) in rows {
+            if action == ReferentialAction::Cascade && new.is_none() {
+                self.write_delete(&target.table, &found, &row, Basis::Locked).await?;
+                pending.deleted(target, &row)?;
+                continue;
+            }
+            let mut changed = row.clone();
+            for (i, c) in key.child_columns.iter().enumerate() {
+                changed[*c] = match (action, new) {
+                    (ReferentialAction::Cascade, Some(new)) => {
+                        in_child(new[key.columns[i]].clone(), target.table.types[*c])?
+                    }
+                    (ReferentialAction::SetDefault, _) => match &defaults[i] {
+                        Some(e) => self.value(e, &[]).await?,
+                        None => Datum::Null,
+                    },
+                    _ => Datum::Null,
+                };
+            }
+            match target.checks_wait {
+                false => self.complete_row(target, &mut changed)?,
+                true => Box::pin(self.complete_guarded(target, &[], &mut changed)).await?,
+            }
+            self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
+            let own = self.updated_own(target);
+            pending.updated(target, &row, &changed, own)?;
+        }
+        Ok(())
+    }
+
+    /// The keys of the newest rows with these values in these columns, and the view that shows them.
+    pub(super) async fn rows_with(self, search: Search<'_>) -> Result<(View, Vec<Vec<u8>>)> {
+        let Search { table, columns, wanted } = search;
+        let shape = &table.shape;
+        let values = engine_row(wanted);
+        let fits = columns.iter().zip(&values).all(|(c, v)| v.fits(shape.columns[*c].storage));
+        if !fits {
+            return Ok((View::default(), Vec::new()));
+        }
+        let covers =
+            |list: &[usize]| list.len() >= columns.len() && list[..columns.len()].iter().all(|c| columns.contains(c));
+        let ordered = |list: &[usize]| -> Vec<_> {
+            let at = list.iter().take(columns.len()).filter_map(|c| columns.iter().position(|x| x == c));
+            at.map(|i| values[i].clone()).collect()
+        };
+        let mut out = Vec::new();
+        let mut keep = |key: Vec<u8>, row: &[clearway_engine::value::Value]| -> Result<()> {
+            let mut read = Row::new();
+            read_row(row, &table.types, &mut read)?;
+            if columns.iter().zip(wanted).all(|(c, v)| read[*c] == *v) {
+                out.push(key);
+            }
+            Ok(())
+        };
+        let mut session = self.run.core.engine.take();
+        let view = newest_view(&mut session);
+        if let Some(place) =
+            shape.indexes.iter().position(|i| i.state == IndexState::Public && i.is_plain() && covers(&i.columns))
+        {
+            let range = KeyRange::prefix(&shape.indexes[place].prefix(&ordered(&shape.indexes[place].columns)));
+            let mut walk = session.index_scan(shape, place, range, Direction::Forward, &view);
+            while let Some(found) = session.next_by_index(&mut walk).await.map_err(from_engine)? {
+                keep(found.key, &found.row)?;
+            }
+        } else {
+            let by_key = !shape.key.is_empty() && covers(&shape.key);
+            let range =
+                if by_key { KeyRange::prefix(&shape.key_prefix(&ordered(&shape.key))) } else { KeyRange::all() };
+            let mut walk = session.scan(shape, range, Direction::Forward, &view);
+            while let Some(found) = session.next(&mut walk).await.map_err(from_engine)? {
+                keep(found.key, &found.row)?;
+            }
+        }
+        Ok((view, out))
+    }
+}

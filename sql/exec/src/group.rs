@@ -1,0 +1,546 @@
+//! GROUP BY and aggregates: rows are assigned to groups by a hash of their keys, once for each grouping set.
+//!
+//! When the groups exceed `work_mem`, the groups in memory continue to take rows. Rows of other groups are put aside in files chosen by
+//! their hash, and each file is grouped when the input has ended. The values that one aggregate with DISTINCT or ORDER BY collects for
+//! one group are not divided among files.
+//!
+//! Where the rows come in the order of the keys (`Grouping::is_in_order`) a group is complete when a row of another one comes: no hash is
+//! computed, and few groups are in memory at a time.
+//!
+//! A group's row has the slots of the group's first row and behind them the values of its aggregates, its keys (null for keys that are
+//! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
+
+use super::keys::{AHEAD, KeyTable, columns_of, hash_of, look_ahead};
+use super::nodes::Rows;
+use super::query::in_order;
+use super::row_batch::{Batch, ROWS};
+use super::sort::{Sorter, sort_keyed};
+use super::spill::Spilled;
+use super::{Cx, Row};
+use clearway_base::breath;
+use clearway_base::memory::Held;
+use clearway_planner::plan::{Grouping, Select};
+use clearway_syntax::error::Result;
+use clearway_values::expr::accumulate::Accumulator;
+use clearway_values::expr::aggregate::AggregateCall;
+use clearway_values::expr::{Bound, BoundKind};
+use clearway_values::types::Datum;
+
+/// One group.
+struct Group {
+    /// The first row of the group; empty if no expression reads one.
+    row: Row,
+    key: Row,
+    set: usize,
+    running: Box<[Accumulator]>,
+    /// Rows of aggregates that want an order: sort values, arguments. Empty if no aggregate wants one.
+    ordered: Vec<Vec<(Row, Row)>>,
+}
+
+pub(super) struct Groups<'a> {
+    pub(super) select: &'a Select,
+    pub(super) grouping: &'a Grouping,
+    pub(super) cx: Cx<'a>,
+    groups: Vec<Group>,
+    /// One for each grouping set.
+    tables: Vec<KeyTable>,
+    /// No expression over the rows can wait.
+    prompt: bool,
+    /// The columns that the keys are, if the keys are columns.
+    columns: Option<Box<[usize]>>,
+    wants_order: bool,
+    /// The rows of a group come one after the other.
+    streams: bool,
+    /// The keys of the row at hand, and its arguments.
+    key: Row,
+    masked: Row,
+    args: Row,
+    /// How often the rows were divided before.
+    level: u32,
+    /// No room is left for new groups: the sets and the hashes of the row at hand whose groups are not here.
+    full: bool,
+    elsewhere: Vec<(usize, u64)>,
+    /// Rows of groups that are not here, by their hash.
+    parts: Vec<Spilled>,
+}
+
+/// So many rows are taken between two breaths.
+const BURST: usize = 16;
+/// The number of files among which rows are divided whose groups do not fit the memory.
+const PARTS: usize = 16;
+/// So many groups are complete before they are put out, where the rows of a group come one after the other.
+const STREAMED: usize = 64;
+/// Groups that are kept at least.
+const GROUPS_MIN: usize = 64;
+/// Rows are divided at most so often: what is left then has the same hash, or the sum of a group is too long.
+const LEVELS_MAX: u32 = 8;
+
+/// Puts the rows of the groups that HAVING keeps into a sink.
+pub async fn groups(
+    mut source: Rows,
+    select: &Select,
+    grouping: &Grouping,
+    cx: Cx<'_>,
+    held: &mut Held,
+    sink: &mut Sink<'_, '_>,
+) -> Result<()> {
+    let mut all = Groups::new(select, grouping, cx, 0);
+    let work_bytes = cx.work_bytes() as i64;
+    // The first value in the order of a lone min or max is the answer.
+    let comes_in_order = in_order(&select.source, cx);
+    let first_wins = grouping.is_one_group() && comes_in_order;
+    all.streams = grouping.is_in_order && comes_in_order;
+    if !first_wins && let Some(rest) = all.take_apart((&source, &mut *held), work_bytes).await? {
+        source = rest;
+    }
+    let (mut batch, mut more) = (Batch::default(), true);
+    let want = if first_wins { 1 } else { ROWS };
+    while more {
+        batch.clear();
+        more = source.fill(cx, want, &mut batch).await?;
+        for at in 0..batch.len() {
+            if at % BURST == 0 {
+                cx.breathe_for(BURST.min(batch.len() - at)).await?;
+            }
+            if at % AHEAD == 0 {
+                all.look_ahead((at..batch.len()).map(|at| batch.row(at)));
+            }
+            let row = batch.row(at);
+            if !all.prompt {
+                if !cx.holds(select.filter.as_ref(), row).await? {
+                    continue;
+                }
+                all.take_slowly(row, None).await?;
+            } else {
+                if !cx.holds_now(select.filter.as_ref(), row)? {
+                    continue;
+                }
+                all.take(row, None)?;
+            }
+            held.grow()?;
+            if all.streams {
+                if all.groups.len() > STREAMED {
+                    all.put_complete(sink).await?;
+                    held.measure();
+                }
+            } else if all.lacks_room(held, work_bytes) {
+                all.make_room(row).await?;
+            }
+            if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
+                return all.finished(sink).await;
+            }
+        }
+    }
+    let mut left: Vec<(Spilled, u32)> = Vec::new();
+    let (mut parts, mut level) = (std::mem::take(&mut all.parts), 1);
+    all.finished(sink).await?;
+    loop {
+        left.extend(parts.drain(..).filter(|part| part.rows() > 0).map(|part| (part, level)));
+        held.measure();
+        let Some((part, at)) = left.pop() else { return Ok(()) };
+        (parts, level) = (part_groups(part, (select, grouping, at), cx, held, sink).await?, at + 1);
+    }
+}
+
+/// The groups of rows that were put aside; gives those that were put aside again.
+async fn part_groups(
+    mut part: Spilled,
+    (select, grouping, level): (&Select, &Grouping, u32),
+    cx: Cx<'_>,
+    held: &mut Held,
+    sink: &mut Sink<'_, '_>,
+) -> Result<Vec<Spilled>> {
+    let mut all = Groups::new(select, grouping, cx, level);
+    let work_bytes = cx.work_bytes();
+    let end = part.end();
+    let mut rows = part.reader(0..end, work_bytes / PARTS).await?;
+    while let Some(mut row) = rows.next().await? {
+        cx.breathe().await?;
+        let set = row.pop().and_then(|set| set.as_i64()).unwrap_or(0) as usize;
+        if all.prompt {
+            all.take(&row, Some(set))?;
+        } else {
+            all.take_slowly(&row, Some(set)).await?;
+        }
+        held.grow()?;
+        if all.lacks_room(held, work_bytes as i64) {
+            all.make_room(&row).await?;
+        }
+    }
+    let parts = std::mem::take(&mut all.parts);
+    all.finished(sink).await?;
+    Ok(parts)
+}
+
+/// Where rows of groups go, with what that has of the statement's memory.
+pub struct Sink<'s, 'a>(pub &'s mut Sorter<'a>, pub &'s mut Held);
+
+impl Sink<'_, '_> {
+    async fn put(&mut self, row: Row, cx: Cx<'_>) -> Result<()> {
+        self.0.push(row, cx, self.1).await
+    }
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(select: &'a Select, grouping: &'a Grouping, cx: Cx<'a>, level: u32) -> Self {
+        let exprs =
+            grouping.keys.iter().chain(grouping.calls.iter().flat_map(AggregateCall::exprs)).chain(&select.filter);
+        let prompt = !exprs.into_iter().any(Bound::may_wait);
+        let wants_order = grouping.calls.iter().any(|c| !c.order_by.is_empty());
+        let tables = grouping.sets.as_ref().map_or(1, Vec::len);
+        Self {
+            select,
+            grouping,
+            cx,
+            groups: Vec::new(),
+            tables: (0..tables).map(|_| KeyTable::default()).collect(),
+            prompt,
+            columns: columns_of(&grouping.keys).filter(|_| grouping.sets.is_none()),
+            wants_order,
+            streams: false,
+            key: Row::new(),
+            masked: Row::new(),
+            args: Row::new(),
+            level,
+            full: false,
+            elsewhere: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Whether there is no room for more groups.
+    #[inline]
+    pub(super) fn lacks_room(&self, held: &Held, work_bytes: i64) -> bool {
+        let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
+        self.full || held.bytes() > work_bytes && is_enough()
+    }
+
+    /// Where there is no room for more groups: puts the row at hand aside if its group is not here.
+    async fn make_room(&mut self, row: &[Datum]) -> Result<()> {
+        if !self.full {
+            for _ in 0..PARTS {
+                self.parts.push(Spilled::create(self.cx.temp_files()).await?);
+            }
+            self.full = true;
+        }
+        for (set, hash) in self.elsewhere.drain(..) {
+            let part = (hash >> (28 - 4 * self.level.min(7))) as usize % PARTS;
+            self.parts[part].append(row, &[Datum::Int4(set as i32)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads what will be read of the groups of these rows.
+    fn look_ahead<'r>(&self, rows: impl Iterator<Item = &'r [Datum]>) {
+        let Some(columns) = self.columns.as_ref().filter(|_| !self.streams) else { return };
+        let group = |n: usize| self.groups[n].key.len();
+        let values = |n: usize| {
+            let Group { key, running, .. } = &self.groups[n];
+            usize::from(key[0].is_null()) + running.first().map_or(0, |running| usize::from(running.has_value()))
+        };
+        look_ahead(&self.tables[0], columns, rows, &[&group, &values]);
+    }
+
+    /// Takes a row, for one grouping set or for all; nothing about it can wait.
+    pub(super) fn take(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
+        self.key.clear();
+        for e in &self.grouping.keys {
+            self.key.push(self.cx.value_now(e, row)?);
+        }
+        for set in only.map_or(0..self.tables.len(), |set| set..set + 1) {
+            let Some(at) = self.place(set, row) else { continue };
+            for (i, call) in self.grouping.calls.iter().enumerate() {
+                if call.filter.is_some() && !self.cx.holds_now(call.filter.as_ref(), row)? {
+                    continue;
+                }
+                let args = match call.args.as_slice() {
+                    [Bound { kind: BoundKind::Column { index, level: 0 }, .. }] if *index < row.len() => {
+                        std::slice::from_ref(&row[*index])
+                    }
+                    all => {
+                        self.args.clear();
+                        for e in all {
+                            self.args.push(self.cx.value_now(e, row)?);
+                        }
+                        &self.args[..]
+                    }
+                };
+                let group = &mut self.groups[at];
+                if call.order_by.is_empty() {
+                    group.running[i].add(args, &super::host::CxHost { cx: self.cx })?;
+                } else {
+                    let mut order = Row::with_capacity(call.order_by.len());
+                    for (e, _, _) in &call.order_by {
+                        order.push(self.cx.value_now(e, row)?);
+                    }
+                    group.ordered[i].push((order, args.to_vec()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a row; its expressions may wait.
+    async fn take_slowly(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
+        let cx = self.cx;
+        self.key = cx.values(&self.grouping.keys, row, &[]).await?;
+        let mut arguments = Vec::with_capacity(self.grouping.calls.len());
+        for call in &self.grouping.calls {
+            if !cx.holds(call.filter.as_ref(), row).await? {
+                arguments.push(None);
+                continue;
+            }
+            let args = cx.values(&call.args, row, &[]).await?;
+            let mut order = Row::new();
+            for (e, _, _) in &call.order_by {
+                order.push(cx.value(e, row).await?);
+            }
+            arguments.push(Some((order, args)));
+        }
+        for set in only.map_or(0..self.tables.len(), |set| set..set + 1) {
+            let Some(at) = self.place(set, row) else { continue };
+            let group = &mut self.groups[at];
+            for (i, taken) in arguments.iter().enumerate() {
+                let Some((order, args)) = taken else { continue };
+                if self.grouping.calls[i].order_by.is_empty() {
+                    group.running[i].add(args, &super::host::CxHost { cx })?;
+                } else {
+                    group.ordered[i].push((order.clone(), args.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The group of the row at hand in a grouping set; none: it is not here, and there is no room for it.
+    fn place(&mut self, set: usize, row: &[Datum]) -> Option<usize> {
+        let key = match &self.grouping.sets {
+            None => &self.key,
+            Some(sets) => {
+                self.masked.clear();
+                let kept = |i: usize| if sets[set].contains(&i) { self.key[i].clone() } else { Datum::Null };
+                self.masked.extend((0..self.key.len()).map(kept));
+                &self.masked
+            }
+        };
+        if key.is_empty() && self.tables.len() == 1 {
+            if self.groups.is_empty() {
+                self.groups.push(new_group(row, Row::new(), set, self.grouping, self.wants_order));
+            }
+            return Some(0);
+        }
+        if self.streams {
+            if self.groups.last().is_none_or(|last| last.key != *key) {
+                self.groups.push(new_group(row, key.clone(), set, self.grouping, self.wants_order));
+            }
+            return Some(self.groups.len() - 1);
+        }
+        let hash = hash_of(key);
+        let groups = &self.groups;
+        let found = self.tables[set].find(hash, |n| groups[n].key == *key);
+        if found.is_some() {
+            return found;
+        }
+        if self.full {
+            self.elsewhere.push((set, hash));
+            return None;
+        }
+        let at = self.groups.len();
+        self.tables[set].add(hash, at, |n| hash_of(&groups[n].key));
+        let group = new_group(row, key.clone(), set, self.grouping, self.wants_order);
+        self.groups.push(group);
+        Some(at)
+    }
+
+    /// How many groups there are.
+    pub(super) fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Takes the groups of rows that come behind those taken so far.
+    pub(super) fn absorb(&mut self, part: Groups<'_>) -> Result<()> {
+        let host = super::host::CxHost { cx: self.cx };
+        for group in part.groups {
+            breath::step(breath::ROW)?;
+            let one = group.key.is_empty() && self.tables.len() == 1;
+            let hash = if one { 0 } else { hash_of(&group.key) };
+            let groups = &self.groups;
+            let found = match one {
+                true => (!groups.is_empty()).then_some(0),
+                false => self.tables[group.set].find(hash, |n| groups[n].key == group.key),
+            };
+            if let Some(found) = found {
+                for (running, later) in self.groups[found].running.iter_mut().zip(&group.running) {
+                    running.join(later, &host)?;
+                }
+                continue;
+            }
+            if !one {
+                self.tables[group.set].add(hash, self.groups.len(), |n| hash_of(&groups[n].key));
+            }
+            self.groups.push(group);
+        }
+        Ok(())
+    }
+
+    /// Puts out the row of each group that HAVING keeps.
+    async fn finished(mut self, sink: &mut Sink<'_, '_>) -> Result<()> {
+        if self.level == 0 {
+            self.add_empty_groups();
+        }
+        self.order_sets().await?;
+        let groups = std::mem::take(&mut self.groups);
+        self.put_out(groups, sink).await
+    }
+
+    /// Puts out all groups but the last, whose rows may not all have come.
+    async fn put_complete(&mut self, sink: &mut Sink<'_, '_>) -> Result<()> {
+        let last = self.groups.pop();
+        let complete = std::mem::take(&mut self.groups);
+        self.groups.extend(last);
+        self.put_out(complete, sink).await
+    }
+
+    async fn put_out(&self, groups: Vec<Group>, sink: &mut Sink<'_, '_>) -> Result<()> {
+        let (select, grouping, cx) = (self.select, self.grouping, self.cx);
+        for mut group in groups {
+            cx.breathe().await?;
+            for (i, list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
+                let by: Vec<(bool, bool)> = grouping.calls[i].order_by.iter().map(|o| (o.1, o.2)).collect();
+                let list = sort_keyed(list, &by).await?;
+                let host = super::host::CxHost { cx };
+                for (_, args) in list {
+                    breath::step(breath::ROW)?;
+                    group.running[i].add(&args, &host)?;
+                }
+            }
+            let row = self.row_of(group).await?;
+            if let Some(having) = &grouping.having
+                && cx.value_with(having, &row, &row[select.width..]).await?.as_bool() != Some(true)
+            {
+                continue;
+            }
+            sink.put(row, cx).await?;
+        }
+        Ok(())
+    }
+
+    /// A set without keys has one group, though no row came.
+    fn add_empty_groups(&mut self) {
+        let width = self.select.width;
+        let keys = self.grouping.keys.len();
+        let lacks = |set: usize| self.groups.iter().all(|g| g.set != set);
+        let empty: Vec<usize> = match &self.grouping.sets {
+            None if keys == 0 && self.groups.is_empty() => vec![0],
+            None => Vec::new(),
+            Some(sets) => (0..sets.len()).filter(|s| sets[*s].is_empty() && lacks(*s)).collect(),
+        };
+        for set in empty {
+            let (row, key) = (vec![Datum::Null; width], vec![Datum::Null; keys]);
+            self.groups.push(new_group(&row, key, set, self.grouping, self.wants_order));
+        }
+    }
+
+    /// Groups of several sets in the order that they have in PostgreSQL where it sorts: sets that contain each other form a chain, and in a
+    /// chain a total follows what it is the total of.
+    async fn order_sets(&mut self) -> Result<()> {
+        let Some(sets) = self.grouping.sets.as_ref().filter(|s| s.len() > 1) else { return Ok(()) };
+        let chains = Chains::of(sets);
+        let by = vec![(false, false); 2 * self.grouping.keys.len() + 2];
+        let mut keyed = Vec::with_capacity(self.groups.len());
+        for (at, group) in self.groups.iter().enumerate() {
+            self.cx.breathe().await?;
+            let chain = chains.of_set[group.set];
+            let mut key = vec![Datum::Int8(chain as i64)];
+            for column in &chains.columns[chain] {
+                let total = !sets[group.set].contains(column);
+                key.extend([Datum::Bool(total), group.key[*column].clone()]);
+            }
+            keyed.push((key, vec![Datum::Int8(at as i64)]));
+        }
+        let sorted = sort_keyed(keyed, &by).await?;
+        let mut old: Vec<Option<Group>> = std::mem::take(&mut self.groups).into_iter().map(Some).collect();
+        let places = sorted.iter().filter_map(|(_, at)| at[0].as_i64());
+        self.groups = places.filter_map(|at| old[at as usize].take()).collect();
+        Ok(())
+    }
+
+    /// The row of a group: slots, aggregates, keys, the number of its set.
+    async fn row_of(&self, group: Group) -> Result<Row> {
+        let (grouping, width) = (self.grouping, self.select.width);
+        let mut row = group.row;
+        row.resize(width, Datum::Null);
+        if let Some(sets) = &grouping.sets {
+            for (i, key) in grouping.keys.iter().enumerate() {
+                if let BoundKind::Column { index, level: 0 } = key.kind
+                    && !sets[group.set].contains(&i)
+                {
+                    row[index] = Datum::Null;
+                }
+            }
+        }
+        row.reserve_exact(grouping.values());
+        for (call, running) in grouping.calls.iter().zip(&group.running) {
+            let value = if call.direct.is_empty() {
+                running.finish(&[])?
+            } else {
+                let direct = self.cx.values(&call.direct, &row[..width], &[]).await?;
+                running.finish(&direct)?
+            };
+            row.push(value);
+        }
+        row.extend(group.key);
+        row.resize(width + grouping.calls.len() + grouping.keys.len(), Datum::Null);
+        if grouping.sets.is_some() {
+            row.push(Datum::Int4(group.set as i32 + 1));
+        }
+        Ok(row)
+    }
+}
+
+/// Grouping sets that contain each other.
+struct Chains {
+    of_set: Vec<usize>,
+    /// The keys of a chain's largest set, those of smaller sets first.
+    columns: Vec<Vec<usize>>,
+}
+
+impl Chains {
+    fn of(sets: &[Vec<usize>]) -> Self {
+        let mut order: Vec<usize> = (0..sets.len()).collect();
+        order.sort_by_key(|s| std::cmp::Reverse(sets[*s].len()));
+        let mut chains: Vec<Vec<usize>> = Vec::new();
+        let mut of_set = vec![0; sets.len()];
+        for set in order {
+            let within = |chain: &Vec<usize>| {
+                let last = chain.last().map_or(&[][..], |s| &sets[*s]);
+                sets[set].iter().all(|k| last.contains(k))
+            };
+            let chain = chains.iter().position(within).unwrap_or(chains.len());
+            if chain == chains.len() {
+                chains.push(Vec::new());
+            }
+            chains[chain].push(set);
+            of_set[set] = chain;
+        }
+        let columns_of = |chain: &Vec<usize>| {
+            let mut columns: Vec<usize> = Vec::new();
+            for key in chain.iter().rev().flat_map(|s| &sets[*s]) {
+                if !columns.contains(key) {
+                    columns.push(*key);
+                }
+            }
+            columns
+        };
+        let columns = chains.iter().map(columns_of).collect();
+        Self { of_set, columns }
+    }
+}
+
+fn new_group(row: &[Datum], key: Row, set: usize, grouping: &Grouping, wants_order: bool) -> Group {
+    let calls = &grouping.calls;
+    let running = calls.iter().map(Accumulator::new).collect();
+    let ordered = if wants_order { calls.iter().map(|_| Vec::new()).collect() } else { Vec::new() };
+    let row = if grouping.keeps_row { row.to_vec() } else { Row::new() };
+    Group { row, key, set, running, ordered }
+}

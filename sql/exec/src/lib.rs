@@ -1,0 +1,416 @@
+//! The executor: walks plans and gives rows.
+//!
+//! # Structure
+//! ```text
+//! query    a level of a query       nodes    its sources: scan (tables; ranges, jump), join (hashed), merge_join, sought (system views), series
+//! group    aggregates               window   window functions (frame, running)      expand   set-returning functions of the select list
+//! distinct first row of each key    sort     orders (external: on disk)             spill    rows in temporary files (parts)
+//! lock     locks rows               recheck  judges a row's newest version (EXE-2)
+//! change   INSERT, UPDATE, DELETE   catalogs of rows of catalogs   conflict ON CONFLICT     batch  many rows       foreign  foreign keys     policies  new rows
+//! merge    MERGE
+//! apart    large tables in parts, with the help of idle processors
+//! host     answers what expressions ask of the session (catalog_functions, rights, sizes and others are functions of SQL)
+//! ```
+//! Nodes hand each other rows in batches, small ones first and then larger ones, so that a LIMIT stops the nodes below it early. Locking
+//! a row and computing its target list happen only for rows that are handed out.
+//!
+//! # Invariants
+//! - EXE-1: the engine's session is lent to one node at a time, never across the evaluation of an expression.
+//! - EXE-2: a statement changes only rows that it has judged by their newest version. A row that has changed since it was read is locked,
+//!   read again and judged again (read committed), or the statement fails (repeatable read).
+//! - EXE-22: under repeatable read a statement may see two rows with one key (VER-4). The row that has ended has, in the slot of its key,
+//!   no key but the way in which it ended: a statement that asks for its key, to change or to lock the row, gets a serialization failure,
+//!   and can't reach the other row.
+//! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
+#![forbid(unsafe_code)]
+
+mod apart;
+mod backup;
+mod batch;
+pub mod catalog_functions;
+mod catalogs;
+pub mod change;
+mod comments;
+mod conflict;
+mod database_size;
+pub mod deferred;
+mod distinct;
+mod duplicates;
+mod expand;
+mod external;
+pub mod foreign;
+mod foreign_values;
+mod frame;
+mod group;
+mod group_apart;
+mod hash_join;
+mod hashed;
+pub mod host;
+mod join;
+mod jump;
+pub mod key_range;
+mod keys;
+pub mod large_object_rows;
+mod large_objects;
+mod lock;
+pub mod measure;
+mod merge;
+mod merge_join;
+pub mod nodes;
+mod parts;
+mod policies;
+pub mod query;
+pub mod ranges;
+mod recheck;
+mod recursion;
+mod reset;
+mod rights;
+mod routine_definition;
+mod routines;
+mod row_batch;
+mod running;
+mod sample;
+pub mod scan;
+pub mod series;
+mod set_operation;
+mod shown;
+mod sizes;
+pub mod sort;
+mod sought;
+mod spill;
+mod ties;
+mod view_checks;
+mod window;
+
+use clearway_base::breath;
+use clearway_base::memory::{self, Held};
+use clearway_base::sync::Mutex;
+pub use clearway_context::convert;
+use clearway_context::core::Core;
+use clearway_context::views::SystemView;
+use clearway_context::views::functions::RowsFunction;
+use clearway_engine::catalog::{Acl, AclKind, Index};
+use clearway_engine::session::Isolation;
+use clearway_planner::explain::Actuals;
+use clearway_planner::plan::{Derived, Plan};
+use clearway_syntax::error::Result;
+use clearway_txn::mvcc::book::View;
+use clearway_values::expr::{Bound, Env, eval, eval_async};
+use clearway_values::types::datetime::Format;
+use clearway_values::types::{Datum, Oid};
+use measure::Measured;
+pub use sought::{Keys, SoughtRows};
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+
+/// A row.
+pub type Row = Vec<Datum>;
+
+/// What the executor asks of the system views, which stand above it.
+pub trait ViewRows: Sync {
+    /// The rows of a view, at least those that are sought.
+    fn rows(&self, view: &SystemView, sought: Option<&SoughtRows>, run: &Run<'_>) -> Vec<Row>;
+    /// The rows of a function over the catalog.
+    ///
+    /// # Errors
+    /// For arguments that the function refuses.
+    fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>>;
+    /// The privileges on an object as its catalog shows them.
+    fn access_list(&self, acl: &Acl, owner: Oid, kind: AclKind, run: &Run<'_>) -> Datum;
+    /// The statement that creates an index; with `pretty` without the schema where the search path finds the table.
+    fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String;
+    /// The condition of a partial index with few parentheses, by its form in pg_index and the oid of the table; none: the text is no such.
+    fn pretty_condition(&self, text: &str, table: Oid, run: &Run<'_>) -> Option<String>;
+    /// One column of it, from 0; none: it has fewer.
+    fn index_column(&self, index: &Index, at: usize, pretty: bool, run: &Run<'_>) -> Option<String>;
+    /// The definition of the rule of this oid.
+    fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String>;
+    /// Figures of the whole server, by PostgreSQL's name for them, are counted from now on; false: there are no such.
+    fn reset_shared(&self, name: &str, run: &Run<'_>) -> bool;
+    /// The definition of the constraint of this oid.
+    fn constraint_definition(&self, constraint: Oid, pretty: bool, run: &Run<'_>) -> Option<String>;
+}
+
+/// A future that may move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A future that the optimizer does not make a part of the one that awaits it, as it does with a future that is called at one place only. For
+/// work that is long and rare: the time of the optimizer grows faster than a function does.
+pub fn boxed<'a, T>(work: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(work)
+}
+
+/// The rows of a subquery.
+pub struct SubqueryRows {
+    /// The rows.
+    pub rows: Vec<Row>,
+    first_column: OnceLock<HashSet<Datum>>,
+    /// What they have of the statement's memory.
+    _held: Held,
+}
+
+impl SubqueryRows {
+    /// Rows that no node has read.
+    pub fn new(rows: Vec<Row>, held: Held) -> Self {
+        Self { rows, first_column: OnceLock::new(), _held: held }
+    }
+
+    /// Whether a value is in the first column, as `IN` answers; none (unknown): it is not, and there is a null.
+    pub fn holds(&self, value: &Datum) -> Option<bool> {
+        if self.rows.is_empty() {
+            return Some(false);
+        }
+        if value.is_null() {
+            return None;
+        }
+        let set = self.first_column.get_or_init(|| self.rows.iter().filter_map(|r| r.first().cloned()).collect());
+        if set.contains(value) {
+            Some(true)
+        } else if set.contains(&Datum::Null) {
+            None
+        } else {
+            Some(false)
+        }
+    }
+}
+
+/// What a statement keeps between the rows it gives.
+#[derive(Default)]
+pub struct RunState {
+    /// Rows of subqueries that depend on nothing.
+    cache: Option<Mutex<HashMap<usize, Arc<SubqueryRows>>>>,
+    /// Working tables of recursive queries.
+    works: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
+    /// Rows of expressions of WITH, as far as they have been asked for.
+    kept: Option<Mutex<HashMap<usize, Kept>>>,
+    /// What nodes and queries have taken, by their addresses, if they are measured.
+    measured: Option<Measured>,
+}
+
+/// Rows that are computed once, and what gives the next of them.
+struct Kept {
+    rows: Vec<Row>,
+    /// None while a node reads from it, and when there are no more.
+    source: Option<Box<query::QueryRows>>,
+}
+
+impl RunState {
+    /// Nothing kept yet.
+    pub fn new() -> Self {
+        Self {
+            cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())),
+            works: Some(Mutex::new("sql/exec/works", HashMap::new())),
+            kept: Some(Mutex::new("sql/exec/kept", HashMap::new())),
+            measured: None,
+        }
+    }
+
+    /// The same; with `yes` nodes are measured.
+    pub fn measured(yes: bool) -> Self {
+        Self { measured: yes.then(Measured::default), ..Self::new() }
+    }
+
+    /// What was measured.
+    pub fn actuals(&self) -> Option<Actuals> {
+        self.measured.as_ref().map(Measured::all)
+    }
+
+    /// The rows of a working table.
+    pub fn work(&self, id: usize) -> Arc<Vec<Row>> {
+        self.works.as_ref().and_then(|w| w.lock().get(&id).cloned()).unwrap_or_default()
+    }
+
+    /// Changes the rows of a working table.
+    pub fn set_work(&self, id: usize, rows: Arc<Vec<Row>>) {
+        if let Some(works) = &self.works {
+            works.lock().insert(id, rows);
+        }
+    }
+
+    /// The rows of a subquery, if they are kept.
+    pub fn get(&self, id: usize) -> Option<Arc<SubqueryRows>> {
+        self.cache.as_ref().and_then(|c| c.lock().get(&id).cloned())
+    }
+
+    /// Keeps the rows of a subquery.
+    pub fn put(&self, id: usize, rows: Arc<SubqueryRows>) {
+        if let Some(cache) = &self.cache {
+            cache.lock().insert(id, rows);
+        }
+    }
+}
+
+/// One execution of a statement.
+pub struct Run<'a> {
+    /// The session.
+    pub core: &'a Core,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The parameters' values.
+    pub params: &'a [Datum],
+    /// What it sees.
+    pub view: View,
+    /// Its transaction's isolation.
+    pub isolation: Isolation,
+    /// Formats of values.
+    pub format: Format,
+    /// Names of relations.
+    pub names: clearway_context::names::CatalogNames,
+    /// Start of the statement, microseconds since 2000.
+    pub started: i64,
+    /// Start of the transaction, the same.
+    pub transaction_started: i64,
+    /// What it keeps.
+    pub state: &'a RunState,
+    /// The rows of the system views.
+    pub views: &'a dyn ViewRows,
+}
+
+/// Where an expression is evaluated: the statement and the rows of the queries around.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    /// The statement.
+    pub run: &'a Run<'a>,
+    /// Rows of the enclosing queries, nearest first.
+    pub outer: &'a [&'a [Datum]],
+}
+
+impl<'a> Cx<'a> {
+    /// Row number `at` of an expression of WITH, whose rows are computed once.
+    async fn kept_row(self, d: &Derived, id: usize, at: usize) -> Result<Option<Row>> {
+        let Some(all) = &self.run.state.kept else { return Ok(None) };
+        let mut source = {
+            let mut all = all.lock();
+            let new = || Kept { rows: Vec::new(), source: Some(Box::new(query::QueryRows::new(d.query.clone()))) };
+            let kept = all.entry(id).or_insert_with(new);
+            if let Some(row) = kept.rows.get(at) {
+                return Ok(Some(row.clone()));
+            }
+            match kept.source.take() {
+                Some(source) => source,
+                None => return Ok(None),
+            }
+        };
+        let row = source.next(Cx { run: self.run, outer: &[] }).await?;
+        if let (Some(kept), Some(row)) = (all.lock().get_mut(&id), &row) {
+            kept.rows.push(row.clone());
+            kept.source = Some(source);
+        }
+        Ok(row)
+    }
+
+    fn temp_files(&self) -> (&Arc<clearway_storage::temp_files::TempFiles>, u32) {
+        (self.run.core.db.transactions().store().temp_files(), self.run.core.database)
+    }
+
+    /// The memory that one sort, hash or the like may have before it goes to temporary files, in bytes.
+    fn work_bytes(self) -> usize {
+        usize::try_from(self.run.core.settings.lock().work_mem).unwrap_or(usize::MAX)
+    }
+
+    /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.
+    ///
+    /// # Errors
+    /// Those of an interrupt (57014, 57P01, ...); 53200.
+    pub async fn breathe(self) -> Result<()> {
+        memory::check()?;
+        Ok(breath::breathe(breath::ROW).await?)
+    }
+
+    /// The same for several rows.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn breathe_for(self, rows: usize) -> Result<()> {
+        memory::check()?;
+        Ok(breath::breathe(breath::ROW * rows as u32).await?)
+    }
+
+    /// The value of an expression over a row.
+    pub async fn value(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
+        self.value_with(e, row, &[]).await
+    }
+
+    /// The same, with the values of aggregates.
+    pub async fn value_with(self, e: &Bound, row: &[Datum], aggregates: &[Datum]) -> Result<Datum> {
+        let host = host::CxHost { cx: self };
+        let env = Env { row, outer: self.outer, params: self.run.params, aggregates, session: &host };
+        if !e.may_wait() {
+            return eval(e, &env);
+        }
+        eval_async(e, env, &host).await
+    }
+
+    /// The value of an expression that can't wait.
+    #[inline]
+    pub fn value_now(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
+        let host = host::CxHost { cx: self };
+        let env = Env { row, outer: self.outer, params: self.run.params, aggregates: &[], session: &host };
+        eval(e, &env)
+    }
+
+    /// Whether a row meets a condition.
+    pub async fn holds(self, e: Option<&Bound>, row: &[Datum]) -> Result<bool> {
+        match e {
+            None => Ok(true),
+            Some(e) => Ok(self.value(e, row).await?.as_bool() == Some(true)),
+        }
+    }
+
+    /// The same of a condition that can't wait.
+    pub fn holds_now(self, e: Option<&Bound>, row: &[Datum]) -> Result<bool> {
+        match e {
+            None => Ok(true),
+            Some(e) => Ok(self.value_now(e, row)?.as_bool() == Some(true)),
+        }
+    }
+
+    /// Whether a row meets a condition; `waits`: it must be awaited.
+    async fn judge(self, e: Option<&Bound>, waits: bool, row: &[Datum]) -> Result<bool> {
+        if waits { self.holds(e, row).await } else { self.holds_now(e, row) }
+    }
+
+    /// Drops the rows from `mark` on that do not meet a condition.
+    async fn keep(self, e: Option<&Bound>, waits: bool, mark: usize, rows: &mut row_batch::Batch) -> Result<()> {
+        if e.is_none() {
+            return Ok(());
+        }
+        let mut kept = mark;
+        for at in mark..rows.len() {
+            self.breathe().await?;
+            match self.judge(e, waits, rows.row(at)).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    rows.put_at(kept, at);
+                    kept += 1;
+                }
+                Err(failed) => {
+                    rows.truncate(kept);
+                    return Err(failed);
+                }
+            }
+        }
+        rows.truncate(kept);
+        Ok(())
+    }
+
+    /// Values of several expressions, in place of what `out` holds; `waits`: some must be awaited.
+    async fn values_into(self, list: &[Bound], waits: bool, row: &[Datum], out: &mut Row) -> Result<()> {
+        out.clear();
+        for e in list {
+            out.push(if waits { self.value(e, row).await? } else { self.value_now(e, row)? });
+        }
+        Ok(())
+    }
+
+    /// Values of several expressions.
+    pub async fn values(self, list: &[Bound], row: &[Datum], aggregates: &[Datum]) -> Result<Row> {
+        let mut out = Vec::with_capacity(list.len());
+        for e in list {
+            out.push(self.value_with(e, row, aggregates).await?);
+        }
+        Ok(out)
+    }
+}

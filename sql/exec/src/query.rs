@@ -1,0 +1,509 @@
+//! Executes one level of a query: filter, groups, order, locks, target list, DISTINCT, LIMIT.
+//!
+//! ```text
+//! source -> filter -> [groups] -> [windows] -> [sort] -> lock rows -> [functions that give rows] -> targets -> [distinct] -> offset, limit
+//! ```
+//! Every step after the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
+
+use super::distinct::FirstRows;
+use super::expand::Expansion;
+use super::external::Merge;
+use super::group::{Sink, groups};
+use super::nodes::Rows;
+use super::recursion::Recursion;
+use super::row_batch::{Batch, ROWS};
+use super::scan::TableRows;
+use super::set_operation::SetRows;
+use super::sort::{SortedRows, Sorter, sorted};
+use super::ties::Ties;
+use super::window::{computed, sort_keys};
+use super::{BoxFuture, Cx, Row};
+use clearway_base::memory::{Held, Kind};
+use clearway_base::{breath, stack};
+use clearway_planner::order::relied_on;
+use clearway_planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, SortKey};
+use clearway_syntax::error::{Result, SqlError};
+use clearway_values::expr::Bound;
+use clearway_values::types::Datum;
+use std::sync::Arc;
+
+/// A query that is being read.
+pub struct QueryRows {
+    query: Arc<Query>,
+    source: Source,
+    /// The row that functions of the select list are expanding.
+    expansion: Option<Box<Expansion>>,
+    /// DISTINCT.
+    first: Option<Box<FirstRows>>,
+    skip: i64,
+    left: Option<i64>,
+    ties: Ties,
+    /// What sorting, grouping, a set operation or DISTINCT has of the statement's memory.
+    held: Option<Held>,
+    /// What failed behind the rows that were given last (EXE-17).
+    failed: Option<SqlError>,
+}
+
+enum Source {
+    Start,
+    /// Rows of the source, still to be filtered.
+    Stream(Rows),
+    /// Rows before the target list.
+    Inputs(SortedRows),
+    /// Rows of the output.
+    Outputs(SortedRows),
+    Set(Box<SetRows>),
+    /// Rows that DISTINCT put aside.
+    Aside(Box<Merge>),
+    /// A recursive query.
+    Recursion(Box<Recursion>),
+}
+
+impl QueryRows {
+    /// Begins to read a query.
+    pub fn new(query: Arc<Query>) -> Self {
+        Self {
+            query,
+            source: Source::Start,
+            expansion: None,
+            first: None,
+            skip: 0,
+            left: None,
+            ties: Ties::default(),
+            held: None,
+            failed: None,
+        }
+    }
+
+    /// The next row of the output.
+    pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        let Some(measured) = &cx.run.state.measured else { return self.next_row(cx) };
+        let (address, is_first) = (Arc::as_ptr(&self.query) as usize, matches!(self.source, Source::Start));
+        measured.row(address, is_first, self.next_row(cx))
+    }
+
+    fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(stack::deeper_polls(self.advance(cx)))
+    }
+
+    /// Appends some `want` rows of the output behind `prefix`; false: there are no more.
+    pub fn fill<'a>(
+        &'a mut self,
+        cx: Cx<'a>,
+        want: usize,
+        prefix: &'a [Datum],
+        out: &'a mut Batch,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(stack::deeper_polls(async move {
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
+            }
+            let (mark, mut more) = (out.len(), true);
+            let filled = self.fill_outputs(cx, (mark + want, &mut more), prefix, out).await;
+            self.failed = out.failed_behind(mark, filled)?;
+            Ok(more)
+        }))
+    }
+
+    async fn fill_outputs(
+        &mut self,
+        cx: Cx<'_>,
+        (enough, more): (usize, &mut bool),
+        prefix: &[Datum],
+        out: &mut Batch,
+    ) -> Result<()> {
+        while out.len() < enough {
+            let row = match self.buffered(cx) {
+                Some(row) => Some(row?),
+                None if cx.run.state.measured.is_some() => self.next(cx).await?,
+                None => self.advance(cx).await?,
+            };
+            let Some(row) = row else {
+                *more = false;
+                return Ok(());
+            };
+            let values = out.begin();
+            values.extend_from_slice(prefix);
+            values.extend(row);
+            out.end();
+        }
+        Ok(())
+    }
+
+    async fn advance(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        if matches!(self.source, Source::Start) {
+            let query = self.query.clone();
+            if cx.run.state.measured.is_none()
+                && let Some((select, scan)) = point(&query)
+            {
+                self.source = Source::Outputs(Vec::new().into());
+                if let Some(row) = cx.read_point(select, scan).await? {
+                    return Ok(row);
+                }
+            }
+            self.open(cx).await?;
+        }
+        loop {
+            let counted = self.left.is_none_or(|n| n > 0);
+            if !counted && (!self.query.ties || self.ties.ended()) {
+                return Ok(None);
+            }
+            let Some(mut row) = self.output(cx).await? else { return Ok(None) };
+            if self.query.ties && !self.ties.takes(&self.query, &mut row, counted, cx).await? {
+                return Ok(None);
+            }
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            if let Some(n) = &mut self.left {
+                *n -= 1;
+            }
+            return Ok(Some(row));
+        }
+    }
+
+    /// The next row of a plain query, if it has been read ahead and nothing about it can wait; none: ask `next`.
+    pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
+        let Source::Stream(rows) = &mut self.source else { return None };
+        let Body::Select(select) = &self.query.body else { return None };
+        if cx.run.state.measured.is_some() {
+            return None;
+        }
+        let counted = self.left.is_none_or(|n| n > 0);
+        let plain = select.locks.is_empty() && select.distinct.is_none() && counted && self.skip == 0;
+        if !plain
+            || self.query.ties
+            || select.sets.is_some()
+            || select.filter.iter().chain(&select.targets).any(Bound::may_wait)
+        {
+            return None;
+        }
+        loop {
+            if let Err(stopped) = breath::step(breath::ROW) {
+                return Some(Err(stopped.into()));
+            }
+            let row = rows.ready()?;
+            match cx.holds_now(select.filter.as_ref(), row) {
+                Ok(false) => {}
+                Ok(true) => {
+                    if let Some(n) = &mut self.left {
+                        *n -= 1;
+                    }
+                    return Some(select.targets.iter().map(|e| cx.value_now(e, row)).collect());
+                }
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+
+    /// All rows, held as `held` says.
+    pub async fn all(mut self, cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
+        let mut out = Vec::new();
+        while let Some(row) = self.next(cx).await? {
+            cx.breathe().await?;
+            out.push(row);
+            held.grow()?;
+        }
+        Ok(out)
+    }
+
+    async fn open(&mut self, cx: Cx<'_>) -> Result<()> {
+        let query = self.query.clone();
+        self.left = count(query.limit.as_ref(), "LIMIT", "2201W", cx).await?;
+        self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
+        self.source = match &query.body {
+            Body::Select(select) => {
+                let mut source = Rows::new(select.source.clone(), Vec::new());
+                let sorted = query.sort.is_empty() || in_order(&select.source, cx);
+                let late_order = select.sets.as_ref().is_some_and(|s| s.in_order);
+                if select.grouping.is_none() && select.windows.is_empty() && sorted && !late_order {
+                    if let (Some(n), None, false) = (self.left, &select.filter, query.ties) {
+                        source.expect(usize::try_from(n.saturating_add(self.skip)).unwrap_or(ROWS));
+                    }
+                    Source::Stream(source)
+                } else {
+                    let grouped = select.grouping.is_some();
+                    // Only so many rows are asked for, if each row of the order is one of the output.
+                    let one_to_one = select.locks.is_empty() && select.distinct.is_none() && select.sets.is_none();
+                    let one_to_one = one_to_one && !query.ties;
+                    let first = self.left.filter(|_| one_to_one).map(|n| n.saturating_add(self.skip));
+                    let first = first.and_then(|n| usize::try_from(n).ok());
+                    let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
+                    Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?)
+                }
+            }
+            Body::Values(rows) => {
+                let mut out = Vec::new();
+                for row in rows {
+                    cx.breathe().await?;
+                    out.push(cx.values(row, &[], &[]).await?);
+                }
+                let held = self.held.insert(Held::new(Kind::Sort));
+                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?)
+            }
+            Body::Recursive { all, anchor, step, work } => {
+                Source::Recursion(Box::new(Recursion::new(*all, anchor.clone(), step.clone(), *work)))
+            }
+            Body::SetOp { op, all, left, right } => {
+                let mut rows = Box::new(SetRows::new(*op, *all, left, right));
+                match query.sort.is_empty() {
+                    true => Source::Set(rows),
+                    false => {
+                        let first = self.left.filter(|_| !query.ties).map(|n| n.saturating_add(self.skip));
+                        let first = first.and_then(|n| usize::try_from(n).ok());
+                        let (mut sorter, mut held) = (Sorter::new(&query.sort, None, first, cx), Held::new(Kind::Sort));
+                        while let Some(row) = rows.next(cx).await? {
+                            cx.breathe().await?;
+                            sorter.push(row, cx, &mut held).await?;
+                        }
+                        let sorted = sorter.finish(cx, &mut held).await?;
+                        self.held = Some(held);
+                        Source::Outputs(sorted)
+                    }
+                }
+            }
+        };
+        Ok(())
+    }
+
+    /// The next row of the output before LIMIT.
+    async fn output(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        let query = self.query.clone();
+        let Body::Select(select) = &query.body else {
+            return match &mut self.source {
+                Source::Outputs(rows) => rows.next().await,
+                Source::Set(rows) => rows.next(cx).await,
+                Source::Recursion(rows) => rows.next(cx).await,
+                _ => Ok(None),
+            };
+        };
+        loop {
+            cx.breathe().await?;
+            let expanded = match (&mut self.expansion, &select.sets) {
+                (Some(expansion), Some(stage)) => expansion.next(stage, select.width, cx).await?,
+                _ => None,
+            };
+            if let Some(row) = expanded {
+                match self.put_out(select, row, false, cx).await? {
+                    None => continue,
+                    out => return Ok(out),
+                }
+            }
+            let is_aside = matches!(self.source, Source::Aside(_));
+            let row = match &mut self.source {
+                Source::Stream(rows) => match rows.pull(cx).await? {
+                    Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,
+                    row => row,
+                },
+                Source::Inputs(rows) => rows.next().await?,
+                Source::Aside(rows) => rows.next().await?.map(|(_, row)| row),
+                Source::Start | Source::Outputs(_) | Source::Set(_) | Source::Recursion(_) => None,
+            };
+            let Some(mut row) = row else {
+                let Some(mut first) = self.first.take() else { return Ok(None) };
+                let Some(rest) = first.rest(cx).await? else { return Ok(None) };
+                self.source = Source::Aside(Box::new(rest));
+                continue;
+            };
+            if is_aside && matches!(select.distinct, Some(Distinct::Row)) {
+                return Ok(Some(row));
+            }
+            if !select.locks.is_empty() && !cx.lock_rows(select, &mut row).await? {
+                continue;
+            }
+            // A row that was put aside after its functions gave their rows has those already.
+            if let Some(stage) = select.sets.as_ref().filter(|s| !(s.in_order || is_aside && s.in_distinct)) {
+                if !is_aside && !stage.in_distinct && !self.is_first(select, &row, cx).await? {
+                    continue;
+                }
+                let expansion = self.expansion.get_or_insert_default();
+                expansion.start(stage, row, select.width, cx).await?;
+                continue;
+            }
+            match self.put_out(select, row, is_aside, cx).await? {
+                None => {}
+                out => return Ok(out),
+            }
+        }
+    }
+
+    /// Whether DISTINCT ON has not met the keys of a row.
+    async fn is_first(&mut self, select: &Select, row: &[Datum], cx: Cx<'_>) -> Result<bool> {
+        let Some(Distinct::On(keys)) = &select.distinct else { return Ok(true) };
+        let key = cx.values(keys, row, row.get(select.width..).unwrap_or(&[])).await?;
+        let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new(Kind::Distinct)));
+        first.is_first(&key, Some(row), cx).await
+    }
+
+    /// The output for a row, if DISTINCT lets it through; `judged`: DISTINCT ON has.
+    async fn put_out(&mut self, select: &Select, row: Row, judged: bool, cx: Cx<'_>) -> Result<Option<Row>> {
+        let judged = judged || select.sets.as_ref().is_some_and(|s| !s.in_order && !s.in_distinct);
+        if !judged && !self.is_first(select, &row, cx).await? {
+            return Ok(None);
+        }
+        let aggregates = row.get(select.width..).unwrap_or(&[]);
+        let out = cx.values(&select.targets, &row, aggregates).await?;
+        if let Some(Distinct::Row) = &select.distinct {
+            let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new(Kind::Distinct)));
+            return Ok(first.is_first(&out, None, cx).await?.then_some(out));
+        }
+        Ok(Some(out))
+    }
+}
+
+/// The parts of a query that reads one row by its whole key and does nothing else; none: the query is of another kind.
+fn point(query: &Query) -> Option<(&Select, &Scan)> {
+    let Body::Select(select) = &query.body else { return None };
+    let whole = select.grouping.is_none() && select.windows.is_empty() && select.sets.is_none();
+    let plain = whole && select.locks.is_empty() && select.distinct.is_none();
+    match &*select.source {
+        Node::Scan(scan) if plain && query.limit.is_none() && query.offset.is_none() => {
+            matches!(&scan.access, Access::Keys(keys) if keys.len() == 1).then_some((select, scan))
+        }
+        _ => None,
+    }
+}
+
+impl Cx<'_> {
+    /// Reads the row of a point query; the inner `None`: there is no such row. The outer one: there are two (RDV-2), and the query runs as any other.
+    async fn read_point(self, select: &Select, scan: &Scan) -> Result<Option<Option<Row>>> {
+        let (mut rows, mut found) = (self.open_scan(scan, &[]).await?, Batch::default());
+        if !self.next_row(&mut rows, scan, &[], None, &mut found).await? {
+            return Ok(Some(None));
+        }
+        if let TableRows::Both(..) = rows {
+            return Ok(None);
+        }
+        let row = found.row(0);
+        if !self.holds(scan.filter.as_ref(), row).await? || !self.holds(select.filter.as_ref(), row).await? {
+            return Ok(Some(None));
+        }
+        self.values(&select.targets, row, &[]).await.map(|row| Some(Some(row)))
+    }
+}
+
+/// Whether a source gives its rows in the order that the plan wants. An index that is younger than the snapshot is not
+/// read, and then its order is missing.
+pub(super) fn in_order(source: &Node, cx: Cx<'_>) -> bool {
+    let readable = |scan: &Scan, place: usize| scan.table.shape.indexes[place].valid_from_lsn <= cx.run.view.read_lsn.0;
+    relied_on(source).is_some_and(|scan| match &scan.access {
+        Access::Index(place, _) => readable(scan, *place),
+        Access::Ranges(ranges) => ranges.parts.iter().all(|p| p.index.is_none_or(|place| readable(scan, place))),
+        Access::Full | Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_) => true,
+    })
+}
+
+async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) -> Result<Option<i64>> {
+    let Some(e) = e else { return Ok(None) };
+    match cx.value(e, &[]).await?.as_i64() {
+        Some(n) if n < 0 => Err(SqlError::new(code, format!("{what} must not be negative"))),
+        n => Ok(n),
+    }
+}
+
+/// Rows before the target list: grouped, with the values of window functions, expanded where the order asks for that, sorted.
+async fn collect(
+    source: Rows,
+    select: &Select,
+    sort: &[SortKey],
+    first: Option<usize>,
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<SortedRows> {
+    let expanded = select.sets.as_ref().filter(|s| s.in_order);
+    let width = Some(select.width);
+    if select.grouping.is_none() && select.windows.is_empty() && expanded.is_none() {
+        return plain(source, select, (sort, first), cx, held).await;
+    }
+    if let (Some(grouping), true, None) = (&select.grouping, select.windows.is_empty(), expanded) {
+        let (mut sorter, mut sort_held) = (Sorter::new(sort, width, first, cx), Held::new(Kind::Sort));
+        groups(source, select, grouping, cx, held, &mut Sink(&mut sorter, &mut sort_held)).await?;
+        *held = sort_held;
+        let rows = sorter.finish(cx, held).await?;
+        held.measure();
+        return Ok(rows);
+    }
+    // Rows go from one sort to the next: each stage of windows has its order, functions that give rows take them as they come.
+    let stages: Vec<Vec<SortKey>> = select.windows.iter().map(sort_keys).collect();
+    let mut sorter = Sorter::new(stages.first().map_or(&[], |keys| &keys[..]), width, None, cx);
+    let mut sort_held = Held::new(Kind::Sort);
+    match &select.grouping {
+        Some(grouping) => {
+            groups(source, select, grouping, cx, held, &mut Sink(&mut sorter, &mut sort_held)).await?;
+        }
+        None => {
+            filtered(source, select, cx, (&mut sorter, &mut sort_held)).await?;
+        }
+    }
+    for (at, stage) in select.windows.iter().enumerate() {
+        let rows = sorter.finish_keyed(cx, &mut sort_held).await?;
+        let (keys, first) = match stages.get(at + 1) {
+            Some(keys) => (&keys[..], None),
+            None if expanded.is_some() => (&[][..], None),
+            None => (sort, first),
+        };
+        sorter = Sorter::new(keys, width, first, cx);
+        let mut next_held = Held::new(Kind::Sort);
+        computed(stage, rows, select.width, (&mut sorter, &mut next_held), cx).await?;
+        sort_held = next_held;
+    }
+    if let Some(stage) = expanded {
+        let mut rows = sorter.finish(cx, &mut sort_held).await?;
+        sorter = Sorter::new(sort, width, None, cx);
+        let mut next_held = Held::new(Kind::Sort);
+        let mut expansion = Expansion::default();
+        while let Some(row) = rows.next().await? {
+            expansion.start(stage, row, select.width, cx).await?;
+            while let Some(row) = expansion.next(stage, select.width, cx).await? {
+                sorter.push(row, cx, &mut next_held).await?;
+            }
+        }
+        sort_held = next_held;
+    }
+    *held = sort_held;
+    let rows = sorter.finish(cx, held).await?;
+    held.measure();
+    Ok(rows)
+}
+
+/// The rows of a source that meet the condition of a level, sorted.
+async fn plain(
+    mut source: Rows,
+    select: &Select,
+    (sort, first): (&[SortKey], Option<usize>),
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<SortedRows> {
+    let mut sorter = Sorter::new(sort, Some(select.width), first, cx);
+    let (mut batch, mut more) = (Batch::default(), true);
+    while more {
+        batch.clear();
+        more = source.fill(cx, ROWS, &mut batch).await?;
+        for at in 0..batch.len() {
+            cx.breathe().await?;
+            if cx.holds(select.filter.as_ref(), batch.row(at)).await? {
+                sorter.push_of(&mut batch, at, cx, held).await?;
+            }
+        }
+    }
+    let rows = sorter.finish(cx, held).await?;
+    held.measure();
+    Ok(rows)
+}
+
+/// Gives the rows of a source that meet the condition of a level to a sorter.
+async fn filtered(
+    mut source: Rows,
+    select: &Select,
+    cx: Cx<'_>,
+    (sorter, held): (&mut Sorter<'_>, &mut Held),
+) -> Result<()> {
+    while let Some(row) = source.pull(cx).await? {
+        cx.breathe().await?;
+        if cx.holds(select.filter.as_ref(), &row).await? {
+            sorter.push(row, cx, held).await?;
+        }
+    }
+    Ok(())
+}

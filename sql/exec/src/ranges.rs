@@ -1,0 +1,286 @@
+//! Reads a table by several ranges of its key and of its indexes.
+//!
+//! The ranges are computed when the scan begins. The ranges of one key are sorted and do not overlap, so that their rows come in the
+//! order of the key and each row once. A row that is found by ranges of several keys is given by the first of them. The whole table is
+//! read instead if the snapshot is older than one of the indexes, or if there are so many ranges that reading everything costs less.
+
+use super::Cx;
+use super::convert::to_value;
+use super::row_batch::Batch;
+use super::scan::{Given, TableRows, append_key, key_columns};
+use clearway_syntax::error::{Result, SqlError};
+use clearway_values::expr::Bound;
+
+use clearway_base::memory::{Held, Kind};
+use clearway_engine::codec::key::{KeyColumn, encode_value};
+use clearway_engine::value::Value;
+use clearway_planner::facts::prefix;
+use clearway_planner::plan::{KeyValues, RangePart, Ranges, Scan};
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_values::types::Datum;
+use std::collections::HashSet;
+
+/// The byte that begins a present value in a key, and the one behind every present value.
+const PRESENT: u8 = 0x01;
+const BEHIND: u8 = 0x02;
+
+/// Rows of a union of ranges.
+pub struct RangeRows {
+    /// What is still to be read, the next at the end.
+    left: Vec<(Option<usize>, KeyRange)>,
+    current: Option<TableRows>,
+    /// Keys of the rows given, where two keys are read.
+    given: Option<Given>,
+    /// The table is read in whole; rows are judged by what the ranges guarantee.
+    whole: bool,
+}
+
+impl Cx<'_> {
+    /// Begins to read a union of ranges.
+    pub(super) async fn open_ranges(self, scan: &Scan, ranges: &Ranges, outer: &[Datum]) -> Result<TableRows> {
+        let shape = &scan.table.shape;
+        let too_young = |i: usize| shape.indexes[i].valid_from_lsn > self.run.view.read_lsn.0;
+        let mut all: Vec<(Option<usize>, KeyRange)> = Vec::new();
+        let mut whole = ranges.parts.iter().any(|p| p.index.is_some_and(too_young));
+        for part in ranges.parts.iter().filter(|_| !whole) {
+            let Some(found) = self.part_ranges(scan, part, outer).await? else {
+                whole = true;
+                break;
+            };
+            all.extend(found.into_iter().map(|range| (part.index, range)));
+        }
+        // What a sub-select gave may be so much that finding it bit by bit costs more than reading everything.
+        let rows = self.run.core.db.statistics().of(shape.oid).map_or(u64::MAX, |s| s.rows);
+        whole |= all.len() > 100 && all.len() as u64 > rows / 4;
+        if whole {
+            let walk = self.walk(scan, KeyRange::all());
+            return Ok(TableRows::Ranges(Box::new(RangeRows {
+                left: Vec::new(),
+                current: Some(walk),
+                given: None,
+                whole,
+            })));
+        }
+        // The next one stands at the end.
+        all.sort_unstable_by(|a, b| (b.0, &b.1.from).cmp(&(a.0, &a.1.from)));
+        let mut left: Vec<(Option<usize>, KeyRange)> = Vec::with_capacity(all.len());
+        while let Some((index, range)) = all.pop() {
+            self.breathe().await?;
+            match left.last_mut() {
+                Some((last, before)) if *last == index && before.to.as_ref().is_none_or(|to| range.from <= *to) => {
+                    let further = match (&before.to, &range.to) {
+                        (Some(to), Some(end)) => end > to,
+                        (Some(_), None) => true,
+                        (None, _) => false,
+                    };
+                    if further {
+                        before.to = range.to;
+                    }
+                }
+                _ => left.push((index, range)),
+            }
+        }
+        let several = left.first().map(|l| l.0) != left.last().map(|l| l.0);
+        if scan.order != Some(Direction::Backward) {
+            left.reverse();
+        }
+        let given = several.then(|| (HashSet::new(), Held::new(Kind::Distinct)));
+        Ok(TableRows::Ranges(Box::new(RangeRows { left, current: None, given, whole })))
+    }
+
+    /// The ranges of one part; none: it says nothing after all.
+    async fn part_ranges(self, scan: &Scan, part: &RangePart, outer: &[Datum]) -> Result<Option<Vec<KeyRange>>> {
+        let own;
+        let columns: &[KeyColumn] = match part.index {
+            Some(i) => &scan.table.shape.indexes[i].key,
+            None => {
+                own = key_columns(scan);
+                &own
+            }
+        };
+        let mut starts: Vec<Vec<u8>> = vec![Vec::new()];
+        for (place, (values, column)) in part.columns.iter().zip(columns).enumerate() {
+            if let KeyValues::Each(expected) = values {
+                match self.each_value(scan, part.index, (place + 1, *expected), starts).await? {
+                    Some(longer) => starts = longer,
+                    None => return Ok(None),
+                }
+                continue;
+            }
+            let ends = self.encoded(values, *column, outer).await?;
+            let mut longer = Vec::with_capacity(starts.len() * ends.len());
+            for start in &starts {
+                for end in &ends {
+                    self.breathe().await?;
+                    longer.push([&start[..], end].concat());
+                }
+            }
+            starts = longer;
+        }
+        let Some(next) = columns.get(part.columns.len()) else {
+            return Ok(Some(starts.iter().map(|s| KeyRange::prefix(s)).collect()));
+        };
+        if let Some((op, pattern)) = &part.pattern {
+            let text = match self.value(pattern, outer).await? {
+                Datum::Text(pattern) => prefix(*op, &pattern),
+                _ => return Ok(Some(Vec::new())),
+            };
+            if !text.is_empty() {
+                let begins = beginning(*next, &text);
+                let range = |s: &Vec<u8>| KeyRange::prefix(&[&s[..], &begins].concat());
+                return Ok(Some(starts.iter().map(range).collect()));
+            }
+            if part.columns.is_empty() {
+                return Ok(None);
+            }
+        }
+        let Some((low, high)) = self.ends(part, *next, outer).await? else { return Ok(Some(Vec::new())) };
+        if low.is_none() && high.is_none() {
+            return Ok(Some(starts.iter().map(|s| KeyRange::prefix(s)).collect()));
+        }
+        let (low, high) = (low.unwrap_or_else(|| vec![PRESENT]), high.unwrap_or_else(|| vec![BEHIND]));
+        if low >= high {
+            return Ok(Some(Vec::new()));
+        }
+        let range = |s: &Vec<u8>| KeyRange::new([&s[..], &low].concat(), Some([&s[..], &high].concat()));
+        Ok(Some(starts.iter().map(range).collect()))
+    }
+
+    /// The values of a list.
+    pub(super) async fn listed(self, values: &KeyValues, outer: &[Datum]) -> Result<Vec<Datum>> {
+        let mut list: Vec<Datum> = Vec::new();
+        match values {
+            KeyValues::One(e) => list.push(self.value(e, outer).await?),
+            KeyValues::List(all) => {
+                for e in all {
+                    list.push(self.value(e, outer).await?);
+                }
+            }
+            KeyValues::Array(e) => {
+                if let Datum::Array(array) = self.value(e, outer).await? {
+                    list.extend_from_slice(&array.values);
+                }
+            }
+            KeyValues::Null => list.push(Datum::Null),
+            // Which values there are, the index itself tells.
+            KeyValues::Each(_) => return Err(SqlError::internal("the values of a column that is skipped")),
+        }
+        Ok(list)
+    }
+
+    /// The key forms of a column's values, each once.
+    async fn encoded(self, values: &KeyValues, column: KeyColumn, outer: &[Datum]) -> Result<Vec<Vec<u8>>> {
+        if let KeyValues::Null = values {
+            let mut null = Vec::new();
+            encode_value(column, &Value::Null, &mut null);
+            return Ok(vec![null]);
+        }
+        let list = self.listed(values, outer).await?;
+        let mut out = Vec::with_capacity(list.len());
+        for value in &list {
+            self.breathe().await?;
+            let mut bytes = Vec::new();
+            if append_key(column, value, &mut bytes).is_some() {
+                out.push(bytes);
+            }
+        }
+        if out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+        Ok(out)
+    }
+
+    /// Where the ranges begin and end behind the known columns, as bytes; none: nowhere, they are empty.
+    async fn ends(self, part: &RangePart, column: KeyColumn, outer: &[Datum]) -> Result<Option<Ends>> {
+        let low = self.edge(part.low.as_ref(), column, outer, true).await?;
+        let high = self.edge(part.high.as_ref(), column, outer, false).await?;
+        let (Some(low), Some(high)) = (low, high) else { return Ok(None) };
+        let (mut from, mut to) = if column.descending { (high, low) } else { (low, high) };
+        if part.low.is_some() || part.high.is_some() {
+            // A bound on one side leaves nulls out on the other.
+            from.get_or_insert_with(|| vec![PRESENT]);
+            to.get_or_insert_with(|| vec![BEHIND]);
+        }
+        Ok(Some((from, to)))
+    }
+
+    /// One bound as bytes: the outer none: nothing meets it; the inner one: everything does.
+    async fn edge(
+        self,
+        bound: Option<&(Bound, bool)>,
+        column: KeyColumn,
+        outer: &[Datum],
+        low: bool,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        let Some((e, inclusive)) = bound else { return Ok(Some(None)) };
+        let value = to_value(&self.value(e, outer).await?);
+        if value.is_null() {
+            return Ok(None);
+        }
+        if !value.fits(column.storage) {
+            // A bound beyond what the column can hold lies above everything or below it.
+            let above = matches!(value, Value::Int(i) if i > 0);
+            return Ok(if above == low { None } else { Some(None) });
+        }
+        let mut bytes = Vec::new();
+        encode_value(column, &value, &mut bytes);
+        // In bytes the bound is a beginning or an end; a beginning is inclusive, an end exclusive.
+        let begins = low != column.descending;
+        if begins != *inclusive {
+            return Ok(Some(KeyRange::prefix(&bytes).to));
+        }
+        Ok(Some(Some(bytes)))
+    }
+
+    /// Appends the next row of a union of ranges; false: there is none.
+    pub(super) async fn next_of_ranges(
+        self,
+        rows: &mut RangeRows,
+        scan: &Scan,
+        outer: &[Datum],
+        out: &mut Batch,
+    ) -> Result<bool> {
+        loop {
+            let Some(current) = &mut rows.current else {
+                let Some((index, range)) = rows.left.pop() else { return Ok(false) };
+                rows.current = Some(match index {
+                    None => self.walk(scan, range),
+                    Some(place) => self.walk_index(scan, place, range),
+                });
+                continue;
+            };
+            if !self.next_row(current, scan, outer, rows.given.as_mut(), out).await? {
+                rows.current = None;
+                if rows.left.is_empty() {
+                    return Ok(false);
+                }
+                continue;
+            }
+            if rows.whole
+                && let clearway_planner::plan::Access::Ranges(ranges) = &scan.access
+            {
+                let judged = self.holds(ranges.guarantees.as_ref(), out.last()).await;
+                if !matches!(judged, Ok(true)) {
+                    out.truncate(out.len() - 1);
+                }
+                if !judged? {
+                    continue;
+                }
+            }
+            return Ok(true);
+        }
+    }
+}
+
+/// The beginning and the end of a range; none: open.
+type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// The bytes with which the key form of every text begins that begins with this one.
+fn beginning(column: KeyColumn, text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_value(column, &Value::Bytes(text.as_bytes().into()), &mut bytes);
+    // Without the terminator.
+    bytes.truncate(bytes.len().saturating_sub(2));
+    bytes
+}

@@ -1,0 +1,67 @@
+//! Executes WITH RECURSIVE: the rows of a turn are given as they come, and kept for the next turn.
+//!
+//! # Invariants
+//! - RCW-1: a row is made when it is asked for. So a query that stops early (LIMIT, EXISTS) meets no error of rows behind those that it took.
+//! - RCW-2: while a step is read, the working table has all rows of the turn before it. Another reading of the same plan may have put its own
+//!   there in the meantime, so that it is set before each row.
+
+use super::keys::FoldState;
+use super::query::QueryRows;
+use super::{Cx, Row};
+use clearway_base::memory::{Held, Kind};
+use clearway_planner::plan::Query;
+use clearway_syntax::error::Result;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A recursive query that is being read.
+pub(super) struct Recursion {
+    step: Arc<Query>,
+    work: usize,
+    /// What is read in this turn: the query that it begins with, then the step.
+    turn: QueryRows,
+    /// The rows of the turn before.
+    before: Arc<Vec<Row>>,
+    /// The rows of this turn up to now.
+    rows: Vec<Row>,
+    /// Without ALL: all rows up to now.
+    seen: Option<HashSet<Row, FoldState>>,
+    held: Held,
+}
+
+impl Recursion {
+    /// Begins to read one.
+    pub(super) fn new(all: bool, anchor: Arc<Query>, step: Arc<Query>, work: usize) -> Self {
+        Self {
+            step,
+            work,
+            turn: QueryRows::new(anchor),
+            before: Arc::default(),
+            rows: Vec::new(),
+            seen: (!all).then(HashSet::default),
+            held: Held::new(Kind::Recursion),
+        }
+    }
+
+    /// The next row (RCW-1).
+    pub(super) async fn next(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        loop {
+            cx.breathe().await?;
+            cx.run.state.set_work(self.work, self.before.clone()); // RCW-2
+            let Some(row) = self.turn.next(cx).await? else {
+                if self.rows.is_empty() {
+                    return Ok(None);
+                }
+                self.before = Arc::new(std::mem::take(&mut self.rows));
+                self.turn = QueryRows::new(self.step.clone());
+                continue;
+            };
+            if self.seen.as_mut().is_some_and(|seen| !seen.insert(row.clone())) {
+                continue;
+            }
+            self.rows.push(row.clone());
+            self.held.grow()?;
+            return Ok(Some(row));
+        }
+    }
+}

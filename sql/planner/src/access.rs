@@ -1,0 +1,413 @@
+//! Chooses how a table is read: by whole keys, by ctids, by ranges of its key or of an index, or completely; whichever has the lowest estimated
+//! cost.
+//!
+//! # Structure
+//! `facts` says what the conditions say about single columns. This module matches these facts with the columns of the key and of each
+//! index. An OR is matched arm by arm: if each arm gives a range, the table is read by the union of these ranges.
+//!
+//! # Invariants
+//! - PTH-1: a range finds every row that meets the conditions from which it was made. A condition that is listed as `covered` holds for
+//!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
+//!   read instead.
+
+use super::cost::{Figures, INDEX_ROW, JUMP, PROBE, SORT};
+use super::facts::{ColumnTest, Fact, fact_of};
+use super::indexes::is_usable;
+use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
+use super::tids;
+use clearway_engine::catalog::IndexState;
+use clearway_storage::btree::Direction;
+use clearway_values::expr::Bound;
+use clearway_values::expr::bound::BoundKind;
+use clearway_values::expr::operators::Op;
+
+/// Arms of an OR above which the table is read in whole: each arm is planned by itself.
+const ARMS_MAX: usize = 2_000;
+
+/// What was chosen.
+pub struct Chosen {
+    /// The access.
+    pub access: Access,
+    /// Places of the conditions that hold for every row that it finds (PTH-1).
+    pub covered: Vec<usize>,
+    /// How many columns it finds by equality.
+    pub equal: usize,
+    /// Estimated cost, in rows read one after the other.
+    pub cost: f64,
+}
+
+/// Which conditions the columns of one key or index cover, and what reading by them costs.
+#[derive(Default)]
+struct KeyConditions {
+    part: RangePart,
+    covered: Vec<usize>,
+    /// The share of the table's rows that is in the ranges.
+    share: f64,
+    /// How many ranges there are.
+    ranges: f64,
+    /// How many jumps find the values of the columns that are skipped.
+    jumps: f64,
+    /// Rows that one range finds at most.
+    rows_max: f64,
+    /// Whether the index has a part of the rows alone.
+    is_partial: bool,
+}
+
+fn one<'f, 'b>(list: &'f [Fact<'b>], column: usize) -> Option<&'f Fact<'b>> {
+    list.iter().find(|f| f.column == column && matches!(f.test, ColumnTest::Compared(Op::Eq, _)))
+}
+
+/// Values of one column out of a fact that names several or NULL.
+fn several(fact: &Fact<'_>) -> Option<KeyValues> {
+    Some(match &fact.test {
+        ColumnTest::Among(list) => KeyValues::List(list.to_vec()),
+        ColumnTest::InArray(array) => KeyValues::Array((**array).clone()),
+        ColumnTest::InRows(rows) => KeyValues::Array((**rows).clone()),
+        ColumnTest::Null => KeyValues::Null,
+        ColumnTest::Compared(..) | ColumnTest::Begins(..) => return None,
+    })
+}
+
+/// How many values a column without a condition is expected to have in the ranges found so far; none: that is not known, or the columns behind
+/// it have no condition either.
+fn skipped(
+    table: &TableSlot,
+    columns: &[usize],
+    list: &[Fact<'_>],
+    key: &KeyConditions,
+    figures: &Figures<'_>,
+) -> Option<f64> {
+    let (column, behind) = columns.split_first()?;
+    let is_said = |c: &usize| list.iter().any(|f| f.column == *c);
+    if is_said(column) || !behind.iter().any(is_said) {
+        return None;
+    }
+    let values = figures.distinct(table, *column)? + 1.0;
+    Some(values.min((figures.rows(table) * key.share / key.ranges).max(1.0)))
+}
+
+/// Matches facts with the columns of a key, from the first column on. With `skips` a column without a condition has a range for each of its
+/// values.
+fn key_conditions(
+    table: &TableSlot,
+    (columns, index): (&[usize], Option<usize>),
+    list: &[Fact<'_>],
+    skips: bool,
+    figures: &Figures<'_>,
+) -> KeyConditions {
+    let mut key = KeyConditions { share: 1.0, ranges: 1.0, rows_max: f64::MAX, ..KeyConditions::default() };
+    key.part.index = index;
+    for (at, column) in columns.iter().enumerate() {
+        if let Some(fact) = one(list, *column) {
+            let ColumnTest::Compared(_, value) = &fact.test else { break };
+            key.part.columns.push(KeyValues::One(value.clone().into_owned()));
+            key.covered.push(fact.at);
+            key.share *= figures.equal(table, *column, Some(value));
+            continue;
+        }
+        let many = list.iter().filter(|f| f.column == *column).find_map(|f| Some((f, several(f)?)));
+        // The values of several columns multiply: two lists are enough.
+        if let Some((fact, values)) = many
+            && key.part.columns.iter().filter(|c| !matches!(c, KeyValues::One(_))).count() < 2
+        {
+            key.ranges *= figures.values(&values);
+            key.share *= match &values {
+                KeyValues::Null => figures.null(table, *column),
+                _ => (figures.values(&values) * figures.equal(table, *column, None)).min(1.0),
+            };
+            key.part.columns.push(values);
+            key.covered.push(fact.at);
+            continue;
+        }
+        if skips && let Some(values) = skipped(table, &columns[at..], list, &key, figures) {
+            key.ranges *= values;
+            key.jumps += key.ranges;
+            key.part.columns.push(KeyValues::Each(values));
+            continue;
+        }
+        bound(table, *column, list, &mut key, figures);
+        break;
+    }
+    key
+}
+
+/// Bounds the column behind those with known values.
+fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyConditions, figures: &Figures<'_>) {
+    let mut ends = [None, None];
+    for fact in list.iter().filter(|f| f.column == column) {
+        match &fact.test {
+            ColumnTest::Compared(op, value) if *op != Op::Eq => {
+                let end = &mut ends[usize::from(matches!(op, Op::Lt | Op::Le))];
+                if end.is_none() {
+                    *end = Some((value.clone().into_owned(), matches!(op, Op::Ge | Op::Le)));
+                    key.covered.push(fact.at);
+                }
+            }
+            ColumnTest::Begins(op, pattern) if key.part.pattern.is_none() => {
+                key.part.pattern = Some((*op, (*pattern).clone()));
+            }
+            _ => {}
+        }
+    }
+    let [low, high] = ends;
+    if low.is_some() || high.is_some() {
+        key.part.pattern = None;
+        key.share *= figures.between(table, column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
+    } else if key.part.pattern.is_some() {
+        key.share *= figures.pattern();
+    }
+    (key.part.low, key.part.high) = (low, high);
+}
+
+impl KeyConditions {
+    fn is_useful(&self) -> bool {
+        self.is_partial
+            || !self.part.columns.is_empty()
+            || self.part.low.is_some()
+            || self.part.high.is_some()
+            || self.part.pattern.is_some()
+    }
+
+    fn equal(&self) -> usize {
+        self.part.columns.iter().filter(|c| matches!(c, KeyValues::One(_))).count()
+    }
+
+    /// The cost of reading its rows out of a table of so many.
+    fn cost(&self, rows: f64) -> f64 {
+        let each = if self.part.index.is_some() { INDEX_ROW } else { 1.0 };
+        self.jumps * JUMP + self.ranges * PROBE + (rows * self.share).min(self.ranges * self.rows_max) * each
+    }
+
+    /// Whether it skips a column, and bounds one behind that.
+    fn skips(&self) -> bool {
+        let is_each = |values: &KeyValues| matches!(values, KeyValues::Each(_));
+        let bounded = self.part.low.is_some() || self.part.high.is_some() || self.part.pattern.is_some();
+        self.part.columns.iter().any(is_each) && (bounded || !self.part.columns.last().is_some_and(is_each))
+    }
+
+    /// Whether a plain range says all of it.
+    fn is_plain(&self, table: &TableSlot) -> bool {
+        let bounded = self.part.low.is_some() || self.part.high.is_some();
+        let backward = |i: usize| table.shape.indexes[i].key.get(self.part.columns.len()).is_some_and(|k| k.descending);
+        self.part.pattern.is_none()
+            && self.part.columns.iter().all(|c| matches!(c, KeyValues::One(_)))
+            && !(bounded && self.part.index.is_some_and(backward))
+    }
+
+    fn into_range(self) -> Range {
+        let equal = self.part.columns.into_iter().filter_map(|c| match c {
+            KeyValues::One(e) => Some(e),
+            _ => None,
+        });
+        Range { equal: equal.collect(), low: self.part.low, high: self.part.high }
+    }
+}
+
+/// Conditions laid over an index; none: it may not be read under them.
+fn index_conditions(
+    table: &TableSlot,
+    place: usize,
+    list: &[Fact<'_>],
+    conditions: &[Bound],
+    skips: bool,
+    figures: &Figures<'_>,
+) -> Option<KeyConditions> {
+    let index = &table.shape.indexes[place];
+    if index.state != IndexState::Public || !is_usable(table, index, conditions) {
+        return None;
+    }
+    let mut key = key_conditions(table, (&index.columns, Some(place)), list, skips, figures);
+    let part = figures.part(table, index);
+    (key.is_partial, key.share) = (part < 1.0, key.share * part);
+    let no_null = key.part.columns.iter().all(|c| !matches!(c, KeyValues::Null | KeyValues::Each(_)));
+    if index.unique && no_null && key.part.columns.len() == index.columns.len() {
+        key.rows_max = 1.0;
+    }
+    Some(key)
+}
+
+/// The best way by one key for conditions that are all facts about columns, which follow from `conditions`.
+fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Figures<'_>) -> Option<KeyConditions> {
+    let rows = figures.rows(table);
+    let shape = &table.shape;
+    let mut found: Option<KeyConditions> = None;
+    let mut offer = |key: KeyConditions| {
+        // Of equal cost is the one that says more.
+        let cost = |l: &KeyConditions| (l.cost(rows), std::cmp::Reverse(l.covered.len()));
+        if key.is_useful() && found.as_ref().is_none_or(|f| cost(&key) < cost(f)) {
+            found = Some(key);
+        }
+    };
+    for skips in [false, true].into_iter().take(1 + list.len()) {
+        let mut by_key = key_conditions(table, (&shape.key, None), list, skips, figures);
+        if !shape.key.is_empty() && by_key.part.columns.len() == shape.key.len() {
+            by_key.rows_max = 1.0;
+        }
+        let by_index = |place: usize| index_conditions(table, place, list, conditions, skips, figures);
+        let all = std::iter::once(by_key).chain((0..shape.indexes.len()).filter_map(by_index));
+        // Skipping has to pay even in a small table.
+        all.filter(|key| !skips || key.skips() && key.cost(rows) < rows).for_each(&mut offer);
+    }
+    found
+}
+
+/// The arms of an OR as ranges.
+struct Union {
+    parts: Vec<KeyConditions>,
+    cost: f64,
+    /// Whether each row of the ranges meets the whole of an arm.
+    is_exact: bool,
+}
+
+/// The arms of an OR, each with the other conditions, as ranges; none: an arm finds its rows by none.
+fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figures<'_>) -> Option<Union> {
+    if arms.len() > ARMS_MAX {
+        return None;
+    }
+    let rows = figures.rows(table);
+    let mut out = Union { parts: Vec::new(), cost: 0.0, is_exact: true };
+    for arm in arms {
+        let own = split(arm.clone());
+        // A range has to be found by the arm itself; the conditions beside the OR may narrow it.
+        let mut list: Vec<Fact<'_>> = own.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
+        let nested = own.iter().find_map(|e| match &e.kind {
+            BoundKind::Or(inner) if list.is_empty() => union(table, inner, conditions, figures),
+            _ => None,
+        });
+        if let Some(nested) = nested {
+            out.parts.extend(nested.parts);
+            out.cost += nested.cost;
+            out.is_exact &= nested.is_exact && own.len() == 1;
+            continue;
+        }
+        let by_itself = best(table, &list, &own, figures)?;
+        list.extend(conditions.iter().filter_map(|e| fact_of(table, e, usize::MAX)));
+        let key = best(table, &list, &own, figures).unwrap_or(by_itself);
+        out.cost += key.cost(rows);
+        out.is_exact &= (0..own.len()).all(|at| key.covered.contains(&at));
+        out.parts.push(key);
+    }
+    (!out.parts.is_empty() && out.parts.len() <= ARMS_MAX).then_some(out)
+}
+
+/// Chooses how to read a table under conditions that must all hold.
+pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) -> Chosen {
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
+    // A whole key needs no figures.
+    let by_key: Option<Vec<&Fact<'_>>> = table.shape.key.iter().map(|c| one(&list, *c)).collect();
+    if let Some(facts) = by_key.filter(|facts| !facts.is_empty()) {
+        let value = |f: &&Fact<'_>| match &f.test {
+            ColumnTest::Compared(_, value) => Some(value.clone().into_owned()),
+            _ => None,
+        };
+        let covered = facts.iter().map(|f| f.at).collect();
+        let key: Vec<Bound> = facts.iter().filter_map(value).collect();
+        return Chosen { equal: key.len(), access: Access::Keys(vec![key]), covered, cost: PROBE };
+    }
+    if let Some((at, tids)) =
+        conditions.iter().enumerate().find_map(|(at, e)| Some((at, tids::of_condition(table, e)?)))
+    {
+        let (equal, cost) = (usize::from(tids.one().is_some()), PROBE * figures.values(&tids));
+        return Chosen { equal, access: Access::Tids(Box::new(tids)), covered: vec![at], cost };
+    }
+    let rows = figures.rows(table);
+    let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: rows };
+    let found = best(table, &list, conditions, figures);
+    let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.cost(rows));
+    let mut union_of: Option<(usize, Union)> = None;
+    for (at, e) in conditions.iter().enumerate() {
+        if let BoundKind::Or(arms) = &e.kind
+            && let Some(union) = union(table, arms, conditions, figures)
+            && union.cost < cheapest
+        {
+            cheapest = union.cost;
+            union_of = Some((at, union));
+        }
+    }
+    if cheapest >= rows && figures.is_known(table) && rows > figures.small() {
+        return whole;
+    }
+    if let Some((at, union)) = union_of {
+        let covered = if union.is_exact { vec![at] } else { Vec::new() };
+        let parts = union.parts.into_iter().map(|l| l.part).collect();
+        let guarantees = Some(conditions[at].clone());
+        let access = Access::Ranges(Box::new(Ranges { parts, guarantees }));
+        return Chosen { access, covered, equal: 0, cost: cheapest };
+    }
+    let Some(key) = found else { return whole };
+    let (equal, covered) = (key.equal(), key.covered.clone());
+    let access = match (key.is_plain(table), key.part.index) {
+        (true, None) => Access::KeyRange(key.into_range()),
+        (true, Some(place)) => Access::Index(place, key.into_range()),
+        (false, _) => ranges(key, conditions),
+    };
+    Chosen { access, covered, equal, cost: cheapest }
+}
+
+fn ranges(key: KeyConditions, conditions: &[Bound]) -> Access {
+    if let (None, true, [KeyValues::List(list)]) = (key.part.index, key.rows_max <= 1.0, &key.part.columns[..]) {
+        return Access::Keys(list.iter().map(|v| vec![v.clone()]).collect());
+    }
+    one_part(key, conditions)
+}
+
+/// The cheapest way along the key or an index whose order is wanted, of which `few` rows will be read; `fits` says whether a key has
+/// that order behind so many columns of one value each. None: no way costs less than sorting.
+pub fn along(
+    table: &TableSlot,
+    conditions: &[Bound],
+    fits: &dyn Fn(Option<usize>, usize) -> Option<Direction>,
+    few: Option<f64>,
+    figures: &Figures<'_>,
+) -> Option<(Access, Direction)> {
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
+    let rows = figures.rows(table);
+    let met = (rows * figures.share_of_all(table, conditions)).max(1.0);
+    let read = few.map_or(1.0, |few| (few / met).min(1.0));
+    let sorting = met * (met + 2.0).log2() * SORT;
+    let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
+    let mut found = None;
+    for place in 0..table.shape.indexes.len() {
+        let Some(key) = index_conditions(table, place, &list, conditions, false, figures) else { continue };
+        let equal = key.part.columns.iter().take_while(|c| c.one().is_some()).count();
+        let cost = key.cost(rows) * read;
+        if cost < least
+            && let Some(direction) = fits(Some(place), equal)
+        {
+            least = cost;
+            let plain = key.is_plain(table);
+            let access = if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions) };
+            found = Some((access, direction));
+        }
+    }
+    found
+}
+
+/// The ranges of an index, all of it where the conditions say nothing of its columns, and what it costs to read its entries without their rows,
+/// of which each costs `each`. None: the index lacks rows that may meet the conditions.
+pub fn by_entries(
+    table: &TableSlot,
+    place: usize,
+    conditions: &[Bound],
+    each: f64,
+    figures: &Figures<'_>,
+) -> Option<(Access, f64)> {
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
+    let cost = |key: &KeyConditions| {
+        let found = (figures.rows(table) * key.share).min(key.ranges * key.rows_max);
+        key.jumps * JUMP + key.ranges * PROBE + found * each
+    };
+    let mut key = index_conditions(table, place, &list, conditions, false, figures)?;
+    let skipping = index_conditions(table, place, &list, conditions, true, figures).filter(KeyConditions::skips);
+    if let Some(skipping) = skipping.filter(|skipping| cost(skipping) < cost(&key)) {
+        key = skipping;
+    }
+    let cost = cost(&key);
+    let plain = key.is_plain(table);
+    Some((if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions) }, cost))
+}
+
+fn one_part(key: KeyConditions, conditions: &[Bound]) -> Access {
+    let guarantees = conjunction(key.covered.iter().map(|at| conditions[*at].clone()).collect());
+    Access::Ranges(Box::new(Ranges { parts: vec![key.part], guarantees }))
+}

@@ -1,0 +1,154 @@
+//! Estimates how many rows a source gives, and what reading them costs.
+
+use super::access;
+use super::cost::{JUMP, PROBE, SORT};
+use super::from::{Item, Leaf};
+use super::joins::{Joins, left_slots, within};
+use super::merging::hashing;
+use super::plan::{Access, JoinType, Node, Query};
+use super::sought::sought;
+use clearway_values::expr::Bound;
+
+/// Putting a row into a hash table, looking one up in it, and giving a joined row on.
+pub(super) const BUILD: f64 = 2.0;
+pub(super) const LOOK_UP: f64 = 1.0;
+pub(super) const GIVE: f64 = 0.3;
+/// Passing a row of a merge join.
+pub(super) const MERGE: f64 = 0.7;
+/// Rows of functions and system views.
+const ROWS_OTHER: f64 = 100.0;
+/// The share of pairs that meets a condition that is not an equality.
+pub(super) const SOME: f64 = 1.0 / 3.0;
+
+/// What is estimated of a source of rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimate {
+    pub rows: f64,
+    pub cost: f64,
+}
+
+impl Joins<'_> {
+    /// What is estimated of an item whose rows meet these conditions.
+    pub fn estimate(&self, item: &Item, conditions: &[Bound]) -> Estimate {
+        match item {
+            Item::Leaf { kind: Leaf::Table(table), filters, .. } => {
+                let all: Vec<Bound> = filters.iter().chain(conditions).cloned().collect();
+                let share = self.figures.share_of_all(table, &all);
+                let rows = (self.figures.rows(table) * share).max(1.0);
+                Estimate { rows, cost: access::choose(table, &all, &self.figures).cost.max(1.0) }
+            }
+            Item::Leaf { kind: Leaf::System(view), filters, base, .. }
+                if let Some(found) = sought(view, *base, &filters.iter().chain(conditions).collect::<Vec<_>>()) =>
+            {
+                let others = (filters.len() + conditions.len()).saturating_sub(1).min(4) as i32;
+                Estimate { rows: (found.rows * SOME.powi(others)).max(1.0), cost: PROBE + found.rows }
+            }
+            Item::Leaf { kind, filters, .. } => {
+                let inner = match kind {
+                    Leaf::Derived { query, .. } => self.shared(query),
+                    Leaf::One => Estimate { rows: 1.0, cost: 0.0 },
+                    _ => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
+                };
+                let share = SOME.powi((filters.len() + conditions.len()).min(4) as i32);
+                Estimate { rows: (inner.rows * share).max(1.0), cost: inner.cost + inner.rows }
+            }
+            Item::Join { kind, left, right, on, .. } => {
+                let (l, r) = (self.estimate(left, &within(&left_slots(left), conditions)), self.estimate(right, &[]));
+                let pairs = if on.is_empty() { l.rows * r.rows } else { l.rows.max(r.rows) };
+                let rows = match kind {
+                    JoinType::Inner => pairs,
+                    JoinType::Left => pairs.max(l.rows),
+                    JoinType::Full => l.rows + r.rows,
+                    JoinType::Semi | JoinType::Anti => (l.rows / 2.0).max(1.0),
+                };
+                Estimate { rows, cost: l.cost + r.cost + hashing(*kind, l.rows, r.rows) }
+            }
+        }
+    }
+
+    /// What is estimated of a finished query.
+    pub fn query(&self, q: &Query) -> Estimate {
+        use super::plan::Body;
+        let inner = match &q.body {
+            Body::Values(rows) => Estimate { rows: rows.len() as f64, cost: rows.len() as f64 },
+            Body::SetOp { left, right, .. } => {
+                let (l, r) = (self.query(left), self.query(right));
+                Estimate { rows: l.rows + r.rows, cost: l.cost + r.cost + l.rows + r.rows }
+            }
+            Body::Recursive { anchor, .. } => {
+                let a = self.query(anchor);
+                Estimate { rows: a.rows * 10.0, cost: a.cost * 10.0 }
+            }
+            Body::Select(s) => {
+                let mut from = self.node(&s.source);
+                from.cost += from.rows;
+                if s.filter.is_some() {
+                    from.rows = (from.rows * SOME).max(1.0);
+                }
+                match &s.grouping {
+                    Some(g) if g.is_one_group() => from.rows = 1.0,
+                    Some(_) => from.rows = (from.rows / 10.0).max(1.0),
+                    None => {}
+                }
+                from
+            }
+        };
+        let limit = q.limit.as_ref().and_then(super::select::written_count);
+        let sorting = if q.sort.is_empty() { 0.0 } else { inner.rows * (inner.rows + 2.0).log2() * SORT };
+        let rows = limit.map_or(inner.rows, |n| inner.rows.min(n.max(0) as f64));
+        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting }
+    }
+
+    /// What is estimated of a finished source.
+    pub fn node(&self, node: &Node) -> Estimate {
+        match node {
+            Node::One => Estimate { rows: 1.0, cost: 0.0 },
+            Node::Scan(s) => {
+                let filters: Vec<Bound> = s.filter.iter().cloned().flat_map(super::plan::split).collect();
+                let share = self.figures.share_of_all(&s.table, &filters);
+                let (found, cost) = self.figures.found(&s.table, &s.access);
+                // An index leaves its conditions in the filter; the key takes them away.
+                let is_key = matches!(s.access, Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_));
+                let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
+                let cost = s.entries.as_ref().map_or(cost, |e| PROBE + found * e.each);
+                if let Some(jump) = &s.jump {
+                    return Estimate { rows: jump.rows.min(rows).max(1.0), cost: jump.rows * JUMP };
+                }
+                Estimate { rows: rows.min(found).max(1.0), cost }
+            }
+            Node::System(s) if let Some(found) = sought(s.view, s.base, &s.filter.iter().collect::<Vec<_>>()) => {
+                Estimate { rows: found.rows, cost: PROBE + found.rows }
+            }
+            Node::Sample(s) => {
+                let rows = self.figures.rows(&s.scan.table);
+                Estimate { rows: (rows * SOME).max(1.0), cost: rows }
+            }
+            Node::System(_) | Node::Function(_) | Node::Work(_) => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
+            Node::Derived(d) => {
+                let q = self.shared(&d.query);
+                let rows = if d.filter.is_some() { (q.rows * SOME).max(1.0) } else { q.rows };
+                Estimate { rows, cost: q.cost }
+            }
+            Node::Filter { input, .. } => {
+                let i = self.node(input);
+                Estimate { rows: (i.rows * SOME).max(1.0), cost: i.cost + i.rows }
+            }
+            Node::Join(j) => {
+                let (l, r) = (self.node(&j.left), self.node(&j.right));
+                let has_keys = j.hash.as_ref().is_some_and(|(keys, _)| !keys.is_empty());
+                let rows = match (j.kind, &j.hash) {
+                    (JoinType::Semi | JoinType::Anti, _) => (l.rows / 2.0).max(1.0),
+                    (_, Some(_)) if has_keys => l.rows.max(r.rows),
+                    (_, Some(_)) => l.rows * r.rows * if j.on.is_some() { SOME } else { 1.0 },
+                    (_, None) => l.rows * r.rows,
+                };
+                let cost = match j.hash {
+                    Some(_) if j.merge.is_some() => l.cost + r.cost + (l.rows + r.rows) * MERGE,
+                    Some(_) => l.cost + r.cost + hashing(j.kind, l.rows, r.rows),
+                    None => l.cost + l.rows * (r.cost + 1.0),
+                };
+                Estimate { rows: rows.max(1.0), cost: cost + rows * GIVE }
+            }
+        }
+    }
+}

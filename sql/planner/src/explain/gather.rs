@@ -1,0 +1,70 @@
+//! Shows what several threads share as PostgreSQL shows it: a Gather above what each of them does.
+
+use super::actual::Actual;
+use super::render::{Shown, Value};
+use super::words::Names;
+use super::{Explainer, above};
+use crate::estimate::Estimate;
+use crate::plan::{Grouping, Node, Scan, Select};
+use std::sync::Arc;
+
+impl Explainer<'_> {
+    /// A node, below a Gather if several threads share it.
+    pub(super) fn node(&self, node: &Arc<Node>, levels: &[Names]) -> Shown {
+        let out = self.node_alone(node, levels);
+        let Node::Scan(scan) = &**node else { return out };
+        match self.sharing.of_scan(self.plan, scan) {
+            0 => out,
+            workers => self.gather(parallel(out), scan, workers),
+        }
+    }
+
+    /// The source of a level and its groups.
+    pub(super) fn source(&self, s: &Select, levels: &[Names]) -> Shown {
+        let shared = s.grouping.as_ref().and_then(|g| self.sharing.of_groups(self.plan, s, g));
+        if shared.is_some() { parallel(self.node_alone(&s.source, levels)) } else { self.node(&s.source, levels) }
+    }
+
+    /// The groups above their source.
+    pub(super) fn groups(&self, node: Shown, s: &Select, g: &Grouping, from: &Estimate, levels: &[Names]) -> Shown {
+        let Some((scan, workers)) = self.sharing.of_groups(self.plan, s, g) else {
+            return self.grouped(node, g, from, levels);
+        };
+        let mode = |mut out: Shown, mode: &str| {
+            out.head = format!("{mode} {}", out.head);
+            for (name, value) in &mut out.identity {
+                if *name == "Partial Mode" {
+                    *value = Value::Text(mode.to_owned());
+                }
+            }
+            out
+        };
+        let of_parts = Grouping { having: None, ..g.clone() };
+        let mut partial = mode(self.grouped(node, &of_parts, from, levels), "Partial");
+        let groups = self.noted(scan).map_or(0, |actual| actual.partial);
+        partial.actual = partial.actual.map(|actual| Actual { rows: groups, ..actual });
+        mode(self.grouped(self.gather(partial, scan, workers), g, from, levels), "Finalize")
+    }
+
+    fn gather(&self, node: Shown, scan: &Scan, workers: u32) -> Shown {
+        let estimate = node.estimate;
+        let mut out = above("Gather", node, estimate);
+        out.details.push(("Workers Planned", Value::Int(i64::from(workers))));
+        if let Some(noted) = self.noted(scan) {
+            out.details.push(("Workers Launched", Value::Int(i64::from(noted.helpers))));
+        }
+        out
+    }
+
+    /// What was noted at a scan itself, not at its node.
+    fn noted(&self, scan: &Scan) -> Option<Actual> {
+        self.actual(std::ptr::from_ref(scan) as usize)
+    }
+}
+
+/// The scan of a table that several threads share.
+fn parallel(mut node: Shown) -> Shown {
+    node.head = format!("Parallel {}", node.head);
+    node.parallel = true;
+    node
+}

@@ -1,0 +1,63 @@
+//! EXPLAIN of joins: name, kind and conditions, with PostgreSQL's words.
+
+use super::render::Shown;
+use super::words::Names;
+use super::{Explainer, above, text};
+use crate::plan::{Join, JoinType};
+
+impl Explainer<'_> {
+    /// A join and its sides.
+    pub(super) fn join(&self, j: &Join, levels: &[Names]) -> Shown {
+        let words = self.words(levels);
+        let keyed = j.hash.as_ref().filter(|(keys, _)| !keys.is_empty());
+        let (name, condition) = match (&j.merge, keyed) {
+            (Some(_), _) => ("Merge Join", "Merge Cond"),
+            (None, Some(_)) => ("Hash Join", "Hash Cond"),
+            (None, None) => ("Nested Loop", ""),
+        };
+        let kind = match j.kind {
+            JoinType::Left if j.builds_left => "Right",
+            JoinType::Semi if j.builds_left => "Right Semi",
+            JoinType::Anti if j.builds_left => "Right Anti",
+            JoinType::Inner => "Inner",
+            JoinType::Left => "Left",
+            JoinType::Full => "Full",
+            JoinType::Semi => "Semi",
+            JoinType::Anti => "Anti",
+        };
+        let head = match (kind, name.strip_suffix(" Join")) {
+            ("Inner", _) => name.to_owned(),
+            (_, Some(method)) => format!("{method} {kind} Join"),
+            (_, None) => format!("{name} {kind} Join"),
+        };
+        let mut details = Vec::new();
+        if let Some((left, right)) = keyed {
+            let (outer, inner) = if j.builds_left { (right, left) } else { (left, right) };
+            let pairs: Vec<String> =
+                outer.iter().zip(inner).map(|(o, i)| format!("({} = {})", words.expr(o), words.expr(i))).collect();
+            let all = if pairs.len() > 1 { format!("({})", pairs.join(" AND ")) } else { pairs.concat() };
+            details.push((condition, text(all)));
+        }
+        if let Some(on) = &j.on {
+            details.push(("Join Filter", text(words.expr(on))));
+        }
+        let (outer, inner) = if j.builds_left { (&j.right, &j.left) } else { (&j.left, &j.right) };
+        let mut inner = self.node(inner, levels);
+        if j.merge.is_none() && j.hash.is_some() {
+            let (estimate, actual) = (inner.estimate, inner.actual);
+            inner = match keyed.is_some() {
+                true => above("Hash", inner, (estimate.1, estimate.1, estimate.2, estimate.3)),
+                false => above("Materialize", inner, estimate),
+            };
+            inner.actual = actual;
+        }
+        Shown {
+            kind: name.to_owned(),
+            head,
+            identity: vec![("Join Type", text(kind))],
+            details,
+            children: vec![("Outer", None, self.node(outer, levels)), ("Inner", None, inner)],
+            ..Shown::default()
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! Chooses the order and the method of a level's joins, by estimated cost.
+//!
+//! # Structure
+//! A level's FROM is a tree of joins. Inner joins are split into units (`Unit`): tables, queries, functions, and outer joins, which stay
+//! in one piece and are ordered inside. EXISTS and IN that have become joins are units too; such a unit is joined once all units that its
+//! condition names have been joined. The search is dynamic programming over sets of units (Selinger and others, 1979). It considers only
+//! trees whose right sides are single units, because the executor builds its hash tables from them. With more than `SEARCHED` units the
+//! cheapest next unit is taken step by step; with more than `UNITS_MAX` the order of the text stays.
+//!
+//! # Invariants
+//! - JOI-1: a condition is evaluated at the first join at which all units that it names have been joined.
+//! - JOI-2: of orders with equal cost, the order of the text is taken.
+
+use super::access;
+use super::cost::{Figures, PROBE, SORT};
+use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
+use super::from::{Item, Leaf};
+use super::implied::{Classes, equal_columns, equal_value, implied};
+use super::merging::{builds_left, item_order, meets};
+use super::order::RowOrder;
+use super::plan::{JoinType, Query, Subplan};
+use super::sought::sought;
+use super::{rewrite, walk};
+use clearway_values::expr::operators::Op;
+use clearway_values::expr::{Bound, BoundKind};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Units whose order is searched in full.
+const SEARCHED: usize = 10;
+/// Units that are ordered at all.
+const UNITS_MAX: usize = 60;
+/// Different values of a column of which nothing is known.
+const DISTINCT: f64 = 200.0;
+
+/// A part of FROM that is joined in one piece.
+pub(super) struct Unit {
+    pub item: Item,
+    pub kind: JoinType,
+    pub on: Vec<Bound>,
+}
+
+/// A condition over several units.
+struct Condition {
+    e: Bound,
+    mask: u64,
+    /// Units of either side, where it is an equality whose sides share none.
+    sides: Option<(u64, u64)>,
+    /// The slots that it makes equal belong to this class.
+    class: Option<usize>,
+    share: f64,
+}
+
+/// A set of units joined in some order.
+#[derive(Clone)]
+struct Joined {
+    order: Vec<(usize, Option<bool>)>,
+    rows: f64,
+    cost: f64,
+    /// What of it is spent before the first row.
+    startup: f64,
+    /// The order in which the rows come.
+    row_order: RowOrder,
+}
+
+/// The order that is wanted of the first rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WantedOrder {
+    /// The column.
+    pub slot: usize,
+    /// How many rows will be read.
+    pub rows: f64,
+}
+
+/// Orders the joins of items.
+pub(super) struct Joins<'a> {
+    pub figures: Figures<'a>,
+    pub subplans: &'a [Subplan],
+    /// What was estimated of the expressions of WITH. Each may be referred to several times by the next, and so on: without this, a chain of
+    /// them would be walked as often as two to the power of its length.
+    shared: RefCell<HashMap<*const Query, (Arc<Query>, Estimate)>>,
+}
+
+impl<'a> Joins<'a> {
+    /// Nothing has been estimated yet.
+    pub fn new(figures: Figures<'a>, subplans: &'a [Subplan]) -> Joins<'a> {
+        Joins { figures, subplans, shared: RefCell::default() }
+    }
+
+    /// What is estimated of a query that others may share.
+    pub fn shared(&self, query: &Arc<Query>) -> Estimate {
+        let key = Arc::as_ptr(query);
+        if let Some((_, known)) = self.shared.borrow().get(&key) {
+            return *known;
+        }
+        let estimate = self.query(query);
+        // The query is kept as long as its address is the key.
+        self.shared.borrow_mut().insert(key, (Arc::clone(query), estimate));
+        estimate
+    }
+
+    /// The tree of an item with its inner joins in the cheapest order under conditions that will be handed down into it; and conditions that
+    /// follow from them.
+    pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<WantedOrder>) -> (Item, Vec<Bound>) {
+        let (mut units, mut own) = (Vec::new(), Vec::new());
+        flatten(item, &mut units, &mut own);
+        let mut all: Vec<Bound> = conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
+        all.extend(own.iter().cloned());
+        for unit in &mut units {
+            self.order_inside(unit, &all);
+        }
+        if units.len() < 2 || units.len() > UNITS_MAX {
+            return (rebuilt(units, None), own);
+        }
+        let implied = implied(&all, &units);
+        all.extend(implied.iter().cloned());
+        own.extend(implied);
+        let search = Search::new(self, &units, &all);
+        let order = search.best(wanted);
+        (rebuilt(units, Some(order)), own)
+    }
+
+    /// Orders the sides of an outer join.
+    fn order_inside(&self, unit: &mut Unit, conditions: &[Bound]) {
+        let item = std::mem::replace(&mut unit.item, Item::one());
+        unit.item = match item {
+            // The tables of an EXISTS or IN.
+            Item::Join { kind: JoinType::Inner | JoinType::Semi | JoinType::Anti, .. } => {
+                let own = within(&left_slots(&item), &unit.on);
+                let (item, more) = self.ordered(item, &own, None);
+                with_conditions(item, more)
+            }
+            Item::Join { kind, left, right, on, by_index } => {
+                let (of_left, of_right) = (within(&left_slots(&left), conditions), within(&left_slots(&right), &on));
+                let (left, more_left) = self.ordered(*left, &of_left, None);
+                let (right, more_right) = self.ordered(*right, &of_right, None);
+                let left = with_conditions(left, more_left);
+                let right = with_conditions(right, more_right);
+                Item::Join { kind, left: Box::new(left), right: Box::new(right), on, by_index }
+            }
+            leaf => leaf,
+        };
+    }
+}
+
+/// The slots of an item, leaf by leaf.
+pub(super) fn left_slots(item: &Item) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    item.leaves(&mut |_, base, end| out.push((base, end)));
+    out
+}
+
+/// The conditions that name slots of these ranges only.
+pub(super) fn within(ranges: &[(usize, usize)], conditions: &[Bound]) -> Vec<Bound> {
+    let inside = |slot: usize| ranges.iter().any(|(base, end)| (*base..*end).contains(&slot));
+    let fits = |e: &&Bound| {
+        let (mut any, mut all) = (false, true);
+        walk::each(e, &mut |e| {
+            if let BoundKind::Column { index, level: 0 } = e.kind {
+                any = true;
+                all &= inside(index);
+            }
+        });
+        any && all && !walk::stays_above(e)
+    };
+    conditions.iter().filter(fits).cloned().collect()
+}
+
+/// Conditions of inner joins at the top of an item.
+fn with_conditions(mut item: Item, conditions: Vec<Bound>) -> Item {
+    match &mut item {
+        Item::Leaf { filters, .. } => filters.extend(conditions),
+        Item::Join { kind: JoinType::Inner, on, .. } => on.extend(conditions),
+        Item::Join { .. } => {
+            if conditions.is_empty() {
+                return item;
+            }
+            let (left, right) = (Box::new(item), Box::new(Item::one()));
+            return Item::Join { kind: JoinType::Inner, left, right, on: conditions, by_index: None };
+        }
+    }
+    item
+}
+
+fn flatten(item: Item, units: &mut Vec<Unit>, conditions: &mut Vec<Bound>) {
+    match item {
+        Item::Join { kind: JoinType::Inner, left, right, on, .. } => {
+            flatten(*left, units, conditions);
+            flatten(*right, units, conditions);
+            conditions.extend(on);
+        }
+        Item::Join { kind: kind @ (JoinType::Semi | JoinType::Anti), left, right, on, .. } => {
+            flatten(*left, units, conditions);
+            units.push(Unit { item: *right, kind, on });
+        }
+        item => units.push(Unit { item, kind: JoinType::Inner, on: Vec::new() }),
+    }
+}
+
+/// Joins units in an order, or in that of the text.
+fn rebuilt(units: Vec<Unit>, order: Option<Vec<(usize, Option<bool>)>>) -> Item {
+    let order = order.unwrap_or_else(|| (0..units.len()).map(|u| (u, None)).collect());
+    let mut units: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+    let mut out: Option<Item> = None;
+    for (u, by_index) in order {
+        let Some(Unit { item, kind, on }) = units.get_mut(u).and_then(Option::take) else { continue };
+        out = Some(match out {
+            None => item,
+            Some(left) => Item::Join { kind, left: Box::new(left), right: Box::new(item), on, by_index },
+        });
+    }
+    out.unwrap_or_else(Item::one)
+}
+
+/// One search.
+struct Search<'a> {
+    joins: &'a Joins<'a>,
+    units: &'a [Unit],
+    local: Vec<Vec<Bound>>,
+    estimates: Vec<Estimate>,
+    row_orders: Vec<RowOrder>,
+    conditions: Vec<Condition>,
+    /// Units without which this one can't be read, and for EXISTS and IN those that its condition names.
+    needs: Vec<u64>,
+    lateral: Vec<bool>,
+    /// Conditions of the joins of EXISTS and IN.
+    of_unit: Vec<Vec<usize>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(joins: &'a Joins<'a>, units: &'a [Unit], all: &[Bound]) -> Search<'a> {
+        let mut place: HashMap<usize, usize> = HashMap::new();
+        for (u, unit) in units.iter().enumerate() {
+            unit.item.leaves(&mut |_, base, end| place.extend((base..end).map(|slot| (slot, u))));
+        }
+        let mask = |e: &Bound| {
+            let mut mask = 0u64;
+            rewrite::expr_slots(e, 0, joins.subplans, &mut |slot| {
+                if let Some(u) = place.get(&slot) {
+                    mask |= 1 << u;
+                }
+            });
+            mask
+        };
+        let classes = Classes::of(all);
+        let fixed: Vec<usize> = all.iter().filter_map(|e| equal_value(e).map(|(slot, _)| classes.find(slot))).collect();
+        let mut search = Search {
+            joins,
+            units,
+            local: vec![Vec::new(); units.len()],
+            estimates: Vec::new(),
+            row_orders: Vec::new(),
+            conditions: Vec::new(),
+            needs: vec![0; units.len()],
+            lateral: vec![false; units.len()],
+            of_unit: vec![Vec::new(); units.len()],
+        };
+        for e in all {
+            let own = mask(e);
+            match own.count_ones() {
+                0 => {}
+                1 => search.local[own.trailing_zeros() as usize].push(e.clone()),
+                _ => search.add(e, own, &mask, &classes, &fixed),
+            }
+        }
+        for (u, unit) in units.iter().enumerate() {
+            for e in &unit.on {
+                let named = mask(e);
+                if named == 1 << u {
+                    search.local[u].push(e.clone());
+                } else {
+                    search.needs[u] |= named & !(1 << u);
+                    search.of_unit[u].push(search.conditions.len());
+                    search.add(e, named, &mask, &classes, &fixed);
+                }
+            }
+            let mut needs = 0;
+            item_slots(&unit.item, joins.subplans, &mut |slot| {
+                if let Some(other) = place.get(&slot).filter(|other| **other != u) {
+                    needs |= 1 << other;
+                }
+            });
+            search.lateral[u] = needs != 0;
+            search.needs[u] |= needs;
+        }
+        search.estimates = (0..units.len()).map(|u| joins.estimate(&units[u].item, &search.local[u])).collect();
+        let row_order = |u: usize| item_order(&units[u].item, &search.local[u], &joins.figures);
+        search.row_orders = (0..units.len()).map(row_order).collect();
+        search
+    }
+
+    fn add(&mut self, e: &Bound, named: u64, mask: &dyn Fn(&Bound) -> u64, classes: &Classes, fixed: &[usize]) {
+        let sides = match &e.kind {
+            BoundKind::Binary { op: Op::Eq, left, right } => Some((mask(left), mask(right))),
+            _ => None,
+        };
+        let sides = sides.filter(|(l, r)| l & r == 0 && *l != 0 && *r != 0);
+        let class = equal_columns(e).map(|(a, _)| classes.find(a));
+        let share = match class {
+            Some(class) if fixed.contains(&class) => 1.0,
+            _ if sides.is_some() => {
+                let BoundKind::Binary { left, right, .. } = &e.kind else { return };
+                1.0 / self.distinct(left).max(self.distinct(right)).max(1.0)
+            }
+            _ => SOME,
+        };
+        self.conditions.push(Condition { e: e.clone(), mask: named, sides, class, share });
+    }
+
+    /// Different values of an expression.
+    fn distinct(&self, e: &Bound) -> f64 {
+        let slot = match &e.kind {
+            BoundKind::Column { index, level: 0 } => *index,
+            BoundKind::Cast { arg, .. } => return self.distinct(arg),
+            _ => return DISTINCT,
+        };
+        let mut found = DISTINCT;
+        for unit in self.units {
+            unit.item.leaves(&mut |leaf, base, end| match leaf {
+                Leaf::Table(table) if (base..end).contains(&slot) => {
+                    let rows = self.joins.figures.rows(table);
+                    let known =
+                        (slot - base < table.types.len()).then(|| self.joins.figures.distinct(table, slot - base));
+                    found = known.flatten().unwrap_or_else(|| rows.min(DISTINCT));
+                }
+                Leaf::Derived { query, .. } if (base..end).contains(&slot) => found = self.joins.shared(query).rows,
+                _ => {}
+            });
+        }
+        found
+    }
+
+    /// The order of least cost.
+    fn best(&self, wanted: Option<WantedOrder>) -> Vec<(usize, Option<bool>)> {
+        let free = self.search(None);
+        if let (Some(wanted), Some(free)) = (wanted, &free) {
+            let first = self.units.iter().position(|u| {
+                matches!(&u.item, Item::Leaf { kind: Leaf::Table(_), base, end, .. } if (*base..*end).contains(&wanted.slot))
+            });
+            // The rows come in the order of this table if it comes first; then the first rows are had early.
+            if let Some(first) = first
+                && let Some(bound) = self.search(Some(first))
+            {
+                let part = (wanted.rows / bound.rows).min(1.0);
+                let ordered = bound.startup + (bound.cost - bound.startup) * part;
+                let sorting = free.rows * (free.rows + 2.0).log2() * SORT;
+                if ordered < free.cost + sorting {
+                    return bound.order;
+                }
+            }
+        }
+        free.map_or_else(|| (0..self.units.len()).map(|u| (u, None)).collect(), |free| free.order)
+    }
+
+    fn begin(&self, u: usize) -> Option<Joined> {
+        let begins = self.units[u].kind == JoinType::Inner && self.needs[u] == 0;
+        let Estimate { rows, cost } = self.estimates[u];
+        begins.then(|| Joined {
+            order: vec![(u, None)],
+            rows,
+            cost,
+            startup: 0.0,
+            row_order: self.row_orders[u].clone(),
+        })
+    }
+
+    fn search(&self, first: Option<usize>) -> Option<Joined> {
+        let n = self.units.len();
+        let may_begin = |u: &usize| first.is_none_or(|first| first == *u);
+        if n > SEARCHED {
+            let mut joined =
+                (0..n).filter(may_begin).filter_map(|u| self.begin(u)).min_by(|a, b| a.rows.total_cmp(&b.rows))?;
+            while joined.order.len() < n {
+                let mask = joined.order.iter().fold(0, |m, (u, _)| m | 1 << u);
+                let next = (0..n).filter(|u| mask & 1 << u == 0).filter_map(|u| self.step(&joined, mask, u));
+                joined = next.min_by(|a, b| a.cost.total_cmp(&b.cost))?;
+            }
+            return Some(joined);
+        }
+        let mut sets: Vec<Option<Joined>> = vec![None; 1 << n];
+        for u in (0..n).filter(may_begin) {
+            sets[1 << u] = self.begin(u);
+        }
+        for mask in 1..(1usize << n) {
+            let Some(joined) = sets[mask].take() else { continue };
+            for u in (0..n).filter(|u| mask & 1 << u == 0) {
+                let Some(more) = self.step(&joined, mask as u64, u) else { continue };
+                let place = &mut sets[mask | 1 << u];
+                // JOI-2: what comes later in the text has to cost less.
+                if place.as_ref().is_none_or(|known| more.cost < known.cost * 0.9999) {
+                    *place = Some(more);
+                }
+            }
+            sets[mask] = Some(joined);
+        }
+        sets.pop().flatten()
+    }
+
+    /// One more unit; none: something is missing that it needs.
+    fn step(&self, joined: &Joined, mask: u64, u: usize) -> Option<Joined> {
+        let bit = 1u64 << u;
+        if self.needs[u] & !mask != 0 {
+            return None;
+        }
+        let unit = &self.units[u];
+        // JOI-1
+        let is_new = |c: &&Condition| c.mask & bit != 0 && c.mask & mask != 0 && c.mask & !(mask | bit) == 0;
+        let fresh: Vec<&Condition> = match unit.kind {
+            JoinType::Semi | JoinType::Anti => self.of_unit[u].iter().map(|c| &self.conditions[*c]).collect(),
+            _ => {
+                let of_others = |i: usize| self.of_unit.iter().any(|list| list.contains(&i));
+                self.conditions
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| !of_others(*i))
+                    .map(|(_, c)| c)
+                    .filter(is_new)
+                    .collect()
+            }
+        };
+        let mut classes: Vec<usize> = Vec::new();
+        let mut share = 1.0;
+        for c in &fresh {
+            match c.class {
+                Some(class) if classes.contains(&class) => {}
+                class => {
+                    classes.extend(class);
+                    share *= c.share;
+                }
+            }
+        }
+        let (l, r) = (joined, self.estimates[u]);
+        let pairs = l.rows * r.rows * share;
+        let rows = match unit.kind {
+            JoinType::Semi => l.rows * (r.rows * share).min(1.0),
+            JoinType::Anti => l.rows * (1.0 - r.rows * share).max(0.1),
+            _ => pairs,
+        }
+        .max(1.0);
+        let has_key =
+            |c: &Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
+        let keyed = fresh.iter().any(|c| has_key(c));
+        let (mut startup, mut run) = match () {
+            () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0)),
+            () if keyed => hashed(unit.kind, l.rows, r),
+            () => (r.cost + r.rows, l.rows * r.rows * 0.5),
+        };
+        let mut by_index = Some(false);
+        let merged = self.merged(l, u, &fresh).filter(|merged| keyed && *merged < startup + run);
+        if let Some(merged) = merged {
+            (startup, run) = (0.0, merged);
+        }
+        if let Item::Leaf { kind, filters, base, end } = &unit.item
+            && let Some(each) = self.looked_up(kind, (*base, *end), filters, u, &fresh)
+        {
+            let looked_up = l.rows * (each + 1.0);
+            if looked_up < startup + run {
+                (startup, run, by_index) = (0.0, looked_up, Some(true));
+            }
+        }
+        let mut order = joined.order.clone();
+        order.push((u, by_index));
+        let cost = l.cost + startup + run + pairs.max(rows) * GIVE;
+        // A hash join that is divided does not keep the order.
+        let row_order = if merged.is_some() || by_index == Some(true) { l.row_order.clone() } else { RowOrder::new() };
+        Some(Joined { order, rows, cost, startup: l.startup + startup, row_order })
+    }
+
+    /// The cost of reading a unit and merging it with what has been joined; none: they do not come in the order of an equality between them.
+    fn merged(&self, l: &Joined, u: usize, fresh: &[&Condition]) -> Option<f64> {
+        let r = self.estimates[u];
+        let meets = meets(&l.row_order, &self.row_orders[u], fresh.iter().map(|c| &c.e));
+        meets.then_some(r.cost + (l.rows + r.rows) * MERGE)
+    }
+
+    /// The cost of finding the rows of a table for one row of the other side by a key or an index; none: there is no such way.
+    fn looked_up(
+        &self,
+        leaf: &Leaf,
+        (base, end): (usize, usize),
+        filters: &[Bound],
+        u: usize,
+        fresh: &[&Condition],
+    ) -> Option<f64> {
+        let mut all: Vec<Bound> = filters.iter().chain(&self.local[u]).cloned().collect();
+        let own = all.len();
+        for c in fresh {
+            let mut e = c.e.clone();
+            known_before(&mut e, base, end);
+            all.push(e);
+        }
+        let table = match leaf {
+            Leaf::Table(table) => table,
+            Leaf::System(view) => {
+                let by_join: Vec<&Bound> = all[own..].iter().collect();
+                return sought(view, base, &by_join).map(|found| PROBE + found.rows);
+            }
+            _ => return None,
+        };
+        let chosen = access::choose(table, &all, &self.joins.figures);
+        (chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= own)).then_some(chosen.cost.max(PROBE))
+    }
+}
+
+/// What it costs to fill the hash table of a join, and then to look rows up in it.
+fn hashed(kind: JoinType, lefts: f64, r: Estimate) -> (f64, f64) {
+    match builds_left(kind, lefts, r.rows) {
+        true => (lefts * BUILD, r.cost + r.rows * LOOK_UP),
+        false => (r.cost + r.rows * BUILD, lefts * LOOK_UP),
+    }
+}
+
+/// Puts parameters in the places of columns outside of a table, which are known when it is read.
+fn known_before(e: &mut Bound, base: usize, end: usize) {
+    if let BoundKind::Column { index, level: 0 } = e.kind
+        && !(base..end).contains(&index)
+    {
+        e.kind = BoundKind::Param(u32::MAX);
+        return;
+    }
+    e.children_mut().into_iter().for_each(|child| known_before(child, base, end));
+}
+
+/// The slots that the leaves of an item name: arguments of functions, and lateral queries.
+fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
+    match item {
+        Item::Leaf { kind: Leaf::Function { calls, .. }, .. } => {
+            calls.iter().flat_map(|c| &c.args).for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        }
+        Item::Leaf { kind: Leaf::Sample(sampled), .. } => {
+            sampled.1.exprs().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        }
+        Item::Leaf { kind: Leaf::Derived { query, lateral: true, .. }, .. } => {
+            rewrite::outer_slots(query, 1, subplans, f);
+        }
+        Item::Leaf { .. } => {}
+        Item::Join { left, right, on, .. } => {
+            item_slots(left, subplans, f);
+            item_slots(right, subplans, f);
+            on.iter().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Gives literals and parameters of unknown type their type: in the target list of INSERT's query, from the column that it goes to; in a set
+//! operation, from the other side.
+
+use super::plan::{Body, Query};
+use clearway_syntax::ast::{self, ExprKind, Literal, QueryBody, Target};
+use clearway_syntax::error::Result;
+use clearway_values::expr::bind::inconsistent;
+use clearway_values::expr::{BoundKind, Params};
+use clearway_values::types::{SqlType, oid};
+use std::sync::Arc;
+
+/// Gives parameters that stand for a whole column of INSERT's query the types of the columns that they go to, as PostgreSQL does.
+///
+/// # Errors
+/// 42P08 for one that goes to columns of several types.
+pub(super) fn of_columns(source: &ast::Query, types: &[SqlType], params: &mut Params) -> Result<()> {
+    let QueryBody::Select(text) = &source.body else { return Ok(()) };
+    if text.distinct.is_some() || !params.open {
+        return Ok(());
+    }
+    let mut given: Vec<u32> = Vec::new();
+    for (target, ty) in text.targets.iter().zip(types) {
+        let Target::Expr { expr, .. } = target else { return Ok(()) };
+        let ExprKind::Param(n) = *expr.kind else { continue };
+        let at = n as usize - 1;
+        if params.types.len() <= at {
+            params.types.resize(at + 1, None);
+        }
+        match params.types[at] {
+            None => {
+                params.types[at] = Some(ty.oid);
+                given.push(n);
+            }
+            Some(other) if given.contains(&n) && other != ty.oid => {
+                return Err(inconsistent(n, other, ty.oid).at(expr.pos));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The plan of such a query, with the types of columns that are literals of its text left open.
+pub(super) fn opened(query: Arc<Query>, source: &ast::Query) -> Arc<Query> {
+    let (QueryBody::Select(text), Body::Select(plan)) = (&source.body, &query.body) else { return query };
+    let is_literal = |t: &Target| matches!(t, Target::Expr { expr, .. } if matches!(&*expr.kind, ExprKind::Literal(Literal::Str(_) | Literal::Null)));
+    let each_is_one = text.targets.len() == plan.targets.len();
+    if !each_is_one || plan.distinct.is_some() || !text.targets.iter().any(is_literal) {
+        return query;
+    }
+    let mut out = Query::clone(&query);
+    let Body::Select(plan) = &mut out.body else { return query };
+    for (i, _) in text.targets.iter().enumerate().filter(|(_, t)| is_literal(t)) {
+        if let (BoundKind::Const(_), oid::TEXT) = (&plan.targets[i].kind, plan.targets[i].ty.oid) {
+            plan.targets[i].ty = oid::UNKNOWN.into();
+            out.columns[i].ty = oid::UNKNOWN.into();
+        }
+    }
+    Arc::new(out)
+}

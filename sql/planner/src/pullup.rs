@@ -1,0 +1,364 @@
+//! Merges queries in FROM into the level around them, and turns EXISTS and IN of WHERE into joins.
+//!
+//! A query that is only a selection is kept (`Raw`) as it was before its conditions were handed down, until the level around it is
+//! arranged. Then its items become items of that level, behind the others in the layout, and references to its columns are replaced by
+//! the expressions that those columns stand for.
+//!
+//! # Invariants
+//! - PUL-1: from a side of an outer join whose rows may be replaced by nulls, a query is pulled up only if its target list is plain
+//!   columns: another expression might not be null for such a row.
+//! - PUL-2: a query whose target list is volatile or has a subquery is not pulled up.
+//! - PUL-3: if a query in FROM of a lateral query names the level around the lateral query, it becomes lateral itself when it is pulled up
+//!   into that level.
+
+use super::Planner;
+use super::from::{Item, Layout, Leaf};
+use super::plan::{JoinType, KeptRows, Query, Subplan};
+use super::rewrite::Rewriter;
+use super::walk;
+use clearway_values::expr::bound::SubqueryUse;
+use clearway_values::expr::operators::Op;
+use clearway_values::expr::{Bound, BoundKind};
+use clearway_values::types::oid;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A query that is only a selection, before its conditions are handed down.
+#[derive(Clone)]
+pub(super) struct Raw {
+    pub item: Item,
+    pub conditions: Vec<Bound>,
+    pub targets: Vec<Bound>,
+    pub width: usize,
+}
+
+impl Raw {
+    /// A selection as it stands.
+    pub fn new(layout: &Layout, conditions: &[Bound], targets: &[Bound]) -> Raw {
+        let (item, conditions, targets) = (layout.item.clone(), conditions.to_vec(), targets.to_vec());
+        Raw { item, conditions, targets, width: layout.width }
+    }
+}
+
+/// A level that is being arranged.
+pub(super) struct Level {
+    pub item: Item,
+    pub conditions: Vec<Bound>,
+    pub width: usize,
+    /// Its rows may be judged again by subqueries, which must stay as they are.
+    pub is_rechecked: bool,
+}
+
+fn is_plain_column(e: &Bound) -> bool {
+    matches!(e.kind, BoundKind::Column { level: 0, .. })
+}
+
+fn has_subquery(e: &Bound) -> bool {
+    e.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }))
+}
+
+fn has_correlated(e: &Bound) -> bool {
+    e.any(&|e| matches!(e.kind, BoundKind::Subquery { correlated: true, .. }))
+}
+
+/// Columns of an expression are named from `depth` levels below.
+fn lower(e: &mut Bound, depth: u16) {
+    if let BoundKind::Column { level, .. } = &mut e.kind {
+        *level += depth;
+    }
+    e.children_mut().into_iter().for_each(|child| lower(child, depth));
+}
+
+/// Puts what columns stand for in their places.
+fn replace(e: &mut Bound, depth: u16, by: &HashMap<usize, Bound>) {
+    let BoundKind::Column { index, level } = e.kind else {
+        e.children_mut().into_iter().for_each(|child| replace(child, depth, by));
+        return;
+    };
+    if level == depth
+        && let Some(new) = by.get(&index)
+    {
+        let mut new = new.clone();
+        lower(&mut new, depth);
+        replace(&mut new, depth, by);
+        *e = Bound { pos: e.pos, ..new };
+    }
+}
+
+impl Item {
+    /// Every leaf, from left to right.
+    pub(super) fn leaves<'i>(&'i self, f: &mut dyn FnMut(&'i Leaf, usize, usize)) {
+        match self {
+            Item::Leaf { kind, base, end, .. } => f(kind, *base, *end),
+            Item::Join { left, right, .. } => {
+                left.leaves(f);
+                right.leaves(f);
+            }
+        }
+    }
+
+    /// PUL-3: inside such a query the level was the one around its own level, and is that when it is lateral.
+    fn become_lateral(&mut self, subplans: &[Subplan]) {
+        match self {
+            Item::Leaf { kind: Leaf::Derived { query, lateral, .. }, .. } => {
+                *lateral |= walk::is_correlated(query, subplans)
+            }
+            Item::Leaf { .. } => {}
+            Item::Join { left, right, .. } => {
+                left.become_lateral(subplans);
+                right.become_lateral(subplans);
+            }
+        }
+    }
+
+    /// Moves every leaf to where `place` says.
+    pub(super) fn place(&mut self, place: &mut dyn FnMut(usize, usize) -> usize) {
+        match self {
+            Item::Leaf { kind, base, end, .. } => {
+                let to = place(*base, *end);
+                (*base, *end) = (to, to + (*end - *base));
+                match kind {
+                    Leaf::Table(table) => table.base = to,
+                    Leaf::Sample(sampled) => sampled.0.base = to,
+                    _ => {}
+                }
+            }
+            Item::Join { left, right, .. } => {
+                left.place(place);
+                right.place(place);
+            }
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// Keeps a selection until the level around it is arranged.
+    pub(super) fn keep_raw(&mut self, query: &Arc<Query>) {
+        if let Some(raw) = self.raw.take()
+            && !matches!(raw.item, Item::Leaf { kind: Leaf::One, .. })
+        {
+            self.raws.insert(Arc::as_ptr(query) as usize, (query.clone(), Arc::new(raw)));
+        }
+    }
+
+    fn raw_of(&self, query: &Arc<Query>) -> Option<Arc<Raw>> {
+        self.raws.get(&(Arc::as_ptr(query) as usize)).map(|(_, raw)| raw.clone())
+    }
+
+    fn rewriter<'r>(&'r mut self, change: &'r mut dyn FnMut(&mut Bound, u16)) -> Rewriter<'r> {
+        Rewriter { subplans: &mut self.subplans, seen: HashSet::new(), change }
+    }
+
+    /// Moves a selection into a level, whose slots up to `offset` are taken; `inside`: it was one level below.
+    fn moved(&mut self, raw: &Raw, offset: usize, inside: bool) -> Raw {
+        let mut raw = raw.clone();
+        let mut change = |e: &mut Bound, depth: u16| {
+            if let BoundKind::Column { index, level } = &mut e.kind {
+                if *level == depth {
+                    *index += offset;
+                } else if inside && *level > depth {
+                    *level -= 1;
+                }
+            }
+        };
+        let mut rewriter = self.rewriter(&mut change);
+        rewriter.item(&mut raw.item);
+        raw.conditions.iter_mut().chain(&mut raw.targets).for_each(|e| rewriter.expr(e, 0));
+        raw.item.place(&mut |base, _| base + offset);
+        raw
+    }
+
+    /// Pulls queries in FROM up; `rest` changes what else names columns of the level.
+    pub(super) fn pull_queries_up(&mut self, level: &mut Level, rest: &mut dyn FnMut(&mut Rewriter<'_>)) {
+        let item = std::mem::replace(&mut level.item, Item::one());
+        let mut by = HashMap::new();
+        level.item = self.pulled(item, false, level, &mut by);
+        if by.is_empty() {
+            return;
+        }
+        let mut change = |e: &mut Bound, depth: u16| replace(e, depth, &by);
+        let mut rewriter = self.rewriter(&mut change);
+        rewriter.item(&mut level.item);
+        level.conditions.iter_mut().for_each(|e| rewriter.expr(e, 0));
+        rest(&mut rewriter);
+    }
+
+    fn pulled(&mut self, item: Item, nullable: bool, level: &mut Level, by: &mut HashMap<usize, Bound>) -> Item {
+        match item {
+            Item::Join { kind, left, right, on, by_index } => {
+                let (l, r) = match kind {
+                    JoinType::Inner => (nullable, nullable),
+                    JoinType::Full => (true, true),
+                    JoinType::Left | JoinType::Semi | JoinType::Anti => (nullable, true),
+                };
+                let left = Box::new(self.pulled(*left, l, level, by));
+                let right = Box::new(self.pulled(*right, r, level, by));
+                Item::Join { kind, left, right, on, by_index }
+            }
+            Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters } => {
+                let raw = self.raw_of(&query).filter(|raw| self.may_be_pulled(raw, kept.as_deref(), nullable, level));
+                let raw = raw.filter(|raw| !lateral || !self.keeps_correlated(raw));
+                let Some(raw) = raw else {
+                    return Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters };
+                };
+                let offset = level.width;
+                level.width += raw.width;
+                let Raw { mut item, conditions, targets, .. } = self.moved(&raw, offset, lateral);
+                if lateral {
+                    item.become_lateral(&self.subplans);
+                }
+                by.extend(targets.into_iter().enumerate().map(|(i, target)| (base + i, target)));
+                let mut item = self.pulled(item, nullable, level, by);
+                match &mut item {
+                    Item::Leaf { filters, .. } if nullable => filters.extend(conditions),
+                    Item::Join { on, .. } if nullable => on.extend(conditions),
+                    // They stood before those of the level.
+                    _ => drop(level.conditions.splice(0..0, conditions)),
+                }
+                item
+            }
+            leaf => leaf,
+        }
+    }
+
+    /// Whether an item is a common table expression that looks past the selection: its rows are kept, so it can't become lateral (PUL-3).
+    fn keeps_correlated(&self, raw: &Raw) -> bool {
+        let mut keeps = false;
+        raw.item.leaves(&mut |kind, _, _| {
+            if let Leaf::Derived { query, kept: Some(_), .. } = kind {
+                keeps |= walk::is_correlated(query, &self.subplans);
+            }
+        });
+        keeps
+    }
+
+    /// PUL-1, PUL-2.
+    fn may_be_pulled(&self, raw: &Raw, kept: Option<&KeptRows>, nullable: bool, level: &Level) -> bool {
+        let shared = kept
+            .is_some_and(|k| k.materialized == Some(true) || (k.materialized.is_none() && k.uses.load(Relaxed) > 1));
+        let all = || raw.conditions.iter().chain(&raw.targets);
+        if shared
+            || (kept.is_some() && all().any(has_correlated))
+            || raw.targets.iter().any(|e| has_subquery(e) || e.is_volatile())
+        {
+            return false;
+        }
+        if level.is_rechecked && all().any(has_correlated) {
+            return false;
+        }
+        // A common table expression is looked into only where each look gives the same.
+        if kept.is_some() && raw.conditions.iter().any(|e| !has_subquery(e) && e.is_volatile()) {
+            return false;
+        }
+        let simple = match &raw.item {
+            Item::Leaf { kind, .. } => !matches!(kind, Leaf::Function { .. } | Leaf::Derived { .. } | Leaf::Sample(_)),
+            Item::Join { kind, .. } => *kind == JoinType::Inner,
+        };
+        !nullable
+            || (simple && raw.targets.iter().all(is_plain_column) && !raw.conditions.iter().any(walk::stays_above))
+    }
+
+    /// EXISTS and IN of WHERE become joins.
+    pub(super) fn join_subqueries(&mut self, level: &mut Level) {
+        if matches!(level.item, Item::Leaf { kind: Leaf::One, .. }) {
+            return;
+        }
+        let mut left = Vec::new();
+        for e in std::mem::take(&mut level.conditions) {
+            left.extend(self.join_subquery(level, e));
+        }
+        // Those of the queries that were taken in have come to the level as conditions of joins.
+        level.conditions = left;
+    }
+
+    /// Makes a join of a condition, or gives it back.
+    fn join_subquery(&mut self, level: &mut Level, e: Bound) -> Option<Bound> {
+        let (kind, sub) = match &e.kind {
+            BoundKind::Not(arg) => (JoinType::Anti, &**arg),
+            _ => (JoinType::Semi, &e),
+        };
+        let BoundKind::Subquery { id, usage, args, correlated } = &sub.kind else { return Some(e) };
+        let compared = match (usage, args.as_slice()) {
+            (SubqueryUse::Exists, _) if *correlated => None,
+            (SubqueryUse::Quantified { op: Op::Eq, all: false }, [arg])
+                if kind == JoinType::Semi && !has_subquery(arg) && !arg.is_volatile() && walk::slots(arg).is_some() =>
+            {
+                Some(arg.clone())
+            }
+            _ => return Some(e),
+        };
+        let Some(query) = self.subplans.get(*id).map(|s| s.query.clone()) else { return Some(e) };
+        let offset = level.width;
+        let Some(raw) = self.raw_of(&query).filter(|raw| self.may_be_joined(raw, level, compared.is_some())) else {
+            return if *correlated { Some(e) } else { Self::join_rows(level, query, compared, e) };
+        };
+        level.width += raw.width;
+        let Raw { item, mut conditions, targets, .. } = self.moved(&raw, offset, true);
+        if let (Some(arg), Some(target)) = (compared, targets.into_iter().next()) {
+            conditions.push(equal(arg, target));
+        }
+        let mut inner = Level { item, conditions, width: level.width, is_rechecked: level.is_rechecked };
+        self.pull_queries_up(&mut inner, &mut |_| {});
+        self.join_subqueries_inside(&mut inner);
+        level.width = inner.width;
+        let outer = std::mem::replace(&mut level.item, Item::one());
+        let (left, right) = (Box::new(outer), Box::new(inner.item));
+        level.item = Item::Join { kind, left, right, on: inner.conditions, by_index: None };
+        None
+    }
+
+    /// Subqueries of a query that has become the right side of a join: those that name its own items only.
+    fn join_subqueries_inside(&mut self, inner: &mut Level) {
+        let mut own: HashSet<usize> = HashSet::new();
+        inner.item.leaves(&mut |_, base, end| own.extend(base..end));
+        let mut rest = Vec::new();
+        for e in std::mem::take(&mut inner.conditions) {
+            let mut is_own = true;
+            super::rewrite::expr_slots(&e, 0, &self.subplans, &mut |slot| is_own &= own.contains(&slot));
+            rest.extend(if is_own { self.join_subquery(inner, e) } else { Some(e) });
+        }
+        inner.conditions = rest;
+    }
+
+    /// The rows of a query that depends on nothing, as the right side of a join.
+    fn join_rows(level: &mut Level, query: Arc<Query>, compared: Option<Bound>, e: Bound) -> Option<Bound> {
+        let Some(arg) = compared else { return Some(e) };
+        let (base, end) = (level.width, level.width + query.columns.len());
+        level.width = end;
+        let Some(column) = query.columns.first() else { return Some(e) };
+        let target = Bound { kind: BoundKind::Column { index: base, level: 0 }, ty: column.ty, pos: e.pos };
+        let kind = Leaf::Derived { query, kept: None, lateral: false };
+        let right = Box::new(Item::Leaf { kind, base, end, filters: Vec::new() });
+        let left = Box::new(std::mem::replace(&mut level.item, Item::one()));
+        let on = vec![equal(arg, target)];
+        level.item = Item::Join { kind: JoinType::Semi, left, right, on, by_index: None };
+        None
+    }
+
+    fn may_be_joined(&self, raw: &Raw, level: &Level, compares: bool) -> bool {
+        let all = || raw.conditions.iter().chain(raw.targets.first().filter(|_| compares));
+        if all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
+            || (level.is_rechecked && all().any(has_correlated))
+        {
+            return false;
+        }
+        if compares && raw.targets.iter().any(|e| has_subquery(e) || e.is_volatile()) {
+            return false;
+        }
+        // A query in FROM that looks past its own level would look past another number of levels.
+        let mut fits = true;
+        raw.item.leaves(&mut |kind, _, _| {
+            if let Leaf::Derived { query, lateral: false, .. } = kind {
+                fits &= !walk::is_correlated(query, &self.subplans);
+            }
+        });
+        fits
+    }
+}
+
+fn equal(left: Bound, right: Bound) -> Bound {
+    let pos = left.pos;
+    let kind = BoundKind::Binary { op: Op::Eq, left: Box::new(left), right: Box::new(right) };
+    Bound { kind, ty: oid::BOOL.into(), pos }
+}

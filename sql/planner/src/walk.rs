@@ -1,0 +1,187 @@
+//! Walks over expressions and plans: which slots an expression names, and whether a query refers to outer levels.
+
+use super::plan::{Access, Action, Body, Distinct, KeyValues, Node, Plan, Query, Range, Subplan};
+use clearway_base::stack;
+use clearway_values::expr::{Bound, BoundKind};
+
+/// Calls `f` for every node of an expression.
+pub fn each(e: &Bound, f: &mut dyn FnMut(&Bound)) {
+    f(e);
+    stack::deeper(|| e.children().into_iter().for_each(|child| each(child, f)));
+}
+
+/// The lowest and highest slot that an expression names in its own level; none: it names no column of it.
+pub fn slots(e: &Bound) -> Option<(usize, usize)> {
+    let mut found: Option<(usize, usize)> = None;
+    each(e, &mut |e| {
+        if let BoundKind::Column { index, level: 0 } = e.kind {
+            let (low, high) = found.unwrap_or((index, index));
+            found = Some((low.min(index), high.max(index)));
+        }
+    });
+    found
+}
+
+/// Whether an expression must stay above the joins of its level (PLN-4).
+pub fn stays_above(e: &Bound) -> bool {
+    e.any(&|e| matches!(e.kind, BoundKind::Host { .. } | BoundKind::Subquery { correlated: true, .. }))
+}
+
+/// Calls `f` for every expression of a query, with the levels between the expression and the query.
+pub fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+    stack::deeper(|| query_exprs_here(q, (depth, true), f));
+}
+
+/// The same of those expressions that may name a slot of this level: an item of FROM that is not lateral sees none of them. So an expression of WITH
+/// that many levels refer to twice is not walked once for each way to it.
+pub fn level_exprs(q: &Query, f: &mut dyn FnMut(&Bound, u16)) {
+    query_exprs_here(q, (0, false), f);
+}
+
+fn query_exprs_here(q: &Query, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
+    q.sort.iter().for_each(|k| f(&k.expr, depth));
+    q.limit.iter().chain(&q.offset).for_each(|e| f(e, depth));
+    match &q.body {
+        Body::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
+        Body::SetOp { left, right, .. } => {
+            query_exprs(left, depth, f);
+            query_exprs(right, depth, f);
+        }
+        Body::Recursive { anchor, step, .. } => {
+            query_exprs(anchor, depth, f);
+            query_exprs(step, depth, f);
+        }
+        Body::Select(s) => {
+            node_exprs(&s.source, (depth, all), f);
+            s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(|e| f(e, depth));
+            if let Some(g) = &s.grouping {
+                g.keys.iter().chain(&g.having).for_each(|e| f(e, depth));
+                g.calls.iter().flat_map(|call| call.exprs()).for_each(|e| f(e, depth));
+            }
+            s.windows.iter().flat_map(super::plan::WindowStage::exprs).for_each(|e| f(e, depth));
+            for (call, _) in s.sets.iter().flat_map(|s| &s.turns).flatten() {
+                call.args.iter().for_each(|e| f(e, depth));
+            }
+            if let Some(Distinct::On(keys)) = &s.distinct {
+                keys.iter().for_each(|e| f(e, depth));
+            }
+        }
+    }
+}
+
+/// The expressions of a node and of the nodes below it.
+pub(super) fn node_exprs(node: &Node, at: (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
+    stack::deeper(|| node_exprs_here(node, at, f));
+}
+
+fn node_exprs_here(node: &Node, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
+    match node {
+        Node::One => {}
+        Node::Scan(s) => {
+            s.filter.iter().for_each(|e| f(e, depth));
+            access_exprs(&s.access, &mut |e| f(e, depth));
+        }
+        Node::Work(s) => s.filter.iter().for_each(|e| f(e, depth)),
+        Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
+        Node::Sample(s) => s.scan.filter.iter().chain(s.sampling.exprs()).for_each(|e| f(e, depth)),
+        Node::Function(s) => s.calls.iter().flat_map(|c| &c.args).for_each(|e| f(e, depth)),
+        Node::Derived(d) => {
+            d.filter.iter().for_each(|e| f(e, depth));
+            if all || d.lateral {
+                query_exprs(&d.query, depth + u16::from(d.lateral), f);
+            }
+        }
+        Node::Join(j) => {
+            node_exprs(&j.left, (depth, all), f);
+            node_exprs(&j.right, (depth, all), f);
+            j.on.iter().for_each(|e| f(e, depth));
+            if let Some((l, r)) = &j.hash {
+                l.iter().chain(r).for_each(|e| f(e, depth));
+            }
+        }
+        Node::Filter { input, filter } => {
+            node_exprs(input, (depth, all), f);
+            f(filter, depth);
+        }
+    }
+}
+
+/// Calls `f` for every expression of an access.
+pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
+    match access {
+        Access::Full => {}
+        Access::Tids(tids) => tids.exprs().for_each(f),
+        Access::Keys(keys) => keys.iter().flatten().for_each(f),
+        Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(f),
+        Access::Ranges(ranges) => {
+            for part in &ranges.parts {
+                part.columns.iter().flat_map(KeyValues::exprs).for_each(&mut *f);
+                part.low.iter().chain(&part.high).for_each(|b| f(&b.0));
+                part.pattern.iter().for_each(|p| f(&p.1));
+            }
+            ranges.guarantees.iter().for_each(f);
+        }
+    }
+}
+
+impl Plan {
+    /// Whether another plan might be chosen by other figures: it reads more than rows by their whole keys.
+    pub fn depends_on_figures(&self) -> bool {
+        let by_key = |node: &Node| match node {
+            Node::One => true,
+            Node::Scan(s) => matches!(s.access, Access::Keys(_) | Access::Tids(_)),
+            _ => false,
+        };
+        let of_action = |action: &Action| match action {
+            Action::Select(q) => query_by_key(q),
+            Action::Insert(i) => query_by_key(&i.source),
+            Action::Update(u) => by_key(&u.source),
+            Action::Delete(d) => by_key(&d.source),
+            Action::Merge(_) | Action::Settings(_) => false,
+        };
+        fn query_by_key(q: &Query) -> bool {
+            match &q.body {
+                Body::Values(_) => true,
+                Body::Select(s) => match &*s.source {
+                    Node::One => true,
+                    Node::Scan(s) => matches!(s.access, Access::Keys(_) | Access::Tids(_)),
+                    _ => false,
+                },
+                _ => false,
+            }
+        }
+        let all = of_action(&self.action) && self.changes.iter().all(|c| of_action(&c.action));
+        !(all && self.subqueries.iter().all(|s| query_by_key(&s.query)))
+    }
+}
+
+/// The expressions of a range.
+pub fn range_exprs(r: &Range) -> impl Iterator<Item = &Bound> {
+    r.equal.iter().chain(r.low.iter().chain(&r.high).map(|b| &b.0))
+}
+
+/// Whether a query refers to rows of the queries around it.
+pub fn is_correlated(q: &Query, subplans: &[Subplan]) -> bool {
+    refers_beyond(q, 0, subplans)
+}
+
+fn refers_beyond(q: &Query, beyond: u16, subplans: &[Subplan]) -> bool {
+    let mut found = false;
+    query_exprs(q, beyond, &mut |e, depth| {
+        each(e, &mut |e| match &e.kind {
+            BoundKind::Column { level, .. } => found |= *level > depth,
+            BoundKind::Subquery { id, .. } => {
+                if let Some(sub) = subplans.get(*id) {
+                    found |= sub.correlated && refers_beyond(&sub.query, depth + 1, subplans);
+                }
+            }
+            _ => {}
+        });
+    });
+    found
+}
+
+/// Whether two expressions are the same but for where they stand.
+pub fn same(a: &Bound, b: &Bound) -> bool {
+    a.same(b)
+}

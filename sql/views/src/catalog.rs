@@ -1,0 +1,425 @@
+//! The rows of pg_class and related catalogs: the objects of the catalog as PostgreSQL's clients know them.
+
+use super::activity::role_name;
+use super::{SoughtOf, ViewOf, text};
+use clearway_context::names::acl_name;
+use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed};
+use clearway_engine::catalog::acl::LETTERS;
+use clearway_engine::catalog::types::row_type;
+use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, TypeBody, TypeObject};
+use clearway_exec::{Keys, Row, Run, SoughtRows};
+use clearway_values::types::datum::Array;
+use clearway_values::types::{Datum, oid};
+
+use oid::TEXT;
+
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "pg_class", pg_class),
+    ("pg_catalog", "pg_namespace", pg_namespace),
+    ("pg_catalog", "pg_database", pg_database),
+    ("pg_catalog", "pg_roles", pg_roles),
+    ("pg_catalog", "pg_authid", pg_authid),
+];
+
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_class", sought_classes)];
+
+pub(super) fn int_oid(v: u32) -> Datum {
+    Datum::Oid(v)
+}
+
+/// Who may do what, as PostgreSQL shows it: `role=letters/by whom`, with a star behind what may be granted further; null while nothing has
+/// been granted or revoked.
+pub(super) fn acl(run: &Run<'_>, owner: u32, acl: &Acl, kind: AclKind) -> Datum {
+    if acl.is_default() {
+        return Datum::Null;
+    }
+    let name = |oid: u32| if oid == 0 { String::new() } else { acl_name(&role_name(run, oid)) };
+    let items = acl.entries(owner, kind).into_iter().map(|e| {
+        let letter = |c: char| if e.grantable.contains(c) { format!("{c}*") } else { c.to_string() };
+        let letters: String = LETTERS.chars().filter(|c| e.privileges.contains(*c)).map(letter).collect();
+        text(&format!("{}={letters}/{}", name(e.role), name(e.by)))
+    });
+    Datum::Array(Array::one_dimensional(TEXT, items.collect()).into())
+}
+
+/// The schema's name of an oid.
+pub(super) fn schema_name(run: &Run<'_>, oid: u32) -> String {
+    match run.names.catalog.get(oid).map(|o| &**o) {
+        Some(Object::Schema(s)) => s.name.clone(),
+        _ => String::new(),
+    }
+}
+
+/// Objects of the session's database that live in schemas.
+pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
+    let database = run.names.database;
+    run.names.catalog.objects().map(|o| &**o).filter(move |o| is_local(o, database))
+}
+
+pub(super) fn is_local(object: &Object, database: u32) -> bool {
+    match object {
+        Object::Relation(r) => r.database == database,
+        Object::Index(i) => i.database == database,
+        Object::Sequence(s) => s.database == database,
+        Object::Type(t) => t.database == database,
+        Object::Routine(r) => r.database == database,
+        Object::Operator(o) => o.database == database,
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => false,
+    }
+}
+
+/// Those of them that have one of these numbers, or are tables, views, indexes and sequences of one of these names; by number.
+pub(super) fn sought<'r>(run: &'r Run<'_>, keys: &Keys) -> Vec<&'r Object> {
+    let (catalog, database) = (&run.names.catalog, run.names.database);
+    let mut found: Vec<&Object> = match keys {
+        Keys::Oids(oids) => oids.iter().filter_map(|oid| catalog.get(*oid)).map(|o| &**o).collect(),
+        Keys::Names(names) => {
+            let in_schema = |schema: u32| names.iter().filter_map(move |name| catalog.in_schema(schema, name));
+            catalog.schemas(database).flat_map(|s| in_schema(s.oid)).map(|o| &**o).collect()
+        }
+    };
+    // Composite types stand in pg_class under a number of their own.
+    let has_class = |t: &&TypeObject| match (&t.body, keys) {
+        (TypeBody::Composite(c), Keys::Oids(oids)) => oids.contains(&c.class),
+        (TypeBody::Composite(_), Keys::Names(names)) => names.contains(&t.name),
+        _ => false,
+    };
+    found.extend(catalog.types().filter(has_class).filter_map(|t| catalog.get(t.oid)).map(|o| &**o));
+    found.dedup_by_key(|o| o.oid());
+    found.retain(|o| is_local(o, database));
+    found.sort_unstable_by_key(|o| o.oid());
+    found
+}
+
+/// The column `relpages`; `reltuples` is the next one.
+const RELPAGES: usize = 9;
+/// The column `relrowsecurity`; `relforcerowsecurity` is the next one.
+const RELROWSECURITY: usize = 22;
+
+struct Class<'a> {
+    oid: u32,
+    /// The type of its rows, or 0.
+    row_type: u32,
+    name: &'a str,
+    schema: u32,
+    owner: u32,
+    kind: &'static str,
+    columns: usize,
+    checks: usize,
+    has_index: bool,
+    has_rules: bool,
+    /// PostgreSQL's foreign keys are triggers, on both sides; clients look for foreign keys only where there are any.
+    has_triggers: bool,
+    populated: bool,
+    persistence: &'static str,
+    options: &'a [String],
+    acl: Datum,
+}
+
+fn class_row(c: Class<'_>) -> Row {
+    let options = if c.options.is_empty() {
+        Datum::Null
+    } else {
+        let list = c.options.iter().map(|o| text(o)).collect();
+        Datum::Array(Array::one_dimensional(TEXT, list).into())
+    };
+    let no = || Datum::Bool(false);
+    vec![
+        int_oid(c.oid),
+        text(c.name),
+        int_oid(c.schema),
+        int_oid(c.row_type),
+        int_oid(0),
+        int_oid(c.owner),
+        int_oid(if matches!(c.kind, "r" | "m") {
+            2
+        } else if c.kind == "i" {
+            403
+        } else {
+            0
+        }),
+        int_oid(c.oid),
+        int_oid(0),
+        Datum::Int4(0),
+        Datum::Float4(-1.0),
+        Datum::Int4(0),
+        int_oid(0),
+        Datum::Bool(c.has_index),
+        no(),
+        text(c.persistence),
+        text(c.kind),
+        Datum::Int2(c.columns as i16),
+        Datum::Int2(c.checks as i16),
+        Datum::Bool(c.has_rules),
+        Datum::Bool(c.has_triggers),
+        no(),
+        no(),
+        no(),
+        Datum::Bool(c.populated),
+        text(if matches!(c.kind, "r" | "m") { "d" } else { "n" }),
+        no(),
+        int_oid(0),
+        int_oid(0),
+        int_oid(0),
+        c.acl,
+        options,
+        Datum::Null,
+    ]
+}
+
+fn pg_class(run: &Run<'_>) -> Vec<Row> {
+    classes(run, all(), local(run))
+}
+
+fn sought_classes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let views: Vec<&SystemView> = match &sought.keys {
+        Keys::Oids(oids) => oids.iter().filter_map(|oid| listed(*oid)).collect(),
+        Keys::Names(names) => all().filter(|v| names.iter().any(|name| name == v.name)).collect(),
+    };
+    Some(classes(run, views.into_iter(), self::sought(run, &sought.keys).into_iter()))
+}
+
+/// Rows of pg_class for these.
+fn classes<'r>(
+    run: &Run<'_>,
+    views: impl Iterator<Item = &'static SystemView>,
+    objects: impl Iterator<Item = &'r Object>,
+) -> Vec<Row> {
+    let mut out: Vec<Row> = views
+        .map(|v| {
+            class_row(Class {
+                oid: v.oid,
+                row_type: 0,
+                name: v.name,
+                schema: if v.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
+                owner: 10,
+                kind: if v.oid < 12_000 { "r" } else { "v" },
+                columns: v.columns.len(),
+                checks: 0,
+                has_index: false,
+                has_rules: false,
+                has_triggers: false,
+                populated: true,
+                persistence: "p",
+                options: &[],
+                acl: Datum::Null,
+            })
+        })
+        .collect();
+    for object in objects {
+        let Some(class) = class_of(run, object) else { continue };
+        let counted = run.core.db.statistics().of(class.oid);
+        let mut row = class_row(class);
+        if let Some(counted) = counted {
+            row[RELPAGES] = Datum::Int4(i32::try_from(counted.leaves).unwrap_or(i32::MAX));
+            row[RELPAGES + 1] = Datum::Float4(counted.rows as f32);
+        }
+        if let Object::Relation(r) = object {
+            row[RELROWSECURITY] = Datum::Bool(r.security.enabled);
+            row[RELROWSECURITY + 1] = Datum::Bool(r.security.forced);
+        }
+        out.push(row);
+    }
+    out
+}
+
+/// How long an object lasts: `relpersistence`.
+fn persistence(run: &Run<'_>, object: &Object, unlogged: bool) -> &'static str {
+    match unlogged {
+        _ if run.names.catalog.is_temporary(object) => "t",
+        true => "u",
+        false => "p",
+    }
+}
+
+/// What pg_class says of an object; none: pg_class does not list such objects.
+fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
+    let catalog = &run.names.catalog;
+    Some(match object {
+        Object::Relation(r) => Class {
+            oid: r.oid,
+            row_type: row_type(r.oid).unwrap_or(0),
+            name: &r.name,
+            schema: r.schema,
+            owner: r.owner,
+            kind: kind_of(r),
+            columns: r.columns.len(),
+            checks: r.checks.len(),
+            has_index: catalog.indexes(r.oid).next().is_some(),
+            has_rules: r.kind == RelationKind::View || !r.insert_nothing_rules.is_empty(),
+            has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
+            populated: r.kind != RelationKind::MaterializedView || r.populated,
+            persistence: persistence(run, object, r.unlogged),
+            options: &r.options,
+            acl: acl(run, r.owner, &r.acl, AclKind::Table),
+        },
+        Object::Index(i) => Class {
+            oid: i.oid,
+            row_type: 0,
+            name: &i.name,
+            schema: i.schema,
+            owner: catalog.relation(i.table).map_or(10, |r| r.owner),
+            kind: "i",
+            columns: i.columns.len() + i.include.len(),
+            checks: 0,
+            has_index: false,
+            has_rules: false,
+            has_triggers: false,
+            populated: true,
+            persistence: persistence(run, object, catalog.relation(i.table).is_some_and(|r| r.unlogged)),
+            options: &[],
+            acl: Datum::Null,
+        },
+        Object::Sequence(s) => Class {
+            oid: s.oid,
+            row_type: 0,
+            name: &s.name,
+            schema: s.schema,
+            owner: s.owner,
+            kind: "S",
+            columns: 3,
+            checks: 0,
+            has_index: false,
+            has_rules: false,
+            has_triggers: false,
+            populated: true,
+            persistence: persistence(run, object, false),
+            options: &[],
+            acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
+        },
+        Object::Type(t) => return class_of_type(t),
+        Object::Database(_)
+        | Object::Schema(_)
+        | Object::Role(_)
+        | Object::Comment(_)
+        | Object::Routine(_)
+        | Object::Operator(_) => return None,
+    })
+}
+
+/// What pg_class says of a composite type; any other type does not stand there.
+fn class_of_type(t: &TypeObject) -> Option<Class<'_>> {
+    let TypeBody::Composite(composite) = &t.body else { return None };
+    Some(Class {
+        oid: composite.class,
+        row_type: t.oid,
+        name: &t.name,
+        schema: t.schema,
+        owner: t.owner,
+        kind: "c",
+        columns: composite.attributes.len(),
+        checks: 0,
+        has_index: false,
+        has_rules: false,
+        has_triggers: false,
+        populated: true,
+        persistence: "p",
+        options: &[],
+        acl: Datum::Null,
+    })
+}
+
+fn kind_of(r: &Relation) -> &'static str {
+    match r.kind {
+        RelationKind::Table => "r",
+        RelationKind::View => "v",
+        RelationKind::MaterializedView => "m",
+    }
+}
+
+fn pg_namespace(run: &Run<'_>) -> Vec<Row> {
+    let mut out = vec![
+        vec![int_oid(PG_CATALOG), text("pg_catalog"), int_oid(10), Datum::Null],
+        vec![int_oid(INFORMATION_SCHEMA), text("information_schema"), int_oid(10), Datum::Null],
+    ];
+    // Most statements about tables ask for schemas too: no walk over all objects.
+    let mut schemas: Vec<_> = run.names.catalog.schemas(run.names.database).collect();
+    schemas.sort_unstable_by_key(|s| s.oid);
+    out.extend(
+        schemas
+            .iter()
+            .map(|s| vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)]),
+    );
+    out
+}
+
+fn pg_database(run: &Run<'_>) -> Vec<Row> {
+    let databases = run.names.catalog.objects().filter_map(|o| match &**o {
+        Object::Database(d) => Some(d),
+        _ => None,
+    });
+    let row = |d: &clearway_engine::catalog::Database| {
+        vec![
+            int_oid(d.oid),
+            text(&d.name),
+            int_oid(d.owner),
+            Datum::Int4(6),
+            text("c"),
+            Datum::Bool(false),
+            Datum::Bool(true),
+            Datum::Int4(d.connection_limit),
+            // Transactions never grow too old here: nothing is frozen.
+            int_oid(0),
+            int_oid(0),
+            int_oid(1663),
+            text("C.UTF-8"),
+            text("C.UTF-8"),
+            Datum::Null,
+            Datum::Null,
+            acl(run, d.owner, &d.acl, AclKind::Database),
+        ]
+    };
+    databases.map(row).collect()
+}
+
+fn pg_roles(run: &Run<'_>) -> Vec<Row> {
+    let roles = run.names.catalog.objects().filter_map(|o| match &**o {
+        Object::Role(r) => Some(r),
+        _ => None,
+    });
+    let row = |r: &clearway_engine::catalog::Role| {
+        vec![
+            text(&r.name),
+            Datum::Bool(r.superuser),
+            Datum::Bool(r.inherit),
+            Datum::Bool(r.create_role),
+            Datum::Bool(r.create_db),
+            Datum::Bool(r.login),
+            Datum::Bool(r.has_replication()),
+            Datum::Int4(r.connection_limit),
+            text("********"),
+            r.valid_until.map_or(Datum::Null, Datum::TimestampTz),
+            Datum::Bool(r.bypass_rls),
+            super::rights::settings_of(r.settings.iter().filter(|s| s.0 == 0).map(|s| (&s.1, &s.2))),
+            int_oid(r.oid),
+        ]
+    };
+    roles.map(row).collect()
+}
+
+/// pg_roles with the verifiers of passwords; only superusers get here.
+fn pg_authid(run: &Run<'_>) -> Vec<Row> {
+    let roles = run.names.catalog.objects().filter_map(|o| match &**o {
+        Object::Role(r) => Some(r),
+        _ => None,
+    });
+    let row = |r: &clearway_engine::catalog::Role| {
+        vec![
+            int_oid(r.oid),
+            text(&r.name),
+            Datum::Bool(r.superuser),
+            Datum::Bool(r.inherit),
+            Datum::Bool(r.create_role),
+            Datum::Bool(r.create_db),
+            Datum::Bool(r.login),
+            Datum::Bool(r.has_replication()),
+            Datum::Bool(r.bypass_rls),
+            Datum::Int4(r.connection_limit),
+            super::opt(r.password.as_deref()),
+            r.valid_until.map_or(Datum::Null, Datum::TimestampTz),
+        ]
+    };
+    roles.map(row).collect()
+}

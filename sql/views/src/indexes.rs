@@ -1,0 +1,175 @@
+//! The rows of pg_index, and the CREATE INDEX statements of indexes.
+
+use super::catalog::{int_oid, local, schema_name};
+use super::{SoughtOf, ViewOf};
+use clearway_context::index_terms::Place;
+use clearway_context::names::quote;
+use clearway_context::opclass;
+use clearway_engine::catalog::{Index, IndexColumn, Object, Relation};
+use clearway_exec::{Keys, Row, Run, SoughtRows};
+use clearway_planner::explain::definition::definition;
+use clearway_planner::indexes::column_names;
+use clearway_values::types::datum::Array;
+use clearway_values::types::text::Names as _;
+use clearway_values::types::{Datum, Oid, SqlType, oid};
+
+use oid::{INT2, OID, TEXT};
+
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_index", pg_index)];
+
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_index", sought_indexes)];
+
+fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
+    let mut array = Array::one_dimensional(element, values.collect());
+    array.dims.iter_mut().for_each(|d| d.1 = 0);
+    Datum::Array(array.into())
+}
+
+/// The types of the columns of an index's key.
+fn columns_of_key(table: &Relation, i: &Index) -> impl Iterator<Item = SqlType> {
+    i.columns.iter().map(|c| match &c.expression {
+        Some(e) => SqlType { oid: e.type_oid, modifier: e.type_mod },
+        None => column_type(table, c.column),
+    })
+}
+
+fn column_type(table: &Relation, at: usize) -> SqlType {
+    let none = || SqlType { oid: oid::UNKNOWN, modifier: -1 };
+    table.columns.get(at).map_or_else(none, |c| SqlType { oid: c.type_oid, modifier: c.type_mod })
+}
+
+/// Names and types of all columns of an index.
+pub fn columns(table: &Relation, i: &Index) -> Vec<(String, SqlType)> {
+    let key = column_names(table, &i.columns).into_iter().zip(columns_of_key(table, i));
+    let included = i.include.iter().filter_map(|c| Some((table.columns.get(*c)?.name.clone(), column_type(table, *c))));
+    key.chain(included).collect()
+}
+
+/// The expressions of an index, as the node tree of PostgreSQL that pg_get_expr turns into text.
+fn expressions(run: &Run<'_>, table: &Relation, i: &Index) -> Datum {
+    let texts = i.columns.iter().filter_map(|c| c.expression.as_ref());
+    let shown = texts.map(|e| definition(&run.names.catalog, (table, i), &e.text, Place::Key, false).text);
+    let list: Vec<String> = shown.collect();
+    if list.is_empty() { Datum::Null } else { Datum::text(list.join(", ").replace(" \n", "\n")) }
+}
+
+fn pg_index(run: &Run<'_>) -> Vec<Row> {
+    let all = local(run).filter_map(|object| match object {
+        Object::Index(i) => Some(i),
+        _ => None,
+    });
+    index_rows(run, all)
+}
+
+fn sought_indexes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let Keys::Oids(oids) = &sought.keys else { return None };
+    let catalog = &run.names.catalog;
+    let mut found: Vec<&Index> = match sought.column {
+        "indrelid" => oids.iter().flat_map(|oid| catalog.indexes(*oid)).collect(),
+        _ => oids.iter().filter_map(|oid| catalog.index(*oid)).collect(),
+    };
+    found.retain(|i| i.database == run.names.database);
+    Some(index_rows(run, found.into_iter()))
+}
+
+fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for i in indexes {
+        let Some(table) = run.names.catalog.relation(i.table) else { continue };
+        let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+        let types: Vec<Oid> = columns_of_key(table, i).map(|ty| ty.oid).collect();
+        let collated = |ty: Oid| matches!(ty, TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT);
+        let collations = types.iter().map(|ty| int_oid(if collated(*ty) { 100 } else { 0 }));
+        let options = i.columns.iter().map(|c| Datum::Int2(i16::from(c.descending) + 2 * i16::from(c.nulls_first)));
+        let public = i.state == clearway_engine::catalog::IndexState::Public;
+        let no = || Datum::Bool(false);
+        out.push(vec![
+            int_oid(i.oid),
+            int_oid(i.table),
+            Datum::Int2(columns().count() as i16),
+            Datum::Int2(i.columns.len() as i16),
+            Datum::Bool(i.unique),
+            Datum::Bool(i.nulls_not_distinct),
+            Datum::Bool(i.primary),
+            no(),
+            Datum::Bool(true),
+            Datum::Bool(i.clustered),
+            Datum::Bool(public),
+            no(),
+            Datum::Bool(true),
+            Datum::Bool(true),
+            no(),
+            vector(INT2, columns().map(|c| Datum::Int2(if c == IndexColumn::OF_NONE { 0 } else { c as i16 + 1 }))),
+            vector(OID, collations),
+            vector(OID, types.iter().enumerate().map(|(at, ty)| int_oid(class_of(i, at, *ty)))),
+            vector(INT2, options),
+            expressions(run, table, i),
+            i.condition.as_ref().map_or(Datum::Null, |text| {
+                Datum::text(definition(&run.names.catalog, (table, i), text, Place::Condition, false).text)
+            }),
+        ]);
+    }
+    out
+}
+
+/// The operator class of a column of an index.
+fn class_of(i: &Index, at: usize, ty: Oid) -> Oid {
+    i.columns.get(at).and_then(|c| c.class).unwrap_or_else(|| opclass::of_type(ty))
+}
+
+/// The condition of a partial index of a table with few parentheses, if `text` is what pg_index has of it.
+pub fn pretty_condition(run: &Run<'_>, text: &str, table: Oid) -> Option<String> {
+    let table = run.names.catalog.relation(table)?;
+    let shown = |i: &Index, pretty| {
+        let condition = i.condition.as_deref()?;
+        Some(definition(&run.names.catalog, (table, i), condition, Place::Condition, pretty).text)
+    };
+    let found = run.names.catalog.indexes(table.oid).find(|i| shown(i, false).as_deref() == Some(text));
+    found.and_then(|i| shown(i, true))
+}
+
+/// One column of an index, from 0, without its direction.
+pub fn index_column(run: &Run<'_>, i: &Index, at: usize, pretty: bool) -> Option<String> {
+    let table = run.names.catalog.relation(i.table)?;
+    let name = |c: usize| table.columns.get(c).map(|column| quote(&column.name));
+    let Some(column) = i.columns.get(at) else { return name(*i.include.get(at - i.columns.len())?) };
+    let Some(e) = &column.expression else { return name(column.column) };
+    let shown = definition(&run.names.catalog, (table, i), &e.text, Place::Key, pretty);
+    Some(if shown.is_call { shown.text } else { format!("({})", shown.text) })
+}
+
+/// The statement that makes an index.
+pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
+    let Some(table) = run.names.catalog.relation(i.table) else { return String::new() };
+    let column = |(at, c): (usize, &IndexColumn)| {
+        let mut shown = index_column(run, i, at, pretty).unwrap_or_default();
+        if let Some(class) = c.class {
+            shown = format!("{shown} {}", opclass::name(&run.names, class));
+        }
+        if c.descending {
+            shown.push_str(" DESC");
+        }
+        if c.nulls_first != c.descending {
+            shown.push_str(if c.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+        }
+        shown
+    };
+    let columns: Vec<String> = i.columns.iter().enumerate().map(column).collect();
+    let full = || format!("{}.{}", quote(&schema_name(run, table.schema)), quote(&table.name));
+    let name = run.names.relation_name(table.oid).filter(|_| pretty).unwrap_or_else(full);
+    let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
+    let condition = i.condition.as_ref().map_or_else(String::new, |text| {
+        format!(" WHERE {}", definition(&run.names.catalog, (table, i), text, Place::Condition, pretty).text)
+    });
+    format!(
+        "CREATE {}INDEX {} ON {} USING btree ({}){}{}{condition}",
+        if i.unique { "UNIQUE " } else { "" },
+        quote(&i.name),
+        name,
+        columns.join(", "),
+        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) },
+        if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" },
+    )
+}

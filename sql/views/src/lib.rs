@@ -1,0 +1,226 @@
+//! The rows of the system views, which are built when a view is read.
+//!
+//! # Structure
+//! `clearway_context::views` declares the views and their columns; for each view a function here gives the rows.
+//! ```text
+//! catalog, attributes, indexes, constraints    objects of the catalog, their columns and constraints
+//! types, routines    types and functions of users         builtin     the rows with which PostgreSQL's catalogs begin
+//! dependencies       what objects depend on               comments    what COMMENT adds
+//! rights             memberships, policies, defaults      configuration  settings and rules of access
+//! activity           sessions                             functions   set-returning functions over the catalog
+//! locks, locked      locks, and the names of what is locked
+//! lock_waits         waits for locks, present and past    lock_tree   which session stands behind which
+//! deadlocks          the latest deadlocks
+//! waits, books       where time goes                      statement_times, statistics   durations; what ANALYZE has counted
+//! undo               old versions and their holders       log         the log, its holders, the archive
+//! memory             the heap by session                  progress    how far long statements are
+//! limits             limits of roles and databases
+//! table_statistics, server_statistics          PostgreSQL's pg_stat views
+//! mysql              views under MySQL's names
+//! ```
+#![forbid(unsafe_code)]
+
+mod activity;
+mod attributes;
+mod books;
+mod builtin;
+mod catalog;
+mod comments;
+mod configuration;
+mod constraints;
+mod deadlocks;
+mod dependencies;
+mod expressions;
+mod extensions;
+mod functions;
+mod indexes;
+mod limits;
+mod lock_tree;
+mod lock_waits;
+mod locked;
+mod locks;
+mod log;
+mod memory;
+mod mysql;
+mod operators;
+mod progress;
+mod rights;
+mod routines;
+mod server_statistics;
+mod statement_times;
+mod statistics;
+mod table_statistics;
+mod types;
+mod undo;
+mod waits;
+
+use clearway_context::views::SystemView;
+use clearway_context::views::functions::RowsFunction;
+use clearway_engine::catalog::{Acl, AclKind, Index};
+use clearway_exec::{Row, Run, SoughtRows, ViewRows};
+use clearway_syntax::error::Result;
+use clearway_values::types::{Datum, Oid};
+
+pub use builtin::storage_of;
+
+/// Schema and name of a view, and what gives its rows.
+type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
+
+const ROWS: &[&[ViewOf]] = &[
+    builtin::ROWS,
+    comments::ROWS,
+    types::ROWS,
+    catalog::ROWS,
+    dependencies::ROWS,
+    extensions::ROWS,
+    attributes::ROWS,
+    indexes::ROWS,
+    constraints::ROWS,
+    activity::ROWS,
+    locks::ROWS,
+    lock_tree::ROWS,
+    lock_waits::ROWS,
+    waits::ROWS,
+    books::ROWS,
+    deadlocks::ROWS,
+    undo::ROWS,
+    log::ROWS,
+    memory::ROWS,
+    limits::ROWS,
+    configuration::ROWS,
+    mysql::ROWS,
+    progress::ROWS,
+    rights::ROWS,
+    server_statistics::ROWS,
+    statistics::ROWS,
+    statement_times::ROWS,
+    table_statistics::ROWS,
+];
+
+/// A table of pg_catalog, and what gives its rows for the objects that are sought; none: all of them have to be built.
+type SoughtOf = (&'static str, fn(&Run<'_>, &SoughtRows) -> Option<Vec<Row>>);
+
+const SOUGHT: &[&[SoughtOf]] =
+    &[builtin::SOUGHT, catalog::SOUGHT, attributes::SOUGHT, indexes::SOUGHT, constraints::SOUGHT];
+
+/// The rows that are sought of a table whose rows are found by that column (VKY-1).
+fn sought_rows(view: &SystemView, sought: &SoughtRows, run: &Run<'_>) -> Option<Vec<Row>> {
+    let (_, rows) = SOUGHT.iter().copied().flatten().find(|(name, _)| view.name == *name)?;
+    rows(run, sought)
+}
+
+fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
+    ROWS.iter().copied().flatten().find(|(schema, name, _)| view.name == *name && view.schema == *schema)
+}
+
+/// What the executor asks of the system views.
+pub struct SystemViews;
+
+impl ViewRows for SystemViews {
+    fn rows(&self, view: &SystemView, sought: Option<&SoughtRows>, run: &Run<'_>) -> Vec<Row> {
+        let found = sought.and_then(|sought| sought_rows(view, sought, run));
+        let mut rows = found.unwrap_or_else(|| match rows_of(view) {
+            Some((_, _, rows)) => rows(run),
+            None => {
+                let mut rows = builtin::rows(view, sought);
+                routines::extend(view, &mut rows, run);
+                operators::extend(view, &mut rows, run);
+                if view.schema == "pg_catalog" {
+                    rows.extend(extensions::rows_of(run, view.name, sought));
+                }
+                if view.name == "pg_description" {
+                    comments::append(run, sought, &mut rows);
+                }
+                rows
+            }
+        });
+        debug_assert!(rows.iter().all(|r| r.len() == view.columns.len()), "rows of {}", view.name);
+        if view.is_table() {
+            // The rows of the catalog have no versions of their own: each is as old as the catalog.
+            let version = run.names.catalog.lsn.0 as u32;
+            let system = [Datum::Oid(view.oid), Datum::Oid(version), Datum::Oid(0), Datum::Oid(0)];
+            rows.iter_mut().for_each(|row| row.extend_from_slice(&system));
+        }
+        rows
+    }
+
+    fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>> {
+        functions::rows(function, args, run)
+    }
+
+    fn access_list(&self, acl: &Acl, owner: Oid, kind: AclKind, run: &Run<'_>) -> Datum {
+        catalog::acl(run, owner, acl, kind)
+    }
+
+    fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String {
+        indexes::index_definition(run, index, pretty)
+    }
+
+    fn index_column(&self, index: &Index, at: usize, pretty: bool, run: &Run<'_>) -> Option<String> {
+        indexes::index_column(run, index, at, pretty)
+    }
+
+    fn pretty_condition(&self, text: &str, table: Oid, run: &Run<'_>) -> Option<String> {
+        indexes::pretty_condition(run, text, table).or_else(|| expressions::pretty(run, text, table))
+    }
+
+    fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String> {
+        dependencies::rule_definition(run, rule)
+    }
+
+    fn reset_shared(&self, name: &str, run: &Run<'_>) -> bool {
+        server_statistics::reset_shared(run, name)
+    }
+
+    fn constraint_definition(&self, constraint: Oid, pretty: bool, run: &Run<'_>) -> Option<String> {
+        constraints::definition(run, constraint, pretty)
+    }
+}
+
+/// 2000-01-01, from which SQL's timestamps count, in microseconds since 1970.
+const EPOCH_US: i64 = 946_684_800_000_000;
+
+/// A count; what does not fit a bigint shows as the greatest.
+fn int(n: u64) -> Datum {
+    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// A time from microseconds since 1970; 0 stands for none.
+fn time(us: i64) -> Datum {
+    if us == 0 { Datum::Null } else { Datum::TimestampTz(us - EPOCH_US) }
+}
+
+fn text(s: &str) -> Datum {
+    Datum::text(s)
+}
+
+fn opt(s: Option<&str>) -> Datum {
+    s.map_or(Datum::Null, Datum::text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clearway_context::views as declared;
+
+    #[test]
+    fn every_view_has_rows_and_all_rows_are_of_a_view() {
+        for view in declared::all().chain(declared::mysql::all()) {
+            let ways = [
+                rows_of(view).is_some(),
+                view.text().is_some(),
+                builtin::has_rows(view),
+                declared::declared::EMPTY.contains(&view.name),
+                declared::declared::STORED.contains(&view.name),
+            ];
+            let ways = ways.iter().filter(|way| **way).count();
+            assert_eq!(ways, 1, "{}.{}: what gives its rows?", view.schema, view.name);
+        }
+        for (schema, name) in declared::texts::names() {
+            assert!(declared::find(schema, name).is_some(), "{schema}.{name} is not declared");
+        }
+        for (schema, name, _) in ROWS.iter().copied().flatten() {
+            assert!(declared::find(schema, name).is_some(), "{schema}.{name} is not declared");
+        }
+    }
+}
