@@ -13,29 +13,30 @@ pub struct Accounted;
 
 // SAFETY: MEM-5: every call goes to `System` unchanged and its answer comes back unchanged; counting
 // touches plain cells and atomics, allocates nothing and can't unwind.
+// Never inline: the program's crate, which would take them in, may be optimised less than this one.
 unsafe impl GlobalAlloc for Accounted {
-    #[inline]
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
         // SAFETY: MEM-5, the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
-    #[inline]
+    #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
         // SAFETY: MEM-5, the caller's promise is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
-    #[inline]
+    #[inline(never)]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         freed(layout.size());
         // SAFETY: MEM-5, the caller's promise is passed on.
         unsafe { System.dealloc(place, layout) }
     }
 
-    #[inline]
+    #[inline(never)]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if size >= layout.size() {
             allocated(size - layout.size());
