@@ -30,6 +30,7 @@ use crate::take::belongs;
 use crate::target::{Target, find};
 use clearway_base::waits::{now_ns, wall_us};
 use clearway_storage::ids::Lsn;
+use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::Store;
 use std::sync::Arc;
 
@@ -127,7 +128,11 @@ impl Archiver {
     ///
     /// # Errors
     /// The target's; the epoch is another's.
-    pub async fn step(&mut self, hurry: bool) -> Result<Step> {
+    pub fn step(&mut self, hurry: bool) -> BoxFuture<'_, Result<Step>> {
+        Box::pin(self.step_and_note(hurry))
+    }
+
+    async fn step_and_note(&mut self, hurry: bool) -> Result<Step> {
         let stepped = self.try_step(hurry).await;
         let is_broken = self.hole.is_some();
         self.store.archive().note(|row| match &stepped {

@@ -6,6 +6,7 @@ use crate::manifest::Manifest;
 use crate::names;
 use crate::target::Target;
 use clearway_storage::ids::Lsn;
+use clearway_storage::seams::BoxFuture;
 use std::collections::BTreeSet;
 
 /// The backups of a repository, oldest first.
@@ -94,7 +95,11 @@ const UNFINISHED_US: i64 = 86_400_000_000;
 ///
 /// # Errors
 /// The target's; what is left is removed by the next call.
-pub async fn expire(target: &dyn Target, keep: Keep, now_us: i64) -> Result<Expired> {
+pub fn expire(target: &dyn Target, keep: Keep, now_us: i64) -> BoxFuture<'_, Result<Expired>> {
+    Box::pin(remove_expired(target, keep, now_us))
+}
+
+async fn remove_expired(target: &dyn Target, keep: Keep, now_us: i64) -> Result<Expired> {
     let all = manifests(target).await?;
     let kept = keep.choose(&all, now_us);
     let mut expired = Expired::default();

@@ -22,6 +22,9 @@
 //!   the timeline begins.
 //! - BKP-4: before anything is written to a restored directory, the log up to the position where it will be cut has been read and is whole.
 //!
+//! What programs call gives a boxed future: an async function's code would be generated in each crate that awaits it, and so for the command
+//! after everything else.
+//!
 //! # Errors
 //! [`BackupError`] says which object, what was expected and what was found.
 

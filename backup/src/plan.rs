@@ -17,6 +17,7 @@ use crate::take::known;
 use crate::target::{Listed, Target};
 use clearway_storage::backup::{Moment, Stream};
 use clearway_storage::ids::Lsn;
+use clearway_storage::seams::BoxFuture;
 
 /// Where a restore goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,11 +79,13 @@ impl Contents {
     ///
     /// # Errors
     /// Nothing was ever put there; a damaged manifest; the target's.
-    pub async fn read(target: &dyn Target) -> Result<Contents> {
-        known(target).await?;
-        let backups = expire::manifests(target).await?;
-        let (epochs, log) = (epochs::all(target).await?, target.list(names::LOG).await?);
-        Ok(Contents { backups, epochs, log })
+    pub fn read(target: &dyn Target) -> BoxFuture<'_, Result<Contents>> {
+        Box::pin(async move {
+            known(target).await?;
+            let backups = expire::manifests(target).await?;
+            let (epochs, log) = (epochs::all(target).await?, target.list(names::LOG).await?);
+            Ok(Contents { backups, epochs, log })
+        })
     }
 
     /// The greatest epoch of anything.
@@ -139,7 +142,11 @@ struct Cut {
 ///
 /// # Errors
 /// There is no backup, or none early enough; the goal is not reached; damage.
-pub async fn plan(target: &dyn Target, goal: &Goal, history: Option<u32>) -> Result<Plan> {
+pub fn plan<'a>(target: &'a dyn Target, goal: &'a Goal, history: Option<u32>) -> BoxFuture<'a, Result<Plan>> {
+    Box::pin(make_plan(target, goal, history))
+}
+
+async fn make_plan(target: &dyn Target, goal: &Goal, history: Option<u32>) -> Result<Plan> {
     let contents = Contents::read(target).await?;
     let newest = contents.epochs.iter().map(|epoch| epoch.epoch).max().unwrap_or(0);
     let timeline = epochs::timeline(&contents.epochs, history.unwrap_or(newest));

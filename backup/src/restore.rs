@@ -11,6 +11,7 @@ use crate::target::{Directory, Target};
 use clearway_base::vfs::Vfs;
 use clearway_storage::backup::{Rebuild, Start};
 use clearway_storage::ids::Lsn;
+use clearway_storage::seams::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,7 +56,17 @@ pub async fn start_of(target: &dyn Target, manifest: &Manifest) -> Result<Start>
 ///
 /// # Errors
 /// Damage; the target's; the directory's. What was written until then stays, and is no database.
-pub async fn restore(
+pub fn restore<'a>(
+    target: &'a dyn Target,
+    plan: &'a Plan,
+    vfs: &'a Arc<dyn Vfs>,
+    dir: &'a Path,
+    tell: &'a mut (dyn FnMut(Progress) + Send),
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(rebuild(target, plan, vfs, dir, tell))
+}
+
+async fn rebuild(
     target: &dyn Target,
     plan: &Plan,
     vfs: &Arc<dyn Vfs>,

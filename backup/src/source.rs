@@ -88,7 +88,11 @@ const CACHE_BYTES: usize = 8 << 20;
 /// # Errors
 /// There is no database; another process has it open; it was not closed: what recovery would make of it in memory, and what it will
 /// make of it on disk later, are two histories of one epoch.
-pub async fn at_rest(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Arc<Store>> {
+pub fn at_rest(vfs: Arc<dyn Vfs>, dir: &Path) -> BoxFuture<'_, Result<Arc<Store>>> {
+    Box::pin(open_at_rest(vfs, dir))
+}
+
+async fn open_at_rest(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Arc<Store>> {
     let overlay: Arc<dyn Vfs> = Arc::new(Overlay::new(vfs));
     match ControlFile::open(&overlay, dir).await? {
         None => return Err(BackupError::Refused(format!("there is no database in {}", dir.display()))),

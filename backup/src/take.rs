@@ -23,6 +23,7 @@ use clearway_base::waits::{Object, WaitEvent, in_wait, now_ns, wall_us};
 use clearway_storage::backup::{PAGES_MAX, Start};
 use clearway_storage::buffer::PAGE_BYTES;
 use clearway_storage::ids::{Lsn, PageId};
+use clearway_storage::seams::BoxFuture;
 use std::time::Duration;
 
 /// Pages that one object is made from, at most; divides the greatest file.
@@ -125,7 +126,16 @@ struct Taking<'a> {
 ///
 /// # Errors
 /// The source's, among them a damaged page by name; the target's; a repository of another database.
-pub async fn take(
+pub fn take<'a>(
+    source: &'a mut dyn Source,
+    target: &'a dyn Target,
+    options: &'a TakeOptions,
+    tell: &'a mut (dyn FnMut(Progress) + Send),
+) -> BoxFuture<'a, Result<Manifest>> {
+    Box::pin(begin_and_fill(source, target, options, tell))
+}
+
+async fn begin_and_fill(
     source: &mut dyn Source,
     target: &dyn Target,
     options: &TakeOptions,

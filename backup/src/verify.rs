@@ -13,6 +13,7 @@ use crate::target::Target;
 use clearway_storage::backup::{Stream, page_of};
 use clearway_storage::buffer::PAGE_BYTES;
 use clearway_storage::ids::Lsn;
+use clearway_storage::seams::BoxFuture;
 
 /// What was looked at.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +50,11 @@ impl Verified {
 ///
 /// # Errors
 /// The repository can't be listed, or a manifest can't be read.
-pub async fn verify(target: &dyn Target) -> Result<Verified> {
+pub fn verify(target: &dyn Target) -> BoxFuture<'_, Result<Verified>> {
+    Box::pin(verify_all(target))
+}
+
+async fn verify_all(target: &dyn Target) -> Result<Verified> {
     let contents = Contents::read(target).await?;
     let mut verified = Verified::default();
     let anything = !contents.backups.is_empty() || !contents.log.is_empty();

@@ -42,7 +42,7 @@ mod top;
 mod trend;
 mod visitors;
 
-pub use options::{Entry, Options, Queries, WatchError};
+pub use options::{Entry, Options, Queries, WatchError, Work};
 pub use top::top;
 
 use std::sync::Arc;
@@ -73,7 +73,11 @@ impl Listener {
 ///
 /// # Errors
 /// See [`WatchError`]; none after the console has begun: a server that goes away is named on the page and connected to again.
-pub async fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&str)) -> Result<(), WatchError> {
+pub fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&str)) -> Work<'_, Result<(), WatchError>> {
+    Box::pin(watch_forever(options, listener, say))
+}
+
+async fn watch_forever(options: Options, listener: Listener, say: &mut dyn FnMut(&str)) -> Result<(), WatchError> {
     let source = Arc::new(source::Source::of(&options.server, options.password.as_deref())?);
     options.check()?;
     let at = listener.at;

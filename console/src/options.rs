@@ -2,6 +2,10 @@
 
 use crate::custom;
 use std::net::SocketAddr;
+use std::pin::Pin;
+
+/// What the console does for its caller: boxed, so that its code is generated in this crate and not in the one that awaits it.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A file of queries, which is read again before each run of them.
 pub struct Queries {

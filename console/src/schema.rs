@@ -17,6 +17,7 @@ mod mysql;
 mod told;
 
 use crate::link::Link;
+use crate::options::Work;
 use crate::source::{Kind, Source};
 use dialect::{Dialect, Sort};
 pub use judge::Finding;
@@ -47,7 +48,11 @@ pub struct Report {
 ///
 /// # Errors
 /// No connection, or a statement that the server refuses; which, in words.
-pub async fn check(asked: &SchemaQuestion) -> Result<Report, String> {
+pub fn check(asked: &SchemaQuestion) -> Work<'_, Result<Report, String>> {
+    Box::pin(ask(asked))
+}
+
+async fn ask(asked: &SchemaQuestion) -> Result<Report, String> {
     let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
     let (mut link, kind, version) =
         source.try_attach().await.map_err(|error| format!("{}: {}", source.place(), error.text))?;

@@ -91,7 +91,11 @@ impl Sink for FileSink {
 ///
 /// # Errors
 /// There is a file of that name; the system's.
-pub async fn create(vfs: Arc<dyn Vfs>, path: &Path) -> Result<StreamWriter> {
+pub fn create(vfs: Arc<dyn Vfs>, path: &Path) -> BoxFuture<'_, Result<StreamWriter>> {
+    Box::pin(create_sink(vfs, path))
+}
+
+async fn create_sink(vfs: Arc<dyn Vfs>, path: &Path) -> Result<StreamWriter> {
     let sink = FileSink::create(vfs, path).await?;
     Ok(StreamWriter::new(path.display().to_string(), Box::new(sink)))
 }
@@ -109,7 +113,11 @@ impl StreamFile {
     ///
     /// # Errors
     /// Damage; the system's.
-    pub async fn open(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<StreamFile> {
+    pub fn open<'a>(vfs: &'a Arc<dyn Vfs>, path: &'a Path) -> BoxFuture<'a, Result<StreamFile>> {
+        Box::pin(Self::open_and_walk(vfs, path))
+    }
+
+    async fn open_and_walk(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<StreamFile> {
         let opened = async {
             let file: Arc<dyn VfsFile> = vfs.open(path, OpenHow::read_only(FileKind::Other)).await?;
             let len = file.len().await?;

@@ -11,7 +11,7 @@
 mod screen;
 mod terminal;
 
-use crate::options::{Options, WatchError};
+use crate::options::{Options, WatchError, Work};
 use crate::panels::{self, PanelAnswer};
 use crate::sample::{self, History};
 use crate::source::{Kind, Source};
@@ -25,7 +25,11 @@ use terminal::{Key, Terminal};
 ///
 /// # Errors
 /// There is no terminal, or the server's URL is wrong.
-pub async fn top(options: Options, once: Option<(usize, usize)>) -> Result<(), WatchError> {
+pub fn top(options: Options, once: Option<(usize, usize)>) -> Work<'static, Result<(), WatchError>> {
+    Box::pin(show(options, once))
+}
+
+async fn show(options: Options, once: Option<(usize, usize)>) -> Result<(), WatchError> {
     let source = Source::of(&options.server, options.password.as_deref())?;
     let history = History::default();
     tokio::select! {
