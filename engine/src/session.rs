@@ -14,7 +14,7 @@
 //! - SES-7, SES-8: an object does not change between its reading and its replacement, and no object names one that was dropped (`ddl`).
 
 mod alone;
-mod at_once;
+pub mod at_once;
 mod basis;
 pub mod batch;
 mod build;

@@ -5,18 +5,28 @@
 //! dropped, the attempt returns `None` or false, and the caller uses the call that waits.
 //!
 //! # Invariants
-//! - NOW-1: an attempt that returns `None` or false has changed nothing. A change is one edit of a leaf, which a future that is dropped while
-//!   it waits has not made; a commit waits only before its record is reserved.
+//! - NOW-1: an attempt that returns `None`, [`NotNow`] or false has changed nothing. A change is one edit of a leaf, which a future that is
+//!   dropped while it waits has not made; a commit waits only before its record is reserved.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::transaction::{Basis, Change, Changed};
 
 use super::{Durability, Session};
 use crate::table::shape::TableShape;
+
+/// Why a change was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// Another transaction is changing the row, or has locked it.
+    Taken,
+    /// Anything else.
+    Other,
+}
 
 /// One attempt (NOW-1).
 fn at_once<F: Future>(work: F) -> Option<F::Output> {
@@ -27,17 +37,29 @@ fn at_once<F: Future>(work: F) -> Option<F::Output> {
 }
 
 impl Session {
-    /// Replaces the value of a row, where neither its key nor an entry of an index nor a column of a unique index changes. None: it can't be
-    /// done without waiting, or an error came; the way that waits finds it again.
-    pub fn update_now(&mut self, shape: &TableShape, key: &[u8], value: &[u8], basis: Basis) -> Option<Changed> {
+    /// Replaces the value of a row, where neither its key nor an entry of an index nor a column of a unique index changes.
+    ///
+    /// # Errors
+    /// It can't be done without waiting, or an error came; the way that waits finds it again.
+    pub fn update_now(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        value: &[u8],
+        basis: Basis,
+    ) -> Result<Changed, NotNow> {
         let tree = shape.rows(self.db.transactions());
-        let txn = self.txn.as_mut()?;
+        let txn = self.txn.as_mut().ok_or(NotNow::Other)?;
         let change = Change::Update { value, strength: LockMode::RowNoKeyUpdate };
-        let changed = at_once(txn.change(tree, key, change, basis, IfTaken::Fail))?.ok()?;
+        let changed = match at_once(txn.change(tree, key, change, basis, IfTaken::Fail)) {
+            Some(Ok(changed)) => changed,
+            Some(Err(TxnError::LockNotAvailable)) => return Err(NotNow::Taken),
+            Some(Err(_)) | None => return Err(NotNow::Other),
+        };
         if matches!(changed, Changed::Done) {
             self.used.updated(shape.oid, true);
         }
-        Some(changed)
+        Ok(changed)
     }
 
     /// Puts a row into a table without indexes: under its key, or under a new number if the table has none. None: it can't be done without

@@ -308,7 +308,10 @@ impl Session {
         };
         self.of_several = false;
         let began_ns = self.watch(&prepared.digest, &prepared.text, Some(name));
-        let ran = self.run_portal(name, max_rows, client).await;
+        let ran = match self.change_awaited(name, &prepared, began_ns, client).await {
+            Ok(false) => self.run_portal(name, max_rows, client).await,
+            changed => changed.map(|_| ()),
+        };
         self.watched(&prepared.digest, began_ns, ran.as_ref().err(), Some(name));
         ran
     }

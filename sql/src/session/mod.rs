@@ -11,6 +11,7 @@
 //! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
 //! alone       reads of the fast paths that are transactions of their own
+//! awaited     updates of the fast path that wait for their row
 //! plpgsql     bodies in PL/pgSQL                         subtransaction  blocks of them that can be undone
 //! form        how rows are written                       client      the trait through which results leave
 //! described   what a client is told before the rows
@@ -24,6 +25,7 @@ mod admission;
 mod alone;
 mod alter_system;
 mod at_once;
+mod awaited;
 mod block;
 mod body;
 mod call;

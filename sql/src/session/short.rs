@@ -36,6 +36,7 @@ use crate::types::{Datum, SqlType, oid, user};
 use crate::views::SystemViews;
 use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
+use clearway_engine::session::at_once::NotNow;
 use clearway_engine::session::{Isolation, StatementMode};
 use clearway_engine::table::patch::Patcher;
 use clearway_engine::table::pick::Picker;
@@ -82,17 +83,17 @@ impl Fast {
 
 /// A statement that changes one row and can take the fast path.
 pub struct ShortChange {
-    shape: Arc<TableShape>,
+    pub(super) shape: Arc<TableShape>,
     lock: LockTag,
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
-enum Kind {
+pub(super) enum Kind {
     Update(OneUpdate),
     Insert(OneInsert),
 }
 
-struct OneInsert {
+pub(super) struct OneInsert {
     /// The new row's values, where all of them are known when the execution begins; none: expressions give them.
     known: Option<Box<[Part]>>,
     /// There is a row with its key: DO NOTHING.
@@ -104,8 +105,8 @@ struct OneInsert {
 /// Executions that do not try after one that has found a row in the way.
 const PASSED: u32 = 15;
 
-struct OneUpdate {
-    key: Box<[(KeyColumn, Part)]>,
+pub(super) struct OneUpdate {
+    pub(super) key: Box<[(KeyColumn, Part)]>,
     /// What the expressions read; none: nothing of the row.
     reads: Option<Picker>,
     patcher: Patcher,
@@ -118,6 +119,8 @@ pub(super) struct ChangeScratch {
     row: Row,
     value: Vec<u8>,
     values: Vec<Value>,
+    /// The latest update was given up because another transaction had the row.
+    pub(super) taken: bool,
 }
 
 impl ShortChange {
@@ -319,6 +322,7 @@ impl Session {
         self.watch_from(began_ns, short.digest, short.text, short.portal);
         self.begin_implicit_at(began_ns);
         self.core.row_written.store(0, Relaxed);
+        self.change_scratch.taken = false;
         let count = match &change.kind {
             Kind::Update(update) => self.update_one_row(short, change, update, began_ns),
             Kind::Insert(insert) => self.insert_one_row(short, change, insert, began_ns),
@@ -340,7 +344,7 @@ impl Session {
     }
 
     /// Updates the row, if there is one; none: the statement must take the general path.
-    fn update_one_row(
+    pub(super) fn update_one_row(
         &mut self,
         short: &Short<'_>,
         change: &ShortChange,
@@ -411,7 +415,7 @@ fn put_in(core: &Core, shape: &TableShape, scratch: &mut ChangeScratch) -> Optio
 }
 
 /// Takes the table's lock and the snapshot.
-fn begin(
+pub(super) fn begin(
     core: &Core,
     short: &Short<'_>,
     change: &ShortChange,
@@ -434,7 +438,7 @@ fn update_found(
     view: View,
     scratch: &mut ChangeScratch,
 ) -> Option<u64> {
-    let ChangeScratch { key, row, value, values } = scratch;
+    let ChangeScratch { key, row, value, values, taken } = scratch;
     let (shape, table) = (&*change.shape, &plan.target.table);
     let isolation = {
         let mut engine = core.engine.take();
@@ -464,9 +468,13 @@ fn update_found(
         return None;
     }
     core.writes_row(shape.oid, key);
-    match core.engine.take().update_now(shape, key, value, Basis::Read(view))? {
-        Changed::Done => Some(1),
-        Changed::Newer | Changed::Again | Changed::Exists { .. } => None,
+    match core.engine.take().update_now(shape, key, value, Basis::Read(view)) {
+        Ok(Changed::Done) => Some(1),
+        Ok(Changed::Newer | Changed::Again | Changed::Exists { .. }) | Err(NotNow::Other) => None,
+        Err(NotNow::Taken) => {
+            *taken = true;
+            None
+        }
     }
 }
 

@@ -57,6 +57,11 @@ impl Watch {
         (self.looked_at, self.has_looked) = (examined, true);
     }
 
+    /// The statement goes on after that.
+    pub(super) fn looks_again(&mut self) {
+        self.has_looked = false;
+    }
+
     /// The statement that runs has looked at no row.
     pub(super) fn has_looked_at_nothing(&mut self) {
         self.has_looked_at(self.examined);

@@ -1,0 +1,175 @@
+//! A prepared UPDATE of one row that another transaction has waits for the row and changes it as the general path does, which runs the same text
+//! by the simple protocol. In virtual time.
+
+#[path = "sim/mod.rs"]
+mod sim;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::sync::sleep;
+use clearway_base::testkit;
+use clearway_base::vfs::sim::SimDisk;
+use clearway_engine::db::Db;
+use clearway_sql::session::client::Client;
+use clearway_sql::session::{Backends, Bind, Reason};
+use sim::{Connection, connect, open, simulate};
+
+const TEXT: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
+
+/// Keeps the tag of the command.
+#[derive(Default)]
+struct Tag(String);
+
+impl Client for Tag {
+    fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
+    fn command_complete(&mut self, tag: &str) {
+        tag.clone_into(&mut self.0);
+    }
+}
+
+async fn clients<const N: usize>(db: &Arc<Db>) -> [Connection; N] {
+    let backends = Arc::new(Backends::default());
+    let mut all = Vec::new();
+    for _ in 0..N {
+        all.push(connect(db, &backends).await);
+    }
+    all.try_into().unwrap_or_else(|_| panic!("as many as asked for"))
+}
+
+/// Executes the update by Bind and Execute, which try the fast path first; its tag or SQLSTATE, and whether it was done at once.
+async fn update_prepared(client: &mut Connection) -> (String, bool) {
+    let session = &mut client.session;
+    session.parse("", "UPDATE t SET v = v + 1 WHERE id = $1", &[]).await.expect("it parses");
+    let values = [Some(&b"1"[..])];
+    session.bind("", "", Bind { formats: &[], values: &values, result_formats: &[] }).await.expect("it is bound");
+    let mut tag = Tag::default();
+    let at_once = session.try_execute("", &mut tag);
+    let ran = if at_once { Ok(()) } else { session.execute("", 0, &mut tag).await };
+    if !session.try_sync() {
+        session.sync().await.expect("the batch ends");
+    }
+    session.before_send().await.expect("it is durable");
+    (ran.map_or_else(|error| error.code().to_owned(), |()| tag.0), at_once)
+}
+
+async fn update_by_text(client: &mut Connection) -> String {
+    let mut tag = Tag::default();
+    let ran = client.session.simple(TEXT, &mut tag).await;
+    ran.map_or_else(|error| error.code().to_owned(), |()| tag.0)
+}
+
+/// What the update answers, and then stands in the table, if the holder does this and ends so while the update waits.
+fn waits_for(change: &'static str, end: &'static str, prepared: bool) -> (String, String) {
+    let (told, answer) = std::sync::mpsc::channel();
+    simulate(11, move || async move {
+        let db = open(&SimDisk::new(11)).await;
+        let [mut holder, mut waiter, mut reader] = clients(&db).await;
+        holder.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        holder.value("INSERT INTO t VALUES (1, 10), (2, 20)").await;
+        if prepared {
+            assert_eq!(update_prepared(&mut waiter).await.0, "UPDATE 1");
+            assert_eq!(
+                update_prepared(&mut waiter).await,
+                ("UPDATE 1".to_owned(), true),
+                "no other transaction has it"
+            );
+        } else {
+            assert_eq!(update_by_text(&mut waiter).await, "UPDATE 1");
+            assert_eq!(update_by_text(&mut waiter).await, "UPDATE 1");
+        }
+        holder.value("BEGIN").await;
+        holder.value(change).await;
+        let waiting = testkit::spawn("waiter", async move {
+            let answer = match prepared {
+                true => {
+                    let (answer, at_once) = update_prepared(&mut waiter).await;
+                    assert!(!at_once, "the row is taken");
+                    answer
+                }
+                false => update_by_text(&mut waiter).await,
+            };
+            (answer, waiter)
+        });
+        sleep(Duration::from_millis(50)).await;
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        assert_eq!(reader.value(waits).await, "1", "it waits for the row");
+        holder.value(end).await;
+        let (answer, _waiter) = waiting.await;
+        let rows = reader.value("SELECT string_agg(id || ':' || v, ' ' ORDER BY id) FROM t").await;
+        assert!(db.transactions().locks().locks().is_empty(), "a lock is left");
+        told.send((answer, rows)).expect("the test listens");
+    });
+    answer.recv().expect("the scene has told")
+}
+
+/// AWT-1, AWT-2
+#[test]
+fn an_update_that_has_waited_for_its_row_judges_it_as_the_general_path_does() {
+    for (change, end, expected) in [
+        ("UPDATE t SET v = 50 WHERE id = 1", "COMMIT", ("UPDATE 1", "1:51 2:20")),
+        ("UPDATE t SET v = 50 WHERE id = 1", "ROLLBACK", ("UPDATE 1", "1:13 2:20")),
+        ("SELECT v FROM t WHERE id = 1 FOR UPDATE", "COMMIT", ("UPDATE 1", "1:13 2:20")),
+        ("DELETE FROM t WHERE id = 1", "COMMIT", ("UPDATE 0", "2:20")),
+        // Another row stands at the key then.
+        ("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 70)", "COMMIT", ("UPDATE 0", "1:70 2:20")),
+        ("UPDATE t SET id = 3 WHERE id = 1", "COMMIT", ("UPDATE 0", "2:20 3:12")),
+        ("UPDATE t SET id = 3 WHERE id = 1; UPDATE t SET id = 1 WHERE id = 3", "COMMIT", ("UPDATE 1", "1:13 2:20")),
+        ("UPDATE t SET v = 2147483647 WHERE id = 1", "COMMIT", ("22003", "1:2147483647 2:20")),
+    ] {
+        let expected = (expected.0.to_owned(), expected.1.to_owned());
+        assert_eq!(waits_for(change, end, false), expected, "by text: {change}; {end}");
+        assert_eq!(waits_for(change, end, true), expected, "prepared: {change}; {end}");
+    }
+}
+
+#[test]
+fn a_wait_for_the_row_is_cancelled_and_leaves_nothing() {
+    simulate(12, || async {
+        let db = open(&SimDisk::new(12)).await;
+        let [mut holder, mut waiter] = clients(&db).await;
+        holder.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        holder.value("INSERT INTO t VALUES (1, 10)").await;
+        update_prepared(&mut waiter).await;
+        holder.value("BEGIN").await;
+        holder.value(TEXT).await;
+        let backend = waiter.backend.clone();
+        let waiting = testkit::spawn("waiter", async move {
+            let answer = update_prepared(&mut waiter).await;
+            (answer, waiter)
+        });
+        sleep(Duration::from_millis(50)).await;
+        backend.interrupt.raise(Reason::Cancel);
+        let (answer, mut waiter) = waiting.await;
+        assert_eq!(answer, ("57014".to_owned(), false));
+        holder.value("COMMIT").await;
+        assert_eq!(update_prepared(&mut waiter).await.0, "UPDATE 1");
+        assert_eq!(holder.value("SELECT v FROM t").await, "13");
+        assert!(db.transactions().locks().locks().is_empty(), "a lock is left");
+    });
+}
+
+/// AWT-1: clients that change one row in blocks, each of which waits for the one before, lose no change.
+#[test]
+fn updates_of_a_row_that_many_wait_for_add_up() {
+    simulate(13, || async {
+        let db = open(&SimDisk::new(13)).await;
+        let [mut first, one, two, three, four] = clients(&db).await;
+        first.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        first.value("INSERT INTO t VALUES (1, 0)").await;
+        let all = [one, two, three, four].into_iter().enumerate().map(|(at, mut client)| {
+            testkit::spawn("client", async move {
+                for turn in 0..20 {
+                    client.value("BEGIN").await;
+                    assert_eq!(update_prepared(&mut client).await.0, "UPDATE 1");
+                    sleep(Duration::from_millis(1 + (at as u64 * 7 + turn) % 5)).await;
+                    client.value(if turn % 4 == 3 { "ROLLBACK" } else { "COMMIT" }).await;
+                }
+            })
+        });
+        for client in all.collect::<Vec<_>>() {
+            client.await;
+        }
+        assert_eq!(first.value("SELECT v FROM t").await, "60");
+    });
+}
