@@ -34,6 +34,7 @@ use crate::error::EngineError;
 use crate::exported::Exported;
 use crate::kept::Kept;
 use crate::line::Lines;
+use crate::row_turn::RowTurns;
 use crate::sequence::Sequences;
 use crate::session::temporary::release;
 use crate::table::ghosts::GhostSweep;
@@ -90,6 +91,7 @@ pub struct Db {
     exported: Exported,
     opened_at: Lsn,
     lines: Lines,
+    row_turns: Arc<RowTurns>,
     /// Temporary trees of sessions that ended with a transaction open, or at a crash: released when that is undone (TMP-2).
     left_trees: Mutex<Vec<TreeId>>,
     /// Indexes whose building was given up.
@@ -125,6 +127,7 @@ impl Db {
             usage: Usage::default(),
             exported: Exported::default(),
             lines: Lines::default(),
+            row_turns: Arc::default(),
             left_trees: Mutex::new("engine/left_trees", Vec::new()),
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery,
@@ -324,6 +327,11 @@ impl Db {
     /// The snapshots that transactions have exported.
     pub(crate) fn exported(&self) -> &Exported {
         &self.exported
+    }
+
+    /// The turns of short transactions at rows.
+    pub fn row_turns(&self) -> &Arc<RowTurns> {
+        &self.row_turns
     }
 
     pub(crate) fn lines(&self) -> &Lines {

@@ -15,6 +15,7 @@ pub mod large_object;
 mod line;
 mod open;
 pub mod progress;
+pub mod row_turn;
 pub mod sequence;
 pub mod session;
 pub mod table;

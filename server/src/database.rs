@@ -73,7 +73,10 @@ impl Sessions for Database {
 
     async fn begin(&self, start: Start) -> Result<sql::Session> {
         let Start { backend, backends, database, user, settings: options } = start;
-        sql::Session::new(&self.db, sql::SessionStart { backend, backends, database, user, options }).await
+        let start = sql::SessionStart { backend, backends, database, user, options };
+        let mut session = sql::Session::new(&self.db, start).await?;
+        session.takes_turns();
+        Ok(session)
     }
 
     fn in_progress(&self, begins: bool) {
@@ -175,6 +178,18 @@ impl Session for sql::Session {
 
     fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> sql::AtOnce {
         sql::Session::try_simple(self, sql, client)
+    }
+
+    fn wants_turn(&self) -> bool {
+        sql::Session::wants_turn(self)
+    }
+
+    async fn wait_for_turn(&mut self) {
+        sql::Session::wait_for_turn(self).await;
+    }
+
+    fn give_turn_back(&mut self) {
+        sql::Session::give_turn_back(self);
     }
 
     fn try_sync(&mut self) -> bool {

@@ -172,6 +172,19 @@ pub trait Session: Send + 'static {
         AtOnce::Nothing
     }
 
+    /// Whether what was tried has to wait for its turn at a row, and can be tried again then.
+    fn wants_turn(&self) -> bool {
+        false
+    }
+
+    /// Waits for that turn.
+    fn wait_for_turn(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Gives back the turn at a row, if the session has one: what comes now may wait.
+    fn give_turn_back(&mut self) {}
+
     /// As `sync`, likewise. What has been committed is durable only when `may_send` says so or `before_send` has returned.
     fn try_sync(&mut self) -> bool {
         false

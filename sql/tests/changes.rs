@@ -9,8 +9,10 @@ use clearway_sql::context::log_line::Line;
 use clearway_sql::session::client::Client;
 use clearway_sql::session::{AtOnce, Backends, Bind, Session};
 use memory::{open, session};
+use std::future::Future as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Waker};
 
 /// Writes what a session answers as lines; NULL is `~`.
 #[derive(Default)]
@@ -475,4 +477,44 @@ fn rows_that_a_change_returns_are_read_as_far_as_they_are_asked_for() {
     let recursive = "with recursive r as (select n from generate_series(1, 150) n union all select n + 150 from r where n % 3 = 0 and n < 600) \
                      select count(*), sum(n) from r";
     assert_eq!(simple(&mut session, recursive), "349|100875|\nSELECT 1");
+}
+
+/// TRN-2 and TRN-3: a short change of a row that another session is changing so waits for its turn before its transaction begins, and is made on
+/// the fast path then. It is one execution. A session that leaves the fast path gives its turn back.
+#[test]
+fn short_changes_of_one_row_take_turns() {
+    let db = open();
+    let backends = Arc::new(Backends::default());
+    let mut sessions: Vec<Session> = (0..2).map(|_| session(&db, &backends, "postgres", &[])).collect();
+    simple(&mut sessions[0], "CREATE TABLE hot (id int PRIMARY KEY, v int)");
+    simple(&mut sessions[0], "INSERT INTO hot VALUES (1, 0), (2, 0)");
+    for session in &mut sessions {
+        session.takes_turns();
+        block_on(session.parse("", "UPDATE hot SET v = v + 1 WHERE id = $1", &[])).expect("it is prepared");
+    }
+    let change = |session: &mut Session, id: &str| {
+        let bind = Bind { formats: &[], values: &[Some(id.as_bytes())], result_formats: &[] };
+        session.try_bind("", "", &bind) && session.try_execute("", &mut Lines::default())
+    };
+    let [a, b] = sessions.as_mut_slice() else { unreachable!("two sessions") };
+    assert!(change(a, "1"));
+    assert!(!change(b, "1") && b.wants_turn());
+    {
+        let mut waits = std::pin::pin!(b.wait_for_turn());
+        let mut poll = || waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(poll().is_pending(), "TRN-1");
+        assert!(a.try_sync());
+        assert!(poll().is_ready());
+    }
+    assert!(b.try_execute("", &mut Lines::default()), "on the fast path");
+    assert!(b.try_sync());
+    assert!(change(a, "2"));
+    a.give_turn_back();
+    assert!(!change(b, "2") && !b.wants_turn(), "the row itself is taken");
+    assert!(a.try_sync());
+    block_on(b.execute("", 0, &mut Lines::default())).expect("it is free");
+    block_on(b.sync()).expect("it commits");
+    assert_eq!(simple(a, "SELECT v FROM hot ORDER BY id"), "2|\n2|\nSELECT 2");
+    let calls = "SELECT calls FROM clearway_statements WHERE query LIKE 'update hot%'";
+    assert_eq!(simple(a, calls), "4|\nSELECT 1");
 }

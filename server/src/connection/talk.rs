@@ -14,6 +14,9 @@
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and never while it waits for its client's
 //!   next message.
 
+#[path = "turns_taken.rs"]
+mod turns_taken;
+
 use std::any::Any;
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -25,8 +28,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use clearway_base::memory;
-use clearway_base::sync::{sleep, sleep_until_ns};
-use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_base::sync::sleep;
 use clearway_sql::SqlError;
 use clearway_sql::context::backend::Listed;
 use clearway_sql::context::log_line::{Line, Severity};
@@ -37,7 +39,7 @@ use super::channel::{Channel, ready};
 use super::start::Started;
 use crate::server::Server;
 use crate::sessions::{Session, Sessions, is_fatal};
-use crate::turns::{READS, Turns};
+use crate::turns::Turns;
 use crate::wire::backend;
 use crate::wire::frontend::{self, Frame, Framing, Message, Target};
 
@@ -187,7 +189,7 @@ impl<D: Sessions> Talk<'_, D> {
     async fn run(&mut self) -> End {
         loop {
             let step = match self.channel.buffered() {
-                Ok(Framing::Whole(frame)) => match self.handle_now(&frame) {
+                Ok(Framing::Whole(frame)) => match self.handle_in_turn(&frame).await {
                     Immediate::Done => continue,
                     Immediate::Unsent => self.rest_of_ready().await,
                     Immediate::Uncommitted => self.sync().await,
@@ -226,6 +228,7 @@ impl<D: Sessions> Talk<'_, D> {
     /// Waits for the client, for a notification, for a termination, and for the timeouts of idle sessions.
     async fn wait_for_client(&mut self, missing: usize) -> Result<IdleEnd, End> {
         self.progress.set(false); // TALK-2
+        self.session.give_turn_back();
         self.channel.rest();
         let timeouts = self.session.timeouts();
         let (limit_ms, reason) = match self.session.status() {
@@ -269,14 +272,6 @@ impl<D: Sessions> Talk<'_, D> {
     fn notify_client(&mut self) {
         for n in self.backends.channels.take(&self.backend) {
             self.channel.notification(n.pid, &n.channel, &n.payload);
-        }
-    }
-
-    /// A session that only reads lets those go first that write contended rows (TURN-2).
-    async fn give_way(&mut self) {
-        let only_reads = self.reads >= READS && self.session.status() == TransactionStatus::Idle;
-        if let Some(until_ns) = self.turns.held_until().filter(|_| only_reads) {
-            in_wait(WaitEvent::WritersTurn, Object::NONE, sleep_until_ns(until_ns)).await;
         }
     }
 
@@ -365,6 +360,7 @@ impl<D: Sessions> Talk<'_, D> {
     }
 
     async fn handle(&mut self, frame: &Frame) -> Result<(), End> {
+        self.session.give_turn_back();
         self.progress.set(true);
         if self.skipping && !matches!(frame.tag, b'S' | b'X') {
             return Ok(());

@@ -38,6 +38,13 @@ use std::time::Duration;
 /// Microseconds from 1970 to 2000.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
+/// A digest of a row's table and key: FNV-1a.
+#[inline]
+pub fn row_digest(table: u32, key: &[u8]) -> u64 {
+    let bytes = table.to_le_bytes().into_iter().chain(key.iter().copied());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
 /// Now, microseconds since 2000-01-01 UTC.
 #[inline]
 pub fn now() -> i64 {
@@ -274,13 +281,10 @@ impl Core {
         (x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Notes the row that the statement changes or locks: FNV-1a of table and key.
+    /// Notes the row that the statement changes or locks.
     #[inline]
     pub fn writes_row(&self, table: u32, key: &[u8]) {
-        let bytes = table.to_le_bytes().into_iter().chain(key.iter().copied());
-        let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        let digest = bytes.fold(0xcbf2_9ce4_8422_2325, mix);
-        self.row_written.store(digest, Ordering::Relaxed);
+        self.row_written.store(row_digest(table, key), Ordering::Relaxed);
     }
 
     /// A message for the client, delivered when the statement ends.

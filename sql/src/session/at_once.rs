@@ -170,6 +170,7 @@ impl Session {
             self.replies = ended && engine.may_reply();
             ended
         };
+        self.give_turn_back();
         if ended {
             self.core.archived.end();
             self.committed(has_local);

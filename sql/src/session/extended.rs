@@ -278,6 +278,7 @@ impl Session {
     /// # Errors
     /// The statement's.
     pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+        self.give_turn_back();
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();
@@ -430,6 +431,7 @@ impl Session {
     }
 
     async fn end_batch(&mut self) -> Result<()> {
+        self.give_turn_back();
         self.parsed_ns = 0;
         if self.block == Block::Implicit
             && let Err(e) = self.commit().await

@@ -31,6 +31,7 @@ mod body;
 mod call;
 mod cells;
 pub mod client;
+mod connect;
 mod copy;
 mod current_of;
 mod cursor;

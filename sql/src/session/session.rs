@@ -13,6 +13,7 @@
 
 use super::Backends;
 use super::client::{Client, TransactionStatus};
+use super::connect::{login_role, may_connect};
 use super::cursors::Cursors;
 use super::fastpath::Called;
 use super::kept;
@@ -29,10 +30,9 @@ use crate::context::cell::EngineCell;
 use crate::context::core::{Core, LastSavepoint};
 use crate::context::deferred::DeferredMark;
 use crate::context::errors::from_engine;
-use crate::context::limits::{LimitKind, Scope};
 use crate::context::notify::NotifyMark;
 use crate::context::obstacle;
-use crate::context::privileges::{Identities, Identity, Judge};
+use crate::context::privileges::{Identities, Identity};
 use crate::context::settings::{Settings, SettingsMark};
 use crate::context::statements::Digest;
 use crate::context::witness;
@@ -46,8 +46,8 @@ use crate::types::{Datum, Oid};
 use clearway_base::breath;
 use clearway_base::memory::{self, Held, Kind};
 use clearway_base::sync::Mutex;
-use clearway_engine::catalog::{Catalog, Database, Role};
 use clearway_engine::db::Db;
+use clearway_engine::row_turn::RowTurn;
 use clearway_engine::session::Mark;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -152,6 +152,8 @@ pub struct Session {
     pub(super) scratch: Scratch,
     pub(super) range_scratch: RangeScratch,
     pub(super) change_scratch: ChangeScratch,
+    /// Its turn at the row that it changes on the fast path.
+    pub(super) row_turn: RowTurn,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>, RandomState>,
     pub(super) templates: Templates,
     /// The change of formats (DateStyle, TimeZone) that `cache` and `templates` go back to: constants mean what these say.
@@ -229,6 +231,7 @@ impl Session {
 
     /// A session outside of any transaction.
     pub(super) fn over(core: Arc<Core>, followed: u64) -> Session {
+        let row_turn = RowTurn::new(core.db.row_turns().clone());
         Session {
             outer: None,
             core,
@@ -244,6 +247,7 @@ impl Session {
             scratch: Scratch::default(),
             range_scratch: RangeScratch::default(),
             change_scratch: ChangeScratch::default(),
+            row_turn,
             cache: HashMap::default(),
             templates: Templates::default(),
             cache_formats: 0,
@@ -339,6 +343,7 @@ impl Session {
     /// # Errors
     /// The first statement's that fails; the rest is not run.
     pub async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
+        self.give_turn_back();
         self.parsed_ns = 0;
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
@@ -535,47 +540,6 @@ impl Session {
             client.parameter_status(name, &value);
         }
     }
-}
-
-/// The role of a name, which may log in.
-///
-/// # Errors
-/// 28000.
-fn login_role(catalog: &Catalog, user: &str) -> Result<Role> {
-    let known = catalog.role(user).ok_or_else(|| format!("role \"{user}\" does not exist"));
-    let role =
-        known.and_then(|r| if r.login { Ok(r) } else { Err(format!("role \"{user}\" is not permitted to log in")) });
-    role.cloned().map_err(|message| SqlError::new("28000", message))
-}
-
-/// Whether a role may begin a session in a database: both have room, and it was granted CONNECT.
-fn may_connect(catalog: &Catalog, start: &SessionStart, role: &Role, database: &Database) -> Result<()> {
-    let judge = Judge::new(catalog, database.oid, Some(role.oid));
-    let object = catalog.get(database.oid);
-    if !object.is_some_and(|object| judge.may_with(object, 'c')) {
-        return Err(SqlError::new("42501", format!("permission denied for database \"{}\"", database.name))
-            .detail("User does not have CONNECT privilege."));
-    }
-    if role.superuser {
-        return Ok(());
-    }
-    let others = start.backends.all();
-    let others = || others.iter().filter(|b| b.pid != start.backend.pid && b.role.load(Relaxed) != 0);
-    let beyond = |limit: i32, count: usize| usize::try_from(limit).is_ok_and(|limit| count >= limit);
-    let violated = |scope, oid| {
-        let group = start.backends.limits.group(scope, oid);
-        group.call(catalog.get(oid).map_or("", |object| object.name()));
-        group.violated(LimitKind::Connections, "53300", &start.backends, &start.backend);
-    };
-    if beyond(role.connection_limit, others().filter(|b| b.role.load(Relaxed) == role.oid).count()) {
-        violated(Scope::Role, role.oid);
-        return Err(SqlError::new("53300", format!("too many connections for role \"{}\"", role.name)));
-    }
-    if beyond(database.connection_limit, others().filter(|b| b.database == database.name).count()) {
-        violated(Scope::Database, database.oid);
-        return Err(SqlError::new("53300", format!("too many connections for database \"{}\"", database.name)));
-    }
-    Ok(())
 }
 
 /// Whether a statement goes through the planner.

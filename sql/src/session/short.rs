@@ -24,7 +24,7 @@ use super::range::RangeRead;
 use super::run::Cached;
 use super::session::{Block, Session};
 use crate::context::convert::{borrowed_datum, to_value};
-use crate::context::core::{Core, now};
+use crate::context::core::{Core, now, row_digest};
 use crate::context::names::CatalogNames;
 use crate::context::statements::Digest;
 use crate::exec::{Cx, Row, Run, RunState};
@@ -316,15 +316,31 @@ impl Session {
         {
             return false;
         }
-        let began_ns = waits::now_ns();
-        let params = (!short.params.is_empty()).then_some(short.params);
-        self.core.backend.runs_from(began_ns, short.text, params);
-        self.watch_from(began_ns, short.digest, short.text, short.portal);
+        let began_ns = self.row_turn.statement_since().unwrap_or_else(|| {
+            let began_ns = waits::now_ns();
+            let params = (!short.params.is_empty()).then_some(short.params);
+            self.core.backend.runs_from(began_ns, short.text, params);
+            self.watch_from(began_ns, short.digest, short.text, short.portal);
+            began_ns
+        });
+        let has_key = match &change.kind {
+            Kind::Update(update) => key_bytes(&update.key, short.params, &mut self.change_scratch.key),
+            Kind::Insert(_) => false,
+        };
+        if has_key && self.block == Block::None {
+            // TRN-2: before the transaction begins.
+            let (shape, key) = (&change.shape, &self.change_scratch.key);
+            let row = row_digest(shape.oid, key);
+            if !self.row_turn.take(row) {
+                self.row_turn.was_refused(row, (shape.tree, key), short.text, began_ns);
+                return false;
+            }
+        }
         self.begin_implicit_at(began_ns);
         self.core.row_written.store(0, Relaxed);
         self.change_scratch.taken = false;
         let count = match &change.kind {
-            Kind::Update(update) => self.update_one_row(short, change, update, began_ns),
+            Kind::Update(update) => self.update_known_row(short, (change, update, has_key), began_ns),
             Kind::Insert(insert) => self.insert_one_row(short, change, insert, began_ns),
         };
         let Some(count) = count else {
@@ -343,6 +359,29 @@ impl Session {
         true
     }
 
+    /// From now on the session waits for its turn at a row that short transactions of other sessions change. Its tasks have to be polled
+    /// whenever they are woken (TRN-5).
+    pub fn takes_turns(&mut self) {
+        self.row_turn.begin(self.core.backend.owner.get().map_or(0, |owner| owner.id()));
+    }
+
+    /// Whether what was tried has to wait for its turn at a row, and can be tried again then.
+    pub fn wants_turn(&self) -> bool {
+        self.row_turn.is_refused()
+    }
+
+    /// Waits for that turn.
+    pub async fn wait_for_turn(&mut self) {
+        let Some(owner) = self.core.backend.owner.get() else { return };
+        self.row_turn.wait(self.core.db.transactions().locks(), owner).await;
+    }
+
+    /// Gives back the turn at a row: what comes now may wait (TRN-3).
+    #[inline]
+    pub fn give_turn_back(&mut self) {
+        self.row_turn.give_back();
+    }
+
     /// Updates the row, if there is one; none: the statement must take the general path.
     pub(super) fn update_one_row(
         &mut self,
@@ -351,9 +390,19 @@ impl Session {
         update: &OneUpdate,
         began_ns: u64,
     ) -> Option<u64> {
+        let has_key = key_bytes(&update.key, short.params, &mut self.change_scratch.key);
+        self.update_known_row(short, (change, update, has_key), began_ns)
+    }
+
+    /// The same for the row whose key is in the scratch memory.
+    fn update_known_row(
+        &mut self,
+        short: &Short<'_>,
+        (change, update, has_key): (&ShortChange, &OneUpdate, bool),
+        began_ns: u64,
+    ) -> Option<u64> {
         let (core, scratch) = (&*self.core, &mut self.change_scratch);
         let Action::Update(plan) = &short.cached.plan.action else { return None };
-        let has_key = key_bytes(&update.key, short.params, &mut scratch.key);
         let statement = begin(core, short, change, began_ns)?;
         let done =
             if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };

@@ -112,6 +112,9 @@ impl Session {
 
     /// A statement begins; when, by the clock of wait events.
     pub(super) fn watch(&mut self, digest: &Digest, text: &Arc<str>, portal: Option<&str>) -> u64 {
+        if let Some(began_ns) = self.row_turn.statement_since() {
+            return began_ns;
+        }
         let began_ns = waits::now_ns();
         self.watch_from(began_ns, digest, text, portal);
         began_ns

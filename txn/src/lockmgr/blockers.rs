@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::LockManager;
+use super::history::Culprit;
 use super::modes::{LockMode, ModeSet};
 use super::owner::Owner;
 use super::queue::{Holder, Lock};
@@ -42,6 +43,10 @@ impl Blocker {
         Blocker { pid: owner.pid(), modes, statement: owner.held().statement_of(tag) }
     }
 
+    fn in_turn(before: &Culprit) -> Blocker {
+        Blocker { pid: before.pid(), modes: before.holds(), statement: before.taken_by() }
+    }
+
     fn ahead(waiter: &Waiter) -> Blocker {
         Blocker { pid: waiter.owner.pid(), modes: ModeSet::EMPTY, statement: None }
     }
@@ -62,6 +67,10 @@ impl LockManager {
             let blockers = self.holders_anywhere(&owner, &aside.tag, aside.mode);
             return Some(Obstacle { tag: aside.tag, mode: aside.mode, since_ns: aside.since_ns, blockers });
         };
+        if waiter.in_turn {
+            let blockers = waiter.before.iter().map(Blocker::in_turn).collect();
+            return Some(Obstacle { tag: waiter.tag.clone(), mode: waiter.mode, since_ns: waiter.since_ns, blockers });
+        }
         let since_ns = owner.aside.lock().as_ref().map_or(waiter.since_ns, |aside| aside.since_ns);
         let shard = self.shard_of(&waiter.tag).lock();
         let lock = shard.locks.get(&waiter.tag)?;

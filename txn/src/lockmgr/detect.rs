@@ -82,7 +82,7 @@ impl LockManager {
         self.look_at_waits(now);
         let waiting = |owner: &Owner| {
             let waiter = owner.waiting.lock().clone();
-            waiter.filter(|w| w.is_queued() && now.saturating_sub(w.since_ns) >= older_than_ns)
+            waiter.filter(|w| w.is_queued() && !w.in_turn && now.saturating_sub(w.since_ns) >= older_than_ns)
         };
         let waited_for: HashSet<LockTag> =
             self.owners().iter().filter_map(|owner| waiting(owner)).map(|waiter| waiter.tag.clone()).collect();

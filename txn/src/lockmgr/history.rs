@@ -150,11 +150,21 @@ impl Culprit {
         Some(Culprit::new(&ahead.owner, &request.tag, ModeSet::EMPTY))
     }
 
+    /// A session that has the turn at a row for the statement that it runs (LKM-15).
+    pub(super) fn running(owner: &Arc<Owner>, mode: LockMode) -> Culprit {
+        let taker = owner.held().latest().cloned();
+        Culprit::with(owner, taker, ModeSet::EMPTY.with(mode))
+    }
+
     fn new(owner: &Arc<Owner>, tag: &LockTag, holds: ModeSet) -> Culprit {
-        let (taker, latest, number, txn, who) = {
+        let taker = if holds.is_empty() { None } else { owner.held().taker_of(tag) };
+        Culprit::with(owner, taker, holds)
+    }
+
+    fn with(owner: &Arc<Owner>, taker: Option<Taker>, holds: ModeSet) -> Culprit {
+        let (latest, number, txn, who) = {
             let held = owner.held();
-            let taker = if holds.is_empty() { None } else { held.taker_of(tag) };
-            (taker, held.latest().cloned(), held.number, held.txn, held.who.clone())
+            (held.latest().cloned(), held.number, held.txn, held.who.clone())
         };
         Culprit {
             ago: taker.as_ref().map_or(0, |taker| number.saturating_sub(taker.number)),

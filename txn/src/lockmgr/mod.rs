@@ -18,7 +18,7 @@
 //!
 //! # Invariants
 //! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
-//! POL-1 in step_aside.rs, and
+//! POL-1 in step_aside.rs, LKM-15 in in_turn.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
 
@@ -26,6 +26,7 @@ pub mod blockers;
 pub mod deadlock;
 mod detect;
 pub mod history;
+mod in_turn;
 mod line;
 pub mod live;
 pub mod modes;

@@ -57,6 +57,8 @@ pub struct Waiter {
     pub(super) looks: bool,
     /// It has to look.
     look: AtomicBool,
+    /// LKM-15: it waits for a turn and stands in no queue.
+    pub(super) in_turn: bool,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -67,7 +69,16 @@ impl std::fmt::Debug for Waiter {
 
 impl Waiter {
     pub(super) fn new(request: &Request<'_>, since_ns: u64, before: Option<Culprit>) -> Arc<Waiter> {
-        Arc::new(Waiter {
+        Arc::new(Waiter::of(request, since_ns, before))
+    }
+
+    /// One that waits for a turn at a row (LKM-15).
+    pub(super) fn in_turn(request: &Request<'_>, since_ns: u64, before: Option<Culprit>) -> Arc<Waiter> {
+        Arc::new(Waiter { in_turn: true, ..Waiter::of(request, since_ns, before) })
+    }
+
+    fn of(request: &Request<'_>, since_ns: u64, before: Option<Culprit>) -> Waiter {
+        Waiter {
             owner: request.owner.clone(),
             tag: request.tag.clone(),
             mode: request.mode,
@@ -83,7 +94,8 @@ impl Waiter {
             waker: Mutex::new("txn/lockmgr/waker", None),
             dep_lsn: AtomicU64::new(0),
             report: OnceLock::new(),
-        })
+            in_turn: false,
+        }
     }
 
     /// Whether it still waits.
@@ -147,7 +159,7 @@ impl Future for WaitFuture<'_> {
                         Some(waker) => waker.clone_from(cx.waker()),
                         None => *waker = Some(cx.waker().clone()),
                     }
-                    self.waiter.paused.store(true, Ordering::Relaxed);
+                    self.waiter.pauses();
                     return Poll::Pending;
                 }
                 GRANTED => Ok(Some(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed)))),
@@ -179,6 +191,11 @@ impl Waiter {
     /// Whether it fell to a deadlock.
     pub(super) fn was_killed(&self) -> bool {
         self.state.load(Ordering::Acquire) == KILLED
+    }
+
+    /// Its session stands still for it.
+    pub(super) fn pauses(&self) {
+        self.paused.store(true, Ordering::Relaxed);
     }
 
     /// Whether its session has stood still for it.
