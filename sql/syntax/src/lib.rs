@@ -33,7 +33,8 @@ pub mod policy;
 pub mod rename;
 pub mod routine;
 pub mod stmt;
-mod unicode;
+/// Escapes by code points.
+pub mod unicode;
 pub mod user_type;
 pub mod window;
 

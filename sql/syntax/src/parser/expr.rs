@@ -6,6 +6,9 @@ use super::Parser;
 use super::operators::{binary_level, level};
 use crate::error::{Pos, Result, SqlError, code};
 
+/// The normal forms of Unicode that NORMALIZE and IS NORMALIZED name.
+const NORMAL_FORMS: [&str; 4] = ["nfc", "nfd", "nfkc", "nfkd"];
+
 /// What stands between two operands.
 enum Infix {
     Or,
@@ -268,12 +271,51 @@ impl Parser<'_> {
         } else if self.eat_seq(&["distinct", "from"]) {
             let right = self.operand(level::COMPARE)?;
             ExprKind::IsDistinct { left: arg, right, negated }
-        } else if self.is_any(&["of", "document", "normalized", "nfc", "nfd", "nfkc", "nfkd", "json"]) {
+        } else if let Some(form) = self.normal_form() {
+            return self.normal_test(arg, form, negated, pos);
+        } else if self.is_any(&["of", "document", "json"]) {
             return Err(self.unsupported("this form of IS"));
         } else {
             return Err(self.error_here());
         };
         self.node(kind, pos)
+    }
+
+    /// The form of `IS NFC NORMALIZED` at the cursor; the inner one is none where none is written.
+    fn normal_form(&self) -> Option<Option<String>> {
+        let form = self.word_at(0).filter(|word| NORMAL_FORMS.contains(word)).map(str::to_owned);
+        let normalized = self.word_at(usize::from(form.is_some())) == Some("normalized");
+        normalized.then_some(form)
+    }
+
+    /// `IS NORMALIZED`: a call of the function that computes it.
+    fn normal_test(&mut self, arg: Expr, form: Option<String>, negated: bool, pos: Pos) -> Result<Expr> {
+        let mut args = vec![arg];
+        if let Some(form) = form {
+            let at = self.pos();
+            self.advance();
+            args.push(self.node(ExprKind::Literal(Literal::Str(form.to_ascii_uppercase())), at)?);
+        }
+        self.expect("normalized")?;
+        let test = self.call("is_normalized", args, pos)?;
+        if negated { self.node(ExprKind::Not(test), pos) } else { Ok(test) }
+    }
+
+    /// `NORMALIZE(text, NFC)`.
+    pub(super) fn normalize(&mut self) -> Result<Expr> {
+        let pos = self.pos();
+        self.advance();
+        self.expect_punct(b'(')?;
+        let mut args = vec![self.expr()?];
+        if self.eat_punct(b',') {
+            let at = self.pos();
+            let form = self.word_at(0).filter(|word| NORMAL_FORMS.contains(word)).map(str::to_ascii_uppercase);
+            let form = form.ok_or_else(|| self.error_here())?;
+            self.advance();
+            args.push(self.node(ExprKind::Literal(Literal::Str(form)), at)?);
+        }
+        self.expect_punct(b')')?;
+        self.call("normalize", args, pos)
     }
 
     fn match_test(&mut self, arg: Expr, negated: bool, pos: Pos) -> Result<Expr> {

@@ -139,7 +139,10 @@ impl Parser<'_> {
             let list = self.paren_list(|p| p.expr())?;
             return self.node(ExprKind::Grouping(list), pos);
         }
-        let refused = matches!(word, "treat" | "normalize" | "setof") || word.starts_with("xml");
+        if open && word == "normalize" {
+            return self.normalize();
+        }
+        let refused = matches!(word, "treat" | "setof") || word.starts_with("xml");
         if open && refused && category == Category::ColumnName {
             return Err(self.unsupported(&word.to_ascii_uppercase()));
         }

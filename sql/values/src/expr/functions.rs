@@ -91,6 +91,7 @@ static TABLES: &[&[Function]] = &[
     super::range_functions::FUNCTIONS,
     super::bit_functions::FUNCTIONS,
     super::overlaps::FUNCTIONS,
+    super::unicode_functions::FUNCTIONS,
 ];
 
 /// All scalar functions.

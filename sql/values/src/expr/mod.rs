@@ -90,6 +90,7 @@ mod text_functions;
 mod time_functions;
 mod to_char;
 mod to_number;
+mod unicode_functions;
 pub mod window;
 mod word_functions;
 
