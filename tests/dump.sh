@@ -121,6 +121,29 @@ verdict $? "restored: large objects from an archive, by the function call messag
 pg_dump --no-blobs -Fc original | pg_restore -d without_blobs 2>>"$scratch/errors"
 [ -z "$(large without_blobs)" ] && [ "$(psql -X -At -d without_blobs -c 'SELECT count(*) FROM shop.customer')" = 201 ]
 verdict $? "without large objects, by --no-blobs"
+# Restored by jobs: rights on one table and on its columns are given by several sessions at once, and none is lost.
+psql -X -q -d postgres -c 'CREATE DATABASE granted' -c 'CREATE DATABASE granted_by_jobs'
+{
+    echo 'CREATE TABLE wide(key int PRIMARY KEY);'
+    for n in $(seq 60); do echo "ALTER TABLE wide ADD COLUMN c$n int; GRANT SELECT (c$n), UPDATE (c$n) ON wide TO dump_reader; COMMENT ON COLUMN wide.c$n IS 'column $n';"; done
+    echo 'GRANT INSERT ON wide TO dump_reader; GRANT CREATE ON SCHEMA public TO dump_reader; CREATE INDEX ON wide(c1); CREATE INDEX ON wide(c2);'
+} | psql -X -q -v ON_ERROR_STOP=1 -d granted
+# The rights that there are on a table and on its columns, each with its column.
+rights() { psql -X -At -d "$1" -c "SELECT '', relacl FROM pg_class WHERE relname = 'wide' UNION ALL SELECT attname, attacl FROM pg_attribute WHERE attrelid = 'wide'::regclass AND attacl IS NOT NULL ORDER BY 1"; }
+pg_dump -Fc granted -f "$scratch/granted.c" && pg_restore -j4 -d granted_by_jobs "$scratch/granted.c" 2>"$scratch/errors"
+cat "$scratch/errors"
+! [ -s "$scratch/errors" ] && [ "$(rights granted | wc -l)" = 61 ] && [ "$(rights granted_by_jobs)" = "$(rights granted)" ]
+verdict $? "restored by four jobs: no right is lost"
+coproc granter { psql -X -q -At -d granted; }
+echo "BEGIN; GRANT SELECT ON wide TO PUBLIC; GRANT INSERT (key) ON wide TO dump_reader; SELECT 'granted';" >&"${granter[1]}" && read -t 60 -r said <&"${granter[0]}"
+psql -X -q -d granted -c 'GRANT DELETE ON wide TO dump_reader' -c 'GRANT UPDATE (key) ON wide TO PUBLIC' -c 'ALTER TABLE wide OWNER TO dump_reader' >"$scratch/waited" 2>&1 &
+until [ "$(psql -X -At -d granted -c "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")" = 1 ]; do sleep 0.1; done
+echo 'COMMIT;' >&"${granter[1]}"
+exec {granter[1]}>&-
+wait $!
+cat "$scratch/waited"
+! [ -s "$scratch/waited" ] && [ "$(psql -X -At -d granted -c "SELECT relacl FROM pg_class WHERE relname = 'wide'" -c "SELECT attacl FROM pg_attribute WHERE attrelid = 'wide'::regclass AND attname = 'key'")" = $'{dump_reader=arwdDxt/dump_reader,=r/dump_reader}\n{dump_reader=a/dump_reader,=w/dump_reader}' ]
+verdict $? "of rights that two sessions give at once has all"
 psql -X -q -d original -c 'CREATE TABLE shop.used AS SELECT 70002::oid AS picture' && vacuumlo original >"$scratch/vacuumlo.log" 2>&1
 [ "$(psql -X -At -d original -c 'SELECT oid FROM pg_largeobject_metadata')" = 70002 ]
 verdict $? "vacuumlo removes the large objects that no column names"

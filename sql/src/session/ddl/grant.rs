@@ -111,10 +111,10 @@ impl Ddl<'_> {
             return self.grant_large_objects(s).await;
         }
         for object in self.granted_objects(&catalog, s)? {
-            let mut object = Object::clone(&object);
             let Some((_, kind)) = object.acl() else { continue };
             check_kind(s, kind)?;
-            self.change_object(&catalog, &mut object, kind, &change)?;
+            let mut object = Object::clone(&*self.lock_record(&object).await?);
+            self.change_object(&self.catalog(), &mut object, kind, &change)?;
             self.put(object).await?;
         }
         Ok(if s.revoke { "REVOKE" } else { "GRANT" })
@@ -377,10 +377,13 @@ impl Ddl<'_> {
             [] => vec![self.role_named(&catalog, &RoleSpec::CurrentUser)?],
             names => names.iter().map(|name| self.role_named(&catalog, name)).collect::<Result<Vec<_>>>()?,
         };
-        for mut role in roles {
+        for role in roles {
             if !self.judge(&catalog).is_member(role.oid) {
                 return Err(SqlError::new("42501", "permission denied to change default privileges"));
             }
+            let Object::Role(mut role) = Object::clone(&*self.lock_record(&Object::Role(role)).await?) else {
+                continue;
+            };
             for schema in &schemas {
                 let owner = role.oid;
                 let here =

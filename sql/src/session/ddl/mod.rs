@@ -195,6 +195,31 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Locks the record of an object of any kind, that of a table with its columns, until the transaction ends, and reads it again: two
+    /// transactions that change its rights or its owner wait for each other, and nothing that one of them grants is lost (SES-7).
+    async fn lock_record(&self, object: &Object) -> Result<Arc<Object>> {
+        let mut locked = None;
+        loop {
+            let Some(now) = self.catalog().get(object.oid()).cloned() else {
+                let object = format!("{} \"{}\"", object.kind(), object.name());
+                return Err(from_engine(EngineError::Overtaken { dropped: true, object }));
+            };
+            // Another name, or another schema, is another record: it may have got one during the wait.
+            let is_same = |locked: &Arc<Object>| {
+                (locked.name_space(), locked.unique_name()) == (now.name_space(), now.unique_name())
+            };
+            if locked.as_ref().is_some_and(is_same) {
+                return Ok(now);
+            }
+            {
+                let mut engine = self.engine();
+                let lock = engine.lock_to_change(&now);
+                self.core.lock_wait(lock).await.map_err(from_engine)?;
+            }
+            locked = Some(now);
+        }
+    }
+
     /// Locks a schema, role, type, routine or database that is to be dropped (SES-8), and reads it again; none: it has gone.
     async fn lock_to_drop(&self, oid: u32) -> Result<Option<Arc<Object>>> {
         let Some(object) = self.catalog().get(oid).cloned() else { return Ok(None) };
