@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //! - SEQ-1: when a reply with a value leaves, the stored state counts that value as taken, and the state is durable.
-//! - SEQ-2: a sequence that is restarted gets another state, and its catalog object names that state. So a rollback of the restart returns to
-//!   the old state, which goes on where it was. A value that was given out is never given back.
+//! - SEQ-2: a sequence that is restarted, or gets another definition, gets another state, and its catalog object names that state. So a rollback of
+//!   the change returns to the old state, which goes on where it was. A value that was given out to another transaction is never given back.
 
 use std::collections::HashMap;
 use std::sync::Arc;

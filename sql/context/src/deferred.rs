@@ -4,6 +4,8 @@
 //! - DFR-1: a transaction commits only after every check that it deferred has been run and has passed. A rollback to a savepoint drops
 //!   the checks that were deferred after that savepoint, and the checks that were run after it are to be run again. A check finds its
 //!   constraint by name: a constraint with a check to be run is not renamed.
+//! - DFR-2: of the open transactions that have put one key under a deferred unique constraint, the one that did so first holds the lock on
+//!   the key, so it is never the one whose check waits for the others (`exec/deferred`, tests/isolation/specs/unique_deferred_order.spec).
 
 use std::collections::HashMap;
 

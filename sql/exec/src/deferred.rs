@@ -5,7 +5,8 @@ use super::shown::detailed;
 use super::{Cx, Row};
 use crate::change::engine_row;
 use clearway_context::deferred::Check;
-use clearway_context::errors::from_engine;
+use clearway_context::errors::{from_engine, is_lock_not_available};
+use clearway_engine::error::EngineError;
 use clearway_planner::generated::LateUnique;
 use clearway_planner::plan::Target;
 use clearway_storage::ids::TreeId;
@@ -80,22 +81,46 @@ impl Cx<'_> {
         Err(violation)
     }
 
-    /// Checks that no other row has the values of a row in the columns of a unique constraint that may be put off. The lock on the key is
-    /// held to the end: a transaction that checks the same key later sees this row.
-    pub(super) async fn check_unique(self, target: &Target, unique: &LateUnique, row: &Row) -> Result<()> {
+    /// A row has come under a unique constraint whose check is put off: takes the lock on the key if it is free (DFR-2). Another
+    /// transaction that has it was there first, or is checking; the check waits for it then.
+    pub(super) async fn claim_unique(self, target: &Target, late: Option<(usize, Row)>) -> Result<()> {
+        let Some((place, row)) = late else { return Ok(()) };
+        match self.lock_unique(target, &target.uniques[place], &row, IfTaken::Fail).await {
+            Err(taken) if is_lock_not_available(&taken) => Ok(()),
+            done => done.map(drop).map_err(from_engine),
+        }
+    }
+
+    /// Locks the key of a row under a unique constraint to the end of the transaction. False: nothing is unique of it.
+    async fn lock_unique(
+        self,
+        target: &Target,
+        unique: &LateUnique,
+        row: &Row,
+        if_taken: IfTaken,
+    ) -> std::result::Result<bool, EngineError> {
         if !unique.nulls_not_distinct && unique.columns.iter().any(|c| row[*c].is_null()) {
-            return Ok(());
+            return Ok(false);
         }
         let wanted: Row = unique.columns.iter().map(|c| row[*c].clone()).collect();
         let shape = &target.table.shape;
-        let Some(index) = shape.indexes.iter().find(|index| index.oid == unique.index) else { return Ok(()) };
+        let Some(index) = shape.indexes.iter().find(|index| index.oid == unique.index) else { return Ok(false) };
         let key = index.prefix(&engine_row(&wanted));
-        {
-            let tag = LockTag::UniqueKey { tree: TreeId(unique.tree), key: key.into() };
-            let mut session = self.run.core.engine.take();
-            let lock = session.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait);
-            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
+        let tag = LockTag::UniqueKey { tree: TreeId(unique.tree), key: key.into() };
+        let mut session = self.run.core.engine.take();
+        let lock = session.lock(tag, LockMode::Exclusive, LockScope::Transaction, if_taken);
+        self.run.core.lock_wait(std::pin::pin!(lock)).await?;
+        Ok(true)
+    }
+
+    /// Checks that no other row has the values of a row in the columns of a unique constraint that may be put off. The lock on the key is
+    /// held to the end: a transaction that checks the same key later sees this row.
+    pub(super) async fn check_unique(self, target: &Target, unique: &LateUnique, row: &Row) -> Result<()> {
+        if !self.lock_unique(target, unique, row, IfTaken::Wait).await.map_err(from_engine)? {
+            return Ok(());
         }
+        let shape = &target.table.shape;
+        let wanted: Row = unique.columns.iter().map(|c| row[*c].clone()).collect();
         let search = Search { table: &target.table, columns: &unique.columns, wanted: &wanted };
         if !self.several_stay(search).await? {
             return Ok(());

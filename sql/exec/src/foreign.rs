@@ -158,7 +158,11 @@ impl<'a> Cx<'a> {
         Box::pin(async move {
             while let Some((at, touched)) = pending.queue.pop_front() {
                 self.breathe().await?;
-                let Some(touched) = self.put_off(&pending.targets[at], touched)? else { continue };
+                let unique = if let Touched::Unique(i, row) = &touched { Some((*i, row.clone())) } else { None };
+                let Some(touched) = self.put_off(&pending.targets[at], touched)? else {
+                    self.claim_unique(&pending.targets[at], unique).await?;
+                    continue;
+                };
                 match touched {
                     Touched::Unique(i, row) => {
                         let target = pending.targets[at].clone();

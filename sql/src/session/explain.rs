@@ -154,6 +154,14 @@ pub async fn explain(
     explained(session, &prepared, (options, &statement), values, client).await
 }
 
+/// Takes the locks of a plan, as PostgreSQL does before it plans; false: the catalog has changed during the wait, and it is to be made anew.
+pub(super) async fn lock_planned(core: &Core, cached: &run::Cached) -> Result<bool> {
+    for lock in &cached.plan.locks {
+        core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
+    }
+    Ok(run::is_fresh(core, cached))
+}
+
 async fn explained(
     session: &mut Session,
     prepared: &Prepared,
@@ -173,10 +181,7 @@ async fn explained(
     let cached = loop {
         let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
         run::may_run(&core, &cached)?;
-        for lock in &cached.plan.locks {
-            core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
-        }
-        if run::is_fresh(&core, &cached) {
+        if lock_planned(&core, &cached).await? {
             break cached;
         }
     };

@@ -445,29 +445,8 @@ impl Session {
         Ok(())
     }
 
-    /// PREPARE.
-    pub(super) fn sql_prepare(
-        &mut self,
-        name: &str,
-        types: &[crate::syntax::ast::TypeName],
-        statement: &Statement,
-        text: &Arc<str>,
-    ) -> Result<()> {
-        if self.statements.contains_key(name) {
-            return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
-        }
-        let types: Vec<Oid> = types.iter().map(|t| crate::types::resolve(t).map(|t| t.oid)).collect::<Result<_>>()?;
-        self.prepared_held.resume();
-        let prepared = self.prepare_statement(statement.clone(), text.clone(), &types)?;
-        self.recent = None;
-        self.list_prepared(name, &prepared, true);
-        self.statements.insert(name.to_owned(), Arc::new(prepared));
-        self.prepared_held.measure();
-        Ok(())
-    }
-
     /// Has pg_prepared_statements show a statement.
-    fn list_prepared(&self, name: &str, prepared: &Prepared, from_sql: bool) {
+    pub(super) fn list_prepared(&self, name: &str, prepared: &Prepared, from_sql: bool) {
         let named = NamedStatement { text: prepared.text.clone(), types: prepared.types.clone(), at: now(), from_sql };
         self.core.prepared.lock().insert(name.to_owned(), named);
     }

@@ -61,6 +61,7 @@ mod series;
 #[allow(clippy::module_inception)]
 pub mod session;
 mod short;
+mod sql_prepare;
 mod statement;
 mod subtransaction;
 mod template;

@@ -155,7 +155,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             }
             Statement::Prepare { name, types, statement } => {
                 let text = core.backend.activity.lock().query.clone();
-                session.sql_prepare(name, types, statement, &text)?;
+                session.sql_prepare(name, types, statement, &text).await?;
                 "PREPARE"
             }
             Statement::Deallocate { name } => {
@@ -178,9 +178,9 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 held_up::telling(&core, client, upkeep(&core, tables, mode, "vacuum")).await?;
                 "VACUUM"
             }
-            Statement::Cluster { table, index: _, verbose: _ } => {
+            Statement::Cluster { table, index, verbose: _ } => {
                 if let Some(table) = table {
-                    held_up::telling(&core, client, cluster(&core, table)).await?;
+                    held_up::telling(&core, client, cluster(&core, table, index.as_deref())).await?;
                 }
                 "CLUSTER"
             }
@@ -193,13 +193,17 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
 }
 
 /// CLUSTER: the locks that it takes; rows are in the order of their key anyway.
-async fn cluster(core: &Core, table: &QualName) -> Result<()> {
+async fn cluster(core: &Core, table: &QualName, index: Option<&str>) -> Result<()> {
     let (oid, catalog) = relation_oid(core, table)?;
     if let Some(object) = catalog.get(oid) {
         privileges::owns(core, &catalog, object)?;
     }
     core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
     let (oid, catalog) = relation_oid(core, table)?;
+    if let Some(index) = index.filter(|index| !catalog.indexes(oid).any(|known| known.name == **index)) {
+        let message = format!("index \"{index}\" for table \"{}\" does not exist", table.name());
+        return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+    }
     lock_for_rebuild(core, &catalog, oid).await
 }
 
@@ -391,6 +395,10 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode,
         }
         own.push((oid, analyzed_columns(&catalog, oid, columns)?));
         core.lock_relation(oid, mode, IfTaken::Wait).await?;
+        if core.catalog().get(oid).is_none() {
+            // What it is named now; most often it has gone during the wait.
+            relation_oid(core, name)?;
+        }
         if verb == "analyze" {
             for index in catalog.indexes(oid) {
                 core.lock_relation(index.oid, LockMode::AccessShare, IfTaken::Wait).await?;

@@ -1,6 +1,7 @@
 //! COMMENT, and ALTER ... SET SCHEMA.
 
 use super::{Ddl, exists, missing};
+use crate::context::errors::from_engine;
 use crate::context::names::schema_of;
 use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
@@ -59,8 +60,23 @@ impl Ddl<'_> {
         Ok("COMMENT")
     }
 
+    /// Locks what a comment is about, so that it is not dropped meanwhile: nothing would take the comment away again. False: it has gone.
+    /// Relations are locked by their own lock.
+    pub(super) async fn lock_commented(&self, object: &Object) -> Result<bool> {
+        let mut engine = self.engine();
+        let locked = engine.lock_object(object, LockMode::ShareUpdateExclusive);
+        self.core.lock_wait(locked).await.map_err(from_engine)?;
+        engine.read_again(object.oid());
+        Ok(engine.catalog().get(object.oid()).is_some())
+    }
+
     /// Puts a comment in the place of the one before; no text takes it away.
     pub(super) async fn put_comment(&self, object: Oid, part: String, text: Option<&str>) -> Result<()> {
+        if let Some(object) = self.catalog().get(object)
+            && !self.lock_commented(object).await?
+        {
+            return Err(missing(object.kind(), object.name()));
+        }
         let catalog = self.catalog();
         let known = catalog.comments(object).find(|comment| comment.part == part).map(|comment| comment.oid);
         match (text.filter(|text| !text.is_empty()), known) {
@@ -161,7 +177,7 @@ impl Ddl<'_> {
         if !self.judge(&catalog).may_with_schema(to, 'C') {
             return Err(denied("schema", schema));
         }
-        let Some(object) = catalog.get(object.oid()) else { return Ok(tag) };
+        let object = catalog.get(object.oid()).ok_or_else(|| missing("relation", name.name()))?;
         // It may have gone to another owner during the wait.
         self.owns(object)?;
         let from = schema_of(object);

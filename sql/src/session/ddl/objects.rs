@@ -1,6 +1,7 @@
 //! Views, sequences, schemas, databases and rules.
 
 use super::{Ddl, Session, missing};
+use crate::context::errors::from_engine;
 use crate::context::privileges;
 use crate::context::routines::definition_path;
 use crate::error::{Result, SqlError, code};
@@ -292,6 +293,7 @@ impl Ddl<'_> {
         };
         // It may have gone to another owner during the wait.
         self.owns(&Object::Sequence(sequence.clone()))?;
+        let before = sequence.clone();
         let mut restart = None;
         for o in options {
             match o {
@@ -327,6 +329,13 @@ impl Ddl<'_> {
             check_restart(&sequence, value)?;
             // SEQ-2
             (sequence.state, sequence.restart) = (self.new_oid(), restart);
+        } else if options.iter().any(|o| !matches!(o, SequenceOption::OwnedBy(_))) {
+            // SEQ-2: values that are taken by the new definition are taken of a state of its own.
+            sequence.state = self.new_oid();
+            let (sequences, all) = (self.core.db.sequences(), self.core.db.transactions());
+            let shown = sequences.show(all, &before).await.map_err(from_engine)?;
+            let dep_lsn = sequences.set(all, &sequence, shown.last, shown.called).await.map_err(from_engine)?;
+            self.engine().depends_on(dep_lsn.max(shown.dep_lsn));
         }
         self.put(Object::Sequence(sequence)).await
     }

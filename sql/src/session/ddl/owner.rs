@@ -61,8 +61,14 @@ impl Ddl<'_> {
 
     /// ALTER SCHEMA, DATABASE, ROLE ... RENAME TO.
     pub(super) async fn rename_global(&self, s: &Rename) -> Result<&'static str> {
+        let mut object = self.global(&self.catalog(), s.object, s.name.name())?;
+        if let Object::Schema(schema) = &*object {
+            self.owns(&object)?;
+            // As DROP SCHEMA, and what makes an object there.
+            object = self.lock_to_drop(schema.oid).await?.ok_or_else(|| missing("schema", &schema.name))?;
+        }
         let catalog = self.catalog();
-        let mut object = Object::clone(&*self.global(&catalog, s.object, s.name.name())?);
+        let mut object = Object::clone(&*object);
         let tag = match &object {
             Object::Schema(schema) => {
                 self.owns(&object)?;
@@ -205,7 +211,8 @@ impl Ddl<'_> {
             |o| matches!(&***o, Object::Sequence(q) if q.owned_by.is_some_and(|(table, _)| table == object.oid())),
         );
         for object in sequences.chain([object]) {
-            let mut object = Object::clone(object);
+            let mut object = Object::clone(&*self.lock_record(object).await?);
+            self.may_change_owner(&self.catalog(), &object, owner)?;
             object.set_owner(owner);
             self.put(object).await?;
         }
@@ -233,7 +240,10 @@ impl Ddl<'_> {
                 if crate::context::names::schema_of(object).is_some() {
                     self.lock(object.oid(), LockMode::AccessExclusive).await?;
                 }
-                let Some(mut object) = self.catalog().get(object.oid()).map(|o| Object::clone(o)) else { continue };
+                if self.catalog().get(object.oid()).is_none() {
+                    continue;
+                }
+                let mut object = Object::clone(&*self.lock_record(object).await?);
                 object.set_owner(to);
                 self.put(object).await?;
             }
@@ -243,7 +253,7 @@ impl Ddl<'_> {
                 && q.owned_by.is_some()
                 && from.contains(&q.owner)
             {
-                let mut object = Object::clone(object);
+                let mut object = Object::clone(&*self.lock_record(object).await?);
                 object.set_owner(to);
                 self.put(object).await?;
             }
@@ -298,7 +308,7 @@ impl Ddl<'_> {
         for role in from {
             self.drop_owned_large_objects(role).await?;
             for object in self.catalog().objects().filter(|o| self.is_here(o) && names_role(o, role)) {
-                let mut object = Object::clone(object);
+                let mut object = Object::clone(&*self.lock_record(object).await?);
                 lists(&mut object).into_iter().for_each(|(acl, owner)| acl.forget(role, owner));
                 super::policy::forget_role(&mut object, role);
                 self.put(object).await?;

@@ -48,7 +48,7 @@ impl Ddl<'_> {
         if self.reindex_one(&catalog, table, index, r.concurrently).await? {
             return Ok(());
         }
-        Err(super::missing(if index.is_some() { "index" } else { "relation" }, r.name.name()).at(r.name.pos))
+        Err(super::missing("relation", r.name.name()).at(r.name.pos))
     }
 
     /// The tables of a schema or of the database, one after the other; one that has gone meanwhile is left out.

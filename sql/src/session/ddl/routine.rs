@@ -18,9 +18,7 @@ use crate::syntax::routine::{
     CreateRoutine, RoutineBody, RoutineChange, RoutineName, RoutineOptions, RoutineSetting, RoutineStatement,
 };
 use crate::types::{Oid, element_of, format_type, oid, resolve};
-use clearway_engine::catalog::{
-    Argument, ArgumentMode, Catalog, Comment, Language, Object, Routine, RoutineKind, Volatility,
-};
+use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Language, Object, Routine, RoutineKind, Volatility};
 use clearway_values::builtin;
 
 /// The most arguments (PostgreSQL's FUNC_MAX_ARGS).
@@ -436,8 +434,10 @@ impl Ddl<'_> {
             RoutineChange::Options(_) => found,
             // As in PostgreSQL, DROP waits for these; it may have gone to another owner during the wait.
             _ => {
-                let locked = self.lock_to_drop(found.oid()).await?;
-                let locked = locked.ok_or_else(|| SqlError::internal("the function has gone meanwhile"))?;
+                let locked = match self.lock_to_drop(found.oid()).await? {
+                    Some(locked) => locked,
+                    None => self.find_routine(&self.catalog(), kind, name)??,
+                };
                 self.owns(&locked)?;
                 locked
             }
@@ -508,19 +508,10 @@ impl Ddl<'_> {
         with_env(self.core, &catalog, |_| ());
         let found = self.find_routine(&catalog, kind, name)??;
         self.owns(&found)?;
-        let known = catalog.comments(found.oid()).find(|c| c.part.is_empty()).map(|c| c.oid);
-        match text.filter(|text| !text.is_empty()) {
-            Some(text) => {
-                let oid = known.unwrap_or_else(|| self.new_oid());
-                let comment = Comment { oid, object: found.oid(), part: String::new(), text: text.to_owned() };
-                self.put(Object::Comment(comment)).await?;
-            }
-            None => {
-                if let Some(known) = known {
-                    self.take_away(known, None).await?;
-                }
-            }
+        if !self.lock_commented(&found).await? {
+            self.find_routine(&self.catalog(), kind, name)??;
         }
+        self.put_comment(found.oid(), String::new(), text).await?;
         Ok("COMMENT")
     }
 }
