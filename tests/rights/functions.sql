@@ -515,8 +515,8 @@ grant all on function f() to public;
 @postgres
 commit;
 @owner
--- PostgreSQL has no DETAIL.
--- here: XX000 (Another transaction has changed function "f" since this statement read its definition.)
+-- XX000, tuple concurrently updated, in PostgreSQL; here it is judged by the rights after the wait.
+-- here: WARNING 01007 GRANT
 -- ends
 @postgres
 begin; alter function f() owner to a_owner;

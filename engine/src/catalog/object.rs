@@ -160,6 +160,12 @@ pub struct Column {
     /// SET STORAGE: what pg_attribute says of it (`p`, `e`, `m`, `x`); none: what its type has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<char>,
+    /// How many dimensions its definition writes behind an array's element type; arrays of all dimensions may stand in it all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<u8>,
+    /// COLLATE: the collation that its definition names; none: that of its type. All of them sort alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collation: Option<Oid>,
 }
 
 impl Column {
@@ -250,6 +256,9 @@ pub struct Relation {
     /// Which of its rows a role may see and write.
     #[serde(default, skip_serializing_if = "RowSecurity::is_empty")]
     pub security: RowSecurity,
+    /// REPLICA IDENTITY: `f` all columns, `n` nothing; none: the primary key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_identity: Option<char>,
 }
 
 impl Relation {
@@ -283,6 +292,7 @@ impl Relation {
             unlogged: false,
             on_commit: None,
             security: RowSecurity::default(),
+            replica_identity: None,
         }
     }
 }

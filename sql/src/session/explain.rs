@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::run;
 use super::session::{Prepared, Session, is_planned};
-use super::utility::{DiscardRows, text_row};
+use super::utility::{DiscardRows, text_row, with_env};
 use crate::context::core::Core;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
@@ -12,6 +12,7 @@ use crate::planner::cost::Figures;
 use crate::planner::explain::render::{ExplainOptions, Format, Value, lines};
 use crate::planner::explain::{Actuals, Explainer};
 use crate::planner::plan::OutputColumn;
+use crate::syntax::ddl::CreateTableAs;
 use crate::syntax::stmt::{GenericOption, Statement};
 use crate::types::text::Conversion;
 use crate::types::{Datum, oid};
@@ -154,6 +155,30 @@ pub async fn explain(
     explained(session, &prepared, (options, &statement), values, client).await
 }
 
+/// What of a statement is planned: of CREATE TABLE AS, which is not carried out, its query.
+fn planned_part<'s>(core: &Core, asked: &ExplainOptions, statement: &'s Statement) -> Result<&'s Statement> {
+    match statement {
+        Statement::CreateTableAs(s) if !asked.analyze => may_make(core, s).map(|()| &*s.query),
+        other => Ok(other),
+    }
+}
+
+/// Whether a table that a query is to fill could be made.
+///
+/// # Errors
+/// 42P07.
+fn may_make(core: &Core, s: &CreateTableAs) -> Result<()> {
+    let catalog = core.catalog();
+    let schema = with_env(core, &catalog, |env| env.schema_for(&s.name))?;
+    match catalog.in_schema(schema, s.name.name()) {
+        Some(_) if !s.if_not_exists => {
+            Err(SqlError::new("42P07", format!("relation \"{}\" already exists", s.name.name())))
+        }
+        Some(_) => Err(SqlError::unsupported("EXPLAIN of a CREATE TABLE IF NOT EXISTS whose table exists")),
+        None => Ok(()),
+    }
+}
+
 /// Takes the locks of a plan, as PostgreSQL does before it plans; false: the catalog has changed during the wait, and it is to be made anew.
 pub(super) async fn lock_planned(core: &Core, cached: &run::Cached) -> Result<bool> {
     for lock in &cached.plan.locks {
@@ -170,6 +195,7 @@ async fn explained(
     client: &mut dyn Client,
 ) -> Result<String> {
     let asked = asked(options)?;
+    let statement = planned_part(&session.core, &asked, statement)?;
     if !is_planned(statement) {
         return Err(SqlError::unsupported("EXPLAIN of this statement"));
     }

@@ -202,7 +202,7 @@ async fn cluster(core: &Core, table: &QualName, index: Option<&str>) -> Result<(
     let (oid, catalog) = relation_oid(core, table)?;
     if let Some(index) = index.filter(|index| !catalog.indexes(oid).any(|known| known.name == **index)) {
         let message = format!("index \"{index}\" for table \"{}\" does not exist", table.name());
-        return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+        return Err(SqlError::new("42704", message));
     }
     lock_for_rebuild(core, &catalog, oid).await
 }

@@ -360,6 +360,11 @@ pub enum AlterAction {
     },
     /// `default`, `full` or `nothing`.
     ReplicaIdentity(String),
+    /// ENABLE (`o`), DISABLE (`d`), ENABLE REPLICA (`r`) and ENABLE ALWAYS (`a`) TRIGGER.
+    Triggers {
+        enable: char,
+        which: Triggers,
+    },
     /// ENABLE or DISABLE, FORCE or NO FORCE ROW LEVEL SECURITY.
     RowSecurity {
         enable: Option<bool>,
@@ -383,6 +388,17 @@ pub enum AlterAction {
     SetLogged(bool),
     ClusterOn(Option<String>),
     OwnerTo(RoleSpec),
+}
+
+/// Which triggers of a table ALTER TABLE switches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Triggers {
+    /// One.
+    Named(String),
+    /// ALL: those of foreign keys and of deferrable unique constraints, too.
+    All,
+    /// USER: those that users made.
+    User,
 }
 
 /// ALTER ... RENAME.

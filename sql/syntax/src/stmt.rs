@@ -96,6 +96,8 @@ pub enum Statement {
         name: Option<String>,
         owner: Option<RoleSpec>,
         if_not_exists: bool,
+        /// What is made in it, as written.
+        elements: Vec<Statement>,
     },
     CreateDatabase {
         name: String,

@@ -36,6 +36,7 @@ fn attribute_row(a: Attribute<'_>) -> Row {
     let dropped = a.column.is_some_and(Column::is_dropped);
     let identity = a.column.and_then(|c| c.identity).map_or(String::new(), |c| c.to_string());
     let has_default = a.column.is_some_and(|c| c.default.is_some() && c.identity.is_none());
+    let is_array = clearway_values::types::element_of(a.ty).is_some();
     vec![
         int_oid(a.relation),
         text(a.name),
@@ -43,7 +44,8 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Int4(a.column.and_then(|c| c.statistics).map_or(-1, i32::from)),
         Datum::Int2(len),
         Datum::Int2(a.number as i16 + 1),
-        Datum::Int4(i32::from(clearway_values::types::element_of(a.ty).is_some())),
+        // A column whose definition did not write them, or of a directory that did not keep them, counts as one of one dimension.
+        Datum::Int4(a.column.and_then(|c| c.dimensions).map_or(i32::from(is_array), i32::from)),
         Datum::Int4(-1),
         Datum::Int4(a.modifier),
         Datum::Bool(kind.by_value),
@@ -58,7 +60,7 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Bool(dropped),
         Datum::Bool(true),
         Datum::Int4(0),
-        int_oid(kind.collation),
+        int_oid(a.column.and_then(|c| c.collation).unwrap_or(kind.collation)),
         a.acl,
         Datum::Null,
         Datum::Null,

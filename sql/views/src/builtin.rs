@@ -96,7 +96,7 @@ fn exists(catalog: &str, row: &Row) -> bool {
         "pg_amop" => has_type(number(row, 2)) && has_type(number(row, 3)) && operators().contains(&number(row, 6)),
         "pg_amproc" => has_type(number(row, 2)) && has_type(number(row, 3)),
         "pg_range" => has_type(number(row, 0)),
-        "pg_collation" => matches!(number(row, 0), 100 | 950),
+        "pg_collation" => matches!(number(row, 0), 100 | 950 | 951),
         "pg_description" => match number(row, 1) {
             1255 => functions().contains(&number(row, 0)),
             2617 => operators().contains(&number(row, 0)),

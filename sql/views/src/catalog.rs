@@ -97,6 +97,8 @@ pub(super) fn sought<'r>(run: &'r Run<'_>, keys: &Keys) -> Vec<&'r Object> {
 const RELPAGES: usize = 9;
 /// The column `relrowsecurity`; `relforcerowsecurity` is the next one.
 const RELROWSECURITY: usize = 22;
+/// The column `relreplident`.
+const RELREPLIDENT: usize = 25;
 
 struct Class<'a> {
     oid: u32,
@@ -219,6 +221,9 @@ fn classes<'r>(
         if let Object::Relation(r) = object {
             row[RELROWSECURITY] = Datum::Bool(r.security.enabled);
             row[RELROWSECURITY + 1] = Datum::Bool(r.security.forced);
+            if let Some(identity) = r.replica_identity {
+                row[RELREPLIDENT] = text(&identity.to_string());
+            }
         }
         out.push(row);
     }

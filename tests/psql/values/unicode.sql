@@ -1,24 +1,30 @@
--- Unicode escapes of strings and names, and surrogate pairs.
-\set VERBOSITY terse
-select U&'d\0061t\+000061' as U&"d\0061t\+000061", U&'d!0061t\+000061' uescape '!' as U&"d*0061t\+000061" uescape '*';
-select U&'a\\b', u&'tricky' uescape '!', U&'\00e4'
-'\0062', U&'!!\0061' UESCAPE '!', U&'\D83D\DE00', E'\uD83D\uDE00', E'\U0001F600';
-select U&' \' uescape '!';
-select 'tricky' as U&"\" uescape '!';
-select U&'wrong: \061';
-select U&'wrong: \+0061';
-select U&'wrong: +0061' uescape +;
-select U&'wrong: +0061' uescape '+';
-select U&'wrong: \db99';
-select U&'wrong: \db99xy';
-select U&'wrong: \db99\\';
-select U&'wrong: \db99\0061';
-select U&'wrong: \+00db99\+000061';
-select U&'wrong: \+2FFFFF';
-select U&'\0000';
-select E'wrong: \u061';
-select E'wrong: \udb99';
-select E'wrong: \udb99xy';
-select E'wrong: \udb99\u0061';
-select E'wrong: \U002FFFFF';
-select U&"" from (select 1) t;
+-- NORMALIZE and IS NORMALIZED, and functions on text as Unicode and as names.
+select normalize(U&'e\0301') = U&'\00e9' as nfc, length(normalize('é', NFD)) as nfd, normalize(U&'\FB01\00B2', NFKC) as nfkc, length(normalize('é', nfkd)) as nfkd, normalize(null) is null as of_null;
+select normalize('é', NFD) is normalized as a, normalize('é', nfkd) is nfd normalized as b, U&'\FB01' is not nfkc normalized as c, 'a' is nfc normalized is true as d, null is normalized as e, '' is normalized as f;
+select is_normalized('a', 'nfx');
+select pg_catalog.normalize('x', 'nfz');
+select normalize('x', nfx);
+select 'a' is nfx normalized;
+create table normal (t text check (t is normalized));
+insert into normal values ('é'), (normalize('é', NFD));
+select unistr('d\0061t\+000061\\ \u0061 \U0001F600 \d83d\de00');
+select unistr('\d83d');
+select unistr('\d83dx');
+select unistr('\00');
+select unistr('\0000');
+select unistr('\U00110000');
+select parse_ident('"SomeSchema".someTable'), parse_ident(' a . "b""c" .Ñd$1 '), parse_ident('f(x)', false);
+select parse_ident(qualident => 'a.b', strictmode => false), parse_ident('a.b') is null as of_null;
+select parse_ident('f(x)');
+select parse_ident('a..b');
+select parse_ident('.a');
+select parse_ident('a.');
+select parse_ident('"a');
+select parse_ident('""');
+select parse_ident('');
+select parse_ident('1a');
+select to_ascii('éöß', 'latin2'), to_ascii('é', 16), to_ascii('Ábč', 'WIN1250'), to_ascii('ab', 8);
+select to_ascii('a');
+select to_ascii('a', 'nix');
+select to_ascii('a', 99);
+select to_ascii('a', 'WIN1252');

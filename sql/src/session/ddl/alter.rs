@@ -22,6 +22,7 @@ fn lock_of(a: &AlterAction) -> LockMode {
         AlterAction::AddConstraint(c) if matches!(c.kind, TableConstraintKind::Foreign { .. }) => {
             LockMode::ShareRowExclusive
         }
+        AlterAction::Triggers { .. } => LockMode::ShareRowExclusive,
         _ => LockMode::AccessExclusive,
     }
 }
@@ -83,10 +84,10 @@ impl Ddl<'_> {
                 return boxed(self.drop_column(r, name, *if_exists, *cascade)).await;
             }
             AlterAction::AlterType { column, ty, collation, using } => {
-                let ty = crate::types::resolve(ty)?;
-                super::table::check_collation(collation.as_ref(), ty.oid)?;
-                self.may_use_type(ty.oid)?;
-                return boxed(self.change_type(r, column, ty, using.as_ref().map(|(e, _)| e))).await;
+                let to = crate::types::resolve(ty)?;
+                let shown = (super::table::dimensions_of(ty), super::table::collation_of(collation.as_ref(), to.oid)?);
+                self.may_use_type(to.oid)?;
+                return boxed(self.change_type(r, column, (to, shown), using.as_ref().map(|(e, _)| e))).await;
             }
             AlterAction::SetDefault { column, value: _, text } => {
                 let at = own_column(&r, column)?;
@@ -176,10 +177,12 @@ impl Ddl<'_> {
                 r.columns[at].strategy = super::alter_column::strategy(&r.columns[at], storage)?;
             }
             AlterAction::RowSecurity { enable, force } => return self.row_security(r, *enable, *force).await,
-            AlterAction::ReplicaIdentity(what) if what == "default" => return Ok(()),
-            AlterAction::ReplicaIdentity(_) => {
-                return Err(SqlError::unsupported("REPLICA IDENTITY other than DEFAULT"));
+            AlterAction::ReplicaIdentity(what) => {
+                super::triggers::of_table(&r, "REPLICA IDENTITY", &["table", "materialized view"])?;
+                // Nothing is decoded from the log: the word is kept and shown.
+                r.replica_identity = what.chars().next().filter(|word| *word != 'd');
             }
+            AlterAction::Triggers { enable, which } => return self.triggers(&r, *enable, which),
             AlterAction::AlterConstraint { name, timing } => {
                 let Some(key) = r.foreign_keys.iter_mut().find(|key| key.name == *name) else {
                     let known = r.checks.iter().any(|c| c.name == *name)

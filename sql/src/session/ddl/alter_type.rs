@@ -47,7 +47,13 @@ fn same_bytes(from: SqlType, to: SqlType) -> bool {
 
 impl Ddl<'_> {
     /// ALTER COLUMN ... TYPE.
-    pub(super) async fn change_type(&self, r: Relation, column: &str, ty: SqlType, using: Option<&Expr>) -> Result<()> {
+    pub(super) async fn change_type(
+        &self,
+        r: Relation,
+        column: &str,
+        (ty, (dimensions, collation)): (SqlType, (Option<u8>, Option<u32>)),
+        using: Option<&Expr>,
+    ) -> Result<()> {
         if r.kind != RelationKind::Table {
             let message =
                 format!("ALTER action ALTER COLUMN ... SET DATA TYPE cannot be performed on relation \"{}\"", r.name);
@@ -62,6 +68,7 @@ impl Ddl<'_> {
         let mut fresh = r.clone();
         let c = &mut fresh.columns[at];
         (c.type_oid, c.type_mod, c.strategy) = (ty.oid, ty.modifier, None);
+        (c.dimensions, c.collation) = (dimensions, collation);
         c.storage = storage_of(ty.oid).map(|s| s.code()).ok_or_else(|| crate::context::convert::not_storable(ty))?;
         if c.identity.is_some() && !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
             return Err(SqlError::new("22023", "identity column type must be smallint, integer, or bigint"));

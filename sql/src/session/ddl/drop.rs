@@ -60,6 +60,29 @@ fn tag(kind: ObjectKind) -> &'static str {
     }
 }
 
+/// What keeps a relation from being dropped: views over it and foreign keys that lead to it, and what depends on those views; the last one first.
+/// The order is that of PostgreSQL's findDependentObjects (src/backend/catalog/dependency.c). `met` has the numbers of those that have a line.
+fn in_the_way(catalog: &Catalog, r: &Relation, together: &[u32], met: &mut Vec<u32>, lines: &mut Vec<String>) {
+    let described = |r: &Relation| format!("{} {}", Object::Relation(r.clone()).kind(), r.name);
+    let views = dependents(catalog, r).into_iter().filter(|view| !together.contains(&view.oid));
+    let mut found: Vec<_> = views.map(|view| (view.oid, described(&view), Some(view))).collect();
+    for child in catalog.referring(r.oid).filter(|child| child.oid != r.oid && !together.contains(&child.oid)) {
+        let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
+        found.extend(keys.map(|k| (k.oid, format!("constraint {} on table {}", k.name, child.name), None)));
+    }
+    found.sort_by_key(|(oid, ..)| std::cmp::Reverse(*oid));
+    for (oid, what, view) in found {
+        if met.contains(&oid) {
+            continue;
+        }
+        met.push(oid);
+        if let Some(view) = view {
+            in_the_way(catalog, &view, together, met, lines);
+        }
+        lines.push(format!("{what} depends on {}", described(r)));
+    }
+}
+
 /// Views that read a relation; of a materialized view only the text is known.
 pub(super) fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
     let words = |text: &str| -> Vec<String> {
@@ -257,14 +280,20 @@ impl Ddl<'_> {
     async fn drop_relation(&self, r: &Relation, cascade: bool, together: &[u32]) -> Result<()> {
         let catalog = self.catalog();
         let kind = Object::Relation(r.clone()).kind();
-        let in_the_way = |detail: String| needed(&format!("{kind} {}", r.name), detail);
-        for view in dependents(&catalog, r) {
-            if together.contains(&view.oid) {
-                continue;
+        if !cascade {
+            let mut lines = Vec::new();
+            in_the_way(&catalog, r, together, &mut Vec::new(), &mut lines);
+            if !lines.is_empty() {
+                lines.reverse();
+                let error = needed(&format!("{kind} {}", r.name), lines.join("\n"));
+                let of_several = "cannot drop desired object(s) because other objects depend on them";
+                return Err(if together.len() > 1 { error.saying(of_several) } else { error });
             }
-            if !cascade {
-                let what = Object::Relation(view.clone()).kind();
-                return Err(in_the_way(format!("{what} {} depends on {kind} {}", view.name, r.name)));
+        }
+        for view in dependents(&catalog, r) {
+            // It may have gone with another view, over which it is, too.
+            if together.contains(&view.oid) || self.catalog().relation(view.oid).is_none() {
+                continue;
             }
             let what = Object::Relation(view.clone()).kind();
             self.tell_cascade(&[format!("{what} {}", view.name)]);
@@ -282,10 +311,6 @@ impl Ddl<'_> {
                 let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
                 let keys: Vec<String> =
                     keys.map(|k| format!("constraint {} on table {}", k.name, child.name)).collect();
-                if !cascade {
-                    let lines = keys.iter().map(|k| format!("{k} depends on {kind} {}", r.name));
-                    return Err(in_the_way(lines.collect::<Vec<_>>().join("\n")));
-                }
                 self.tell_cascade(&keys);
                 self.lock(child.oid, LockMode::AccessExclusive).await?;
             }

@@ -11,7 +11,7 @@ use crate::session::utility::find_object;
 use crate::syntax::ddl::{DefaultPrivileges, Grant, ObjectKind, RoleSpec};
 use crate::syntax::routine::{RoutineKind, RoutineName};
 use clearway_engine::catalog::acl::{AclError, PUBLIC};
-use clearway_engine::catalog::{Acl, AclKind, Catalog, DefaultAcl, Object, Relation, Routine};
+use clearway_engine::catalog::{Acl, AclKind, Catalog, DefaultAcl, Object, Relation, Role, Routine};
 use clearway_engine::large_object::LargeObject;
 use std::sync::Arc;
 
@@ -381,9 +381,7 @@ impl Ddl<'_> {
             if !self.judge(&catalog).is_member(role.oid) {
                 return Err(SqlError::new("42501", "permission denied to change default privileges"));
             }
-            let Object::Role(mut role) = Object::clone(&*self.lock_record(&Object::Role(role)).await?) else {
-                continue;
-            };
+            let mut role = self.lock_role(role).await?;
             for schema in &schemas {
                 let owner = role.oid;
                 let here =
@@ -416,6 +414,14 @@ impl Ddl<'_> {
             self.put(Object::Role(role)).await?;
         }
         Ok("ALTER DEFAULT PRIVILEGES")
+    }
+
+    /// Locks a role's record, and reads the role again.
+    async fn lock_role(&self, role: Role) -> Result<Role> {
+        match Object::clone(&*self.lock_record(&Object::Role(role)).await?) {
+            Object::Role(role) => Ok(role),
+            other => Err(SqlError::internal(format!("a role that is a {}", other.kind()))),
+        }
     }
 
     /// The access list with which an object of the session's role begins: `kind` is `r`, `S`, `n`, `T` or `f`.

@@ -10,6 +10,7 @@ mod alter_column;
 mod alter_constraint;
 mod alter_type;
 mod cascade;
+mod command;
 mod comment;
 mod composite;
 mod domain;
@@ -39,9 +40,11 @@ mod routine;
 mod routine_drop;
 mod routine_find;
 mod row_types;
+mod schema;
 mod table;
 mod table_as;
 pub(super) mod temporary;
+mod triggers;
 mod types;
 mod view;
 
@@ -93,9 +96,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             Box::pin(d.create_sequence(name, *temporary, *if_not_exists, options))
         }
         Statement::AlterSequence { name, if_exists, options } => Box::pin(d.alter_sequence(name, *if_exists, options)),
-        Statement::CreateSchema { name, owner, if_not_exists } => {
-            Box::pin(d.create_schema(name.as_deref(), owner.as_ref(), *if_not_exists))
-        }
+        Statement::CreateSchema { .. } => Box::pin(schema::create(&d, session, prepared, statement)),
         Statement::CreateDatabase { name, options } => {
             if session.shares_transaction() {
                 return Err(super::utility::in_block("CREATE DATABASE"));
@@ -143,7 +144,8 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
 /// Refuses DDL in a read-only transaction, and where a statement may go on with what it has read of the catalog.
 fn may_define(core: &Core, statement: &Statement) -> Result<()> {
     if core.engine.take().options().read_only && !matches!(statement, Statement::Reindex { .. }) {
-        return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
+        let command = command::name(statement);
+        return Err(SqlError::new("25006", format!("cannot execute {command} in a read-only transaction")));
     }
     if core.changing.load(Relaxed) > 0 {
         return Err(SqlError::unsupported("DDL in a function that a statement calls which changes or locks rows"));

@@ -363,45 +363,6 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// CREATE SCHEMA.
-    pub(super) async fn create_schema(
-        &self,
-        name: Option<&str>,
-        owner: Option<&RoleSpec>,
-        if_not_exists: bool,
-    ) -> Result<&'static str> {
-        let named = owner.map(|owner| self.role_named(&self.catalog(), owner)).transpose()?;
-        let name = name.or(named.as_ref().map(|role| role.name.as_str())).unwrap_or("");
-        self.may_make_schemas(&self.catalog())?;
-        if name.starts_with("pg_") {
-            return Err(SqlError::new("42939", format!("unacceptable schema name \"{name}\""))
-                .detail("The prefix \"pg_\" is reserved for system schemas."));
-        }
-        let catalog = self.catalog();
-        if catalog.schema(self.core.database, name).is_some() || is_of_system(name) {
-            let error = SqlError::new("42P06", format!("schema \"{name}\" already exists"));
-            if if_not_exists {
-                self.core.notice("NOTICE", SqlError::new("42P06", format!("{}, skipping", error.message())));
-                return Ok("CREATE SCHEMA");
-            }
-            return Err(error);
-        }
-        let owner = match owner {
-            Some(owner) => {
-                let owner = self.role_named(&catalog, owner)?;
-                if !self.judge(&catalog).is_member(owner.oid) {
-                    return Err(SqlError::new("42501", format!("must be member of role \"{}\"", owner.name)));
-                }
-                owner.oid
-            }
-            None => self.role()?,
-        };
-        let (oid, acl) = (self.new_oid(), self.first_acl_of(owner, 'n', 0)?);
-        let schema = Schema { acl, ..Schema::new(oid, self.core.database, name, owner) };
-        self.put(Object::Schema(schema)).await?;
-        Ok("CREATE SCHEMA")
-    }
-
     /// Checks that the session's role is a superuser.
     pub(super) fn superuser(&self, otherwise: &str) -> Result<()> {
         let is = self.core.role(&self.catalog()).is_some_and(|role| role.superuser);

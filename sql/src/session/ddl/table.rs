@@ -7,7 +7,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::planner::dml::can_be_key;
 use crate::planner::generated::without_table;
 use crate::session::utility::with_env;
-use crate::syntax::ast::QualName;
+use crate::syntax::ast::{QualName, TypeName};
 use crate::syntax::ddl::{
     ColumnConstraintKind, ColumnDef, CreateTable, ForeignAction, Persistence, References, TableConstraintKind, Timing,
 };
@@ -90,8 +90,8 @@ pub(super) fn not_of_system(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a collation other than the one there is.
-pub(super) fn check_collation(collation: Option<&QualName>, ty: u32) -> Result<()> {
+/// The collation that a column's definition names, as its number; none: that of its type. Others than those that sort by bytes are refused.
+pub(super) fn collation_of(collation: Option<&QualName>, ty: u32) -> Result<Option<u32>> {
     let element = crate::types::element_of(ty).unwrap_or(ty);
     let base = crate::types::user::base(element.into()).oid;
     match collation {
@@ -102,8 +102,16 @@ pub(super) fn check_collation(collation: Option<&QualName>, ty: u32) -> Result<(
         Some(name) if !matches!(name.name(), "C" | "POSIX" | "C.UTF-8" | "default" | "ucs_basic") => {
             Err(SqlError::unsupported(format!("collation \"{}\"", name.name())).at(name.pos))
         }
-        _ => Ok(()),
+        // The numbers of the system's two collations of bytes; the others are the database's own here.
+        Some(name) if name.name() == "C" => Ok(Some(950)),
+        Some(name) if name.name() == "POSIX" => Ok(Some(951)),
+        _ => Ok(None),
     }
+}
+
+/// How many dimensions a column's definition writes, where it writes any.
+pub(super) fn dimensions_of(ty: &TypeName) -> Option<u8> {
+    (ty.array_dims > 0).then_some(ty.array_dims)
 }
 
 /// The type of a serial column.
@@ -128,7 +136,7 @@ impl Ddl<'_> {
             None => resolve(&c.ty)?,
         };
         self.may_use_type(ty.oid)?;
-        check_collation(c.collation.as_ref(), ty.oid)?;
+        let collation = collation_of(c.collation.as_ref(), ty.oid)?;
         not_of_system(&c.name)?;
         let column = Column {
             name: c.name.clone(),
@@ -142,6 +150,8 @@ impl Ddl<'_> {
             statistics: None,
             since_version: 0,
             missing: None,
+            dimensions: dimensions_of(&c.ty),
+            collation,
             ..Column::default()
         };
         Ok((column, is_serial.is_some()))

@@ -1,7 +1,7 @@
 //! ALTER, DROP and COMMENT.
 
 use super::super::ast::QualName;
-use super::super::ddl::{AlterAction, AlterTable, Drop, GrantRole, ObjectKind, Rename, RenamePart};
+use super::super::ddl::{AlterAction, AlterTable, Drop, GrantRole, ObjectKind, Rename, RenamePart, Triggers};
 use super::super::lexer::Tok;
 use super::super::stmt::Statement;
 use super::super::user_type::TypeStatement;
@@ -288,6 +288,22 @@ impl Parser<'_> {
             let words: Vec<&str> = words.iter().copied().chain(["row", "level", "security"]).collect();
             if self.eat_seq(&words) {
                 return Ok(A::RowSecurity { enable, force });
+            }
+        }
+        for (words, enable) in [
+            (&["enable", "trigger"][..], 'o'),
+            (&["enable", "always", "trigger"], 'a'),
+            (&["enable", "replica", "trigger"], 'r'),
+            (&["disable", "trigger"], 'd'),
+        ] {
+            if self.eat_seq(words) {
+                let which = match self.word_at(0) {
+                    Some("all") if matches!(enable, 'o' | 'd') => Triggers::All,
+                    Some("user") if matches!(enable, 'o' | 'd') => Triggers::User,
+                    _ => return Ok(A::Triggers { enable, which: Triggers::Named(self.col_id()?) }),
+                };
+                self.advance();
+                return Ok(A::Triggers { enable, which });
             }
         }
         let next_paren = *self.peek_at(1) == super::Tok::Punct(b'(');

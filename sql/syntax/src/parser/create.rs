@@ -8,7 +8,7 @@ use super::super::keywords::{self, Category};
 use super::super::lexer::Tok;
 use super::super::stmt::{GenericOption, OptionValue, Statement};
 use super::Parser;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 
 impl Parser<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -121,10 +121,32 @@ impl Parser<'_> {
         let if_not_exists = self.if_not_exists();
         let name = if self.is("authorization") { None } else { Some(self.col_id()?) };
         let owner = if self.eat("authorization") { Some(self.role_spec()?) } else { None };
-        if self.is_any(&["create", "grant"]) {
-            return Err(self.unsupported("CREATE SCHEMA with elements"));
+        let mut elements = Vec::new();
+        while self.is_any(&["create", "grant"]) {
+            if if_not_exists {
+                let message = "CREATE SCHEMA IF NOT EXISTS cannot include schema elements";
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(self.pos()));
+            }
+            elements.push(self.schema_element()?);
         }
-        Ok(Statement::CreateSchema { name, owner, if_not_exists })
+        Ok(Statement::CreateSchema { name, owner, if_not_exists, elements })
+    }
+
+    /// What may stand behind CREATE SCHEMA: tables, views, indexes, sequences and GRANT.
+    fn schema_element(&mut self) -> Result<Statement> {
+        let begins = self.at;
+        self.advance();
+        let wrong = self.error_here();
+        self.at = begins;
+        let element = if self.is("grant") { self.grant(false)? } else { self.create()? };
+        match element {
+            Statement::CreateTable(_)
+            | Statement::CreateView { .. }
+            | Statement::CreateIndex(_)
+            | Statement::CreateSequence { .. }
+            | Statement::Grant(_) => Ok(element),
+            _ => Err(wrong),
+        }
     }
 
     pub(super) fn database_options(&mut self) -> Result<Vec<GenericOption>> {
