@@ -134,6 +134,22 @@ pg_dump -Fc granted -f "$scratch/granted.c" && pg_restore -j4 -d granted_by_jobs
 cat "$scratch/errors"
 ! [ -s "$scratch/errors" ] && [ "$(rights granted | wc -l)" = 61 ] && [ "$(rights granted_by_jobs)" = "$(rights granted)" ]
 verdict $? "restored by four jobs: no right is lost"
+# after CHANGE STATEMENTS: runs the statements in a session while another one has made a change that it commits when they wait.
+after() {
+    coproc changer { psql -X -q -At -d granted; }
+    echo "BEGIN; $1; SELECT 'changed';" >&"${changer[1]}" && read -t 60 -r said <&"${changer[0]}"
+    psql -X -q -d granted -c "$2" >"$scratch/waited" 2>&1 &
+    local waiter=$!
+    until [ "$(psql -X -At -d granted -c "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")" = 1 ]; do sleep 0.1; done
+    echo 'COMMIT;' >&"${changer[1]}"
+    exec {changer[1]}>&-
+    wait "$waiter"
+    cat "$scratch/waited"
+}
+after 'ALTER TABLE wide ADD COLUMN late int' 'GRANT TRUNCATE ON wide TO dump_reader'
+! [ -s "$scratch/waited" ] && [ "$(psql -X -At -d granted -c "SELECT late IS NULL, has_table_privilege('dump_reader', 'wide', 'TRUNCATE') FROM wide RIGHT JOIN (SELECT 1) one ON true")" = 't|t' ]
+verdict $? "of a GRANT behind ALTER TABLE: neither is lost"
+psql -X -q -d granted -c 'REVOKE TRUNCATE ON wide FROM dump_reader'
 coproc granter { psql -X -q -At -d granted; }
 echo "BEGIN; GRANT SELECT ON wide TO PUBLIC; GRANT INSERT (key) ON wide TO dump_reader; SELECT 'granted';" >&"${granter[1]}" && read -t 60 -r said <&"${granter[0]}"
 psql -X -q -d granted -c 'GRANT DELETE ON wide TO dump_reader' -c 'GRANT UPDATE (key) ON wide TO PUBLIC' -c 'ALTER TABLE wide OWNER TO dump_reader' >"$scratch/waited" 2>&1 &

@@ -387,6 +387,13 @@ def one_record(case):
     return False
 
 
+def rights_after_wait(case):
+    """PostgreSQL refuses a GRANT or REVOKE, as another transaction has changed the same row of the catalog while it waited; Clearway reads the object
+    again."""
+    error = case.at.errors[0].get(case.s)
+    return bool(re.match("(grant|revoke) ", case.sql)) and error is not None and tuple(error[:2]) == ("XX000", "tuple concurrently updated")
+
+
 def object_of(sql):
     """The table that a statement of DDL is about."""
     found = DDL.match(sql) and re.search(r"\b(?:table|on|view)(?: only)? (\w+)", sql)
@@ -493,6 +500,7 @@ CAUSES = {
     "index deadlock": index_deadlock,
     "catalog row": catalog_row,
     "one record": one_record,
+    "rights after wait": rights_after_wait,
     "snapshot only": snapshot_only,
     "order of join": order_of_join,
     "order of another join": order_of_awaited_join,
