@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clearway_base::waits::{SessionStats, with_session};
 use clearway_engine::db::Db;
 use clearway_sql::context::backend::{Listed, redacted};
 use clearway_sql::session::{Backend, BackendState, Backends, Bind, Client, Session, TransactionStatus};
@@ -9,6 +10,7 @@ use clearway_sql::session::{Backend, BackendState, Backends, Bind, Client, Sessi
 use crate::error::{Error, Result};
 use crate::guest::Guest;
 use crate::row::Collector;
+use crate::wait::wait;
 
 /// See the head of this module.
 pub(crate) enum Link {
@@ -31,7 +33,23 @@ impl Own {
 
     /// See [`Link::try_all`].
     pub(crate) fn try_all(&mut self, out: &mut Collector) -> bool {
-        self.session.try_execute("", out) && self.session.try_sync() && self.session.may_send()
+        let done = self.session.try_execute("", out) && self.session.try_sync() && self.session.may_send();
+        if !done && !self.session.wants_turn() {
+            self.session.give_turn_back(); // TRN-3
+        }
+        done
+    }
+
+    /// The same for a thread that may wait, and waits for its turn at a row that other threads change.
+    pub(crate) fn try_all_in_turn(&mut self, waits: &Arc<SessionStats>, out: &mut Collector) -> bool {
+        if self.try_all(out) {
+            return true;
+        }
+        if !self.session.wants_turn() {
+            return false;
+        }
+        wait(with_session(Arc::clone(waits), self.session.wait_for_turn()));
+        self.try_all(out)
     }
 }
 

@@ -192,7 +192,8 @@ impl Sessions {
         let options = self.start.settings.clone();
         let start = SessionStart { backend, backends, database, user, options };
         let db = Arc::clone(home.tables.engine());
-        let session = Session::new(&db, start).await?;
+        let mut session = Session::new(&db, start).await?;
+        session.takes_turns();
         let backends = Arc::clone(&home.backends);
         let live = live(Link::Own(Box::new(Own { db, session, listed, backends })), waits);
         live.rests();

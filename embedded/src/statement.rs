@@ -324,7 +324,7 @@ impl Live {
         params: &(impl Params + ?Sized),
         out: &mut Collector,
     ) -> TriedOutcome {
-        let Live { link: Link::Own(own), statements, unfinished, number, .. } = self else {
+        let Live { link: Link::Own(own), statements, unfinished, number, waits, .. } = self else {
             return TriedOutcome::NotRun;
         };
         let Statements { by_text, version, encoded, .. } = statements;
@@ -358,7 +358,7 @@ impl Live {
             return TriedOutcome::NotRun;
         }
         *number += 1;
-        if own.try_all(out) {
+        if own.try_all_in_turn(waits, out) {
             memory::end_statement();
             return TriedOutcome::Done(columns());
         }

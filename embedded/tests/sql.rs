@@ -208,6 +208,43 @@ fn closures_run_again_until_no_conflict_is_left() {
     assert_eq!(c.query_row::<(i32,)>("SELECT n FROM t", ()).expect("n").0, 200);
 }
 
+/// TRN-4 and TRN-5: none of the threads stays asleep, and none of the calls that goes another way (a transaction, an async call) keeps a turn.
+#[test]
+fn threads_that_count_in_one_row_take_turns_and_add_up() {
+    const EACH: i32 = 400;
+    let (db, mut c) = connection("CREATE TABLE t (a int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)");
+    let count = "UPDATE t SET n = n + 1 WHERE a = $1";
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut c = db.connect().expect("a connection");
+                (0..EACH).for_each(|_| assert_eq!(c.execute(count, [1]).expect("counted"), 1));
+            });
+        }
+        scope.spawn(|| {
+            let mut c = db.connect().expect("a connection");
+            for _ in 0..EACH / 10 {
+                let mut t = c.transaction().expect("begun");
+                t.execute(count, [1]).expect("counted");
+                t.execute(count, [2]).expect("counted");
+                t.commit().expect("committed");
+            }
+        });
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            runtime.block_on(async {
+                let mut c = db.connect_async().await.expect("a connection");
+                for _ in 0..EACH {
+                    assert_eq!(c.execute(count, [1]).await.expect("counted"), 1);
+                }
+            });
+        });
+    });
+    let counted =
+        c.query_row::<(i32, i32)>("SELECT max(n) FILTER (WHERE a = 1), max(n) FILTER (WHERE a = 2) FROM t", ());
+    assert_eq!(counted.expect("counts"), (5 * EACH + EACH / 10, EACH / 10));
+}
+
 #[test]
 fn a_statement_can_be_stopped_from_another_thread() {
     let (_db, mut c) = connection("");

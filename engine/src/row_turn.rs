@@ -19,8 +19,9 @@
 //!   the fast path. So a turn lasts as long as one poll.
 //! - TRN-4: no wake-up is lost: `WAITING` is set while the queue is not empty; a session that enters the queue tries again after it has set
 //!   it, and one that gives back reads it with the same instruction; a waiter that is dropped after it was woken wakes the next.
-//! - TRN-5: only sessions that are polled whenever they are woken take turns, those of a server: one that was woken and is not polled would
-//!   leave those behind it asleep. The sessions of the library do not take turns.
+//! - TRN-5: a session waits for a turn only in a task that is polled whenever it is woken: those of a server, and calls of the library that
+//!   park their thread. One that was woken and is not polled would leave those behind it asleep. Other calls of the library take a turn
+//!   that is free, and go the general path where it is not.
 //!
 //! # Latch order
 //! The mutex of a place, with nothing inside it. Wakers are called without it.

@@ -170,7 +170,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
 fn char_n(text: &str, modifier: i32) -> Datum {
     let wanted = usize::try_from(modifier - 4).unwrap_or(0);
     let characters = if text.is_ascii() { text.len() } else { text.chars().count() };
-    let (missing, mut short) = (wanted.saturating_sub(characters), [b' '; 64]);
+    let (missing, mut short) = (wanted.saturating_sub(characters), [b' '; 256]);
     // A scan makes one of these for each row: the blanks of a short one are put on the stack, and one piece of memory is taken.
     match short.get_mut(..text.len() + missing) {
         _ if missing == 0 => Datum::Bpchar(text.into()),

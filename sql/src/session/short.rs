@@ -359,8 +359,8 @@ impl Session {
         true
     }
 
-    /// From now on the session waits for its turn at a row that short transactions of other sessions change. Its tasks have to be polled
-    /// whenever they are woken (TRN-5).
+    /// From now on the session takes turns at the rows that its short transactions change. A task that calls `wait_for_turn` has to be polled
+    /// whenever it is woken (TRN-5).
     pub fn takes_turns(&mut self) {
         self.row_turn.begin(self.core.backend.owner.get().map_or(0, |owner| owner.id()));
     }

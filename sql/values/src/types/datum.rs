@@ -235,6 +235,7 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (D::Text(x), D::Text(y)) => x.as_bytes().cmp(y.as_bytes()),
         (D::Date(x), D::Date(y)) => x.cmp(y),
         (D::Numeric(x), D::Numeric(y)) => x.compare(y),
+        (D::Bpchar(x), D::Bpchar(y)) => unpadded(x).as_bytes().cmp(unpadded(y).as_bytes()),
         _ => compare_any(a, b),
     }
 }
@@ -288,10 +289,19 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
     }
 }
 
+/// A char(n) without the blanks at its end. By bytes: that of the standard library decodes characters from the end on.
+#[inline]
+fn unpadded(s: &str) -> &str {
+    // A character ends there: a blank or nothing follows.
+    let end = s.as_bytes().iter().rposition(|byte| *byte != b' ').map_or(0, |at| at + 1);
+    &s[..end]
+}
+
 /// The bytes by which a text is compared (TYP-1).
+#[inline]
 fn without_blanks(d: &Datum) -> &[u8] {
     match d {
-        Datum::Bpchar(s) => s.trim_end_matches(' ').as_bytes(),
+        Datum::Bpchar(s) => unpadded(s).as_bytes(),
         other => other.as_str().unwrap_or("").as_bytes(),
     }
 }
@@ -365,7 +375,7 @@ impl Hash for Datum {
             D::Interval(i) => i.span().hash(state),
             D::Array(a) => a.values.hash(state),
             D::Row(r) => r.values.hash(state),
-            D::Bpchar(s) => s.trim_end_matches(' ').hash(state),
+            D::Bpchar(s) => unpadded(s).hash(state),
             D::Json(s) => s.hash(state),
             D::Uuid(u) => u.hash(state),
             D::Lsn(v) | D::Word(v, _) => v.hash(state),
