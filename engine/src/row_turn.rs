@@ -14,7 +14,8 @@
 //!
 //! # Invariants
 //! - TRN-1: a place has at most one holder.
-//! - TRN-2: a session that waits for a turn has no transaction: no id, no snapshot, no lock. So the waits-for graph lacks no edge.
+//! - TRN-2: a session that waits for a turn has no transaction: no id, no snapshot, no lock but advisory ones of the session. By TRN-3 the
+//!   holder of the turn waits for none of those, so the waits-for graph needs no edge for the wait.
 //! - TRN-3: a turn is given back before its holder waits for anything, by the session, which calls [`RowTurn::give_back`] wherever it leaves
 //!   the fast path. So a turn lasts as long as one poll.
 //! - TRN-4: no wake-up is lost: `WAITING` is set while the queue is not empty; a session that enters the queue tries again after it has set

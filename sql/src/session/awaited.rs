@@ -4,8 +4,8 @@
 //! # Invariants
 //! - AWT-1: the row stays locked from the end of the wait to the change, whose snapshot is opened after the wait. So the change replaces the
 //!   newest version, as the general path does with a row that has changed since its snapshot (EXE-2).
-//! - AWT-2: which row is meant says the snapshot before the wait. A row that has ended since is not changed, although another row may stand at
-//!   its key.
+//! - AWT-2: the snapshot before the wait decides which row is meant. If that row has ended during the wait, nothing is changed, even if another
+//!   row has its key by then.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Waits for a row outside of its queue: a session waits until a short transaction on another thread, which changes the same row, has ended.
 //!
-//! The layer above has such turns (`engine/src/row_turn.rs`). Here such a wait is only told of: views, wait events and the history of lock waits show it as a
-//! wait for the row's lock behind the session that has the turn.
+//! The turns themselves are kept by the layer above (`engine/src/row_turn.rs`). This module makes such a wait visible: views, wait events and the
+//! history of lock waits show it as a wait for the row's lock behind the session that has the turn.
 //!
 //! # Invariants
-//! - LKM-15: a waiter of this kind is in no queue and is no node of the waits-for graph. Its session has no transaction, and the session that
-//!   has the turn waits for nothing; so no ring of waits goes through either.
+//! - LKM-15: a waiter of this kind is in no queue and is no node of the waits-for graph. The session that has the turn waits for nothing while
+//!   it has it (TRN-3), so no deadlock can contain this wait.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -35,8 +35,8 @@ impl Drop for Shown<'_> {
 }
 
 impl LockManager {
-    /// Waits for a turn at a row, and shows that as a wait of this session for the row's lock. `text` is the statement that waits, which has been announced by
-    /// [`Owner::statement_begins`]; `behind` is the slot number of the session that has the turn.
+    /// Waits for a turn at a row, and shows that as a wait of this session for the row's lock. `text` is the statement that waits, which
+    /// [`Owner::statement_begins`] has announced; `behind` is the slot number of the session that has the turn.
     pub async fn wait_in_turn(
         &self,
         (owner, text): (&Arc<Owner>, &Arc<str>),
