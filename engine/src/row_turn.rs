@@ -179,6 +179,11 @@ impl RowTurn {
         Some(std::mem::take(&mut self.statement_since_ns)).filter(|since_ns| *since_ns != 0)
     }
 
+    /// The statement that has waited failed before it went on: what comes next is another one.
+    pub fn forget_statement(&mut self) {
+        self.statement_since_ns = 0;
+    }
+
     /// Whether the latest turn was refused and not waited for since.
     #[inline]
     pub fn is_refused(&self) -> bool {

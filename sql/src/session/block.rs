@@ -473,6 +473,7 @@ impl Session {
 
     pub(super) async fn fail(&mut self) -> Result<()> {
         self.told = true;
+        self.row_turn.forget_statement();
         self.cursors.end_loops();
         match self.block {
             Block::None | Block::Failed => {}
