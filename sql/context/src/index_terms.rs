@@ -258,18 +258,9 @@ fn bind_expr(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) 
 }
 
 fn bind_any(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -> Result<Bound> {
-    let column = |(index, c): (usize, &clearway_engine::catalog::Column)| ScopeColumn {
-        relation: called.map(str::to_owned),
-        name: c.name.clone(),
-        ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
-        index,
-        hidden: false,
-        nullable: false,
-        reads: None,
-        row: None,
-        shape: None,
-        merged: None,
-        origin: (0, 0),
+    let column = |(index, c): (usize, &clearway_engine::catalog::Column)| {
+        let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+        ScopeColumn::plain(called.map(str::to_owned), c.name.clone(), ty, index)
     };
     let live = table.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
     let scope = Scope::over(live.map(column).collect(), None);

@@ -230,19 +230,7 @@ fn checks(
 /// Whatever is wrong with the text.
 pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
     let expr = clearway_syntax::parse_expression(text)?;
-    let value = ScopeColumn {
-        relation: None,
-        name: "value".to_owned(),
-        ty: base,
-        index: 0,
-        hidden: false,
-        nullable: false,
-        reads: None,
-        row: None,
-        shape: None,
-        merged: None,
-        origin: (0, 0),
-    };
+    let value = ScopeColumn::plain(None, "value".to_owned(), base, 0);
     let scope = Scope::over(vec![value], None);
     let mut params = Params::default();
     let mut binder = bare_binder(&scope, &mut params, "check constraints");

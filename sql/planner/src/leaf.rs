@@ -25,18 +25,9 @@ pub(super) fn named(
         );
         return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
     }
-    let column = |(i, (name, ty, index)): (usize, (&str, SqlType, usize))| ScopeColumn {
-        relation: Some(relation.to_owned()),
-        name: given.get(i).map_or(name, String::as_str).to_owned(),
-        ty,
-        index,
-        hidden: false,
-        nullable: false,
-        reads: None,
-        row: None,
-        shape: None,
-        merged: None,
-        origin: (0, 0),
+    let column = |(i, (name, ty, index)): (usize, (&str, SqlType, usize))| {
+        let name = given.get(i).map_or(name, String::as_str).to_owned();
+        ScopeColumn::plain(Some(relation.to_owned()), name, ty, index)
     };
     Ok(columns.into_iter().enumerate().map(column).collect())
 }

@@ -181,3 +181,22 @@ fn absent(first: &ScopeColumn, items: &[Bound], level: u16) -> Option<Box<Bound>
         },
     }))
 }
+
+impl ScopeColumn {
+    /// A column of which nothing else is known.
+    pub fn plain(relation: Option<String>, name: String, ty: SqlType, index: usize) -> ScopeColumn {
+        ScopeColumn {
+            relation,
+            name,
+            ty,
+            index,
+            hidden: false,
+            nullable: false,
+            reads: None,
+            row: None,
+            shape: None,
+            merged: None,
+            origin: (0, 0),
+        }
+    }
+}
