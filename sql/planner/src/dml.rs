@@ -3,6 +3,7 @@
 use super::arrange::{Arranged, Rest};
 use super::checks::{check_count, mismatch, same_set};
 use super::from::Layout;
+use super::insert_rows::{as_query, gave_rows, has_whole_row};
 use super::leaf::table_columns;
 use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
@@ -14,9 +15,7 @@ use clearway_context::{deferred::Timing, errors::from_engine, names, views};
 use clearway_engine::catalog::types::row_type;
 use clearway_engine::catalog::{IndexState, Object, Relation, RelationKind, TypeBody, TypeObject};
 use clearway_engine::table::shape::TableShape;
-use clearway_syntax::ast::{
-    Expr, ExprKind, FromItem, Query as AstQuery, QueryBody, Select as AstSelect, TableRef, Target as AstTarget,
-};
+use clearway_syntax::ast::{Expr, ExprKind, FromItem, QueryBody, TableRef, Target as AstTarget};
 use clearway_syntax::error::{Pos, Result, SqlError, code};
 use clearway_syntax::stmt;
 use clearway_txn::lockmgr::LockMode;
@@ -256,35 +255,26 @@ impl Planner<'_> {
             let body = Body::Values(vec![Vec::new()]);
             return Ok((Arc::new(Query::of(body, Vec::new())), 0));
         };
-        let spread = spread(source);
-        let source = spread.as_ref().unwrap_or(source);
+        let spread = if has_whole_row(source) { as_query(source) } else { None };
+        let mut source = spread.as_ref().unwrap_or(source);
+        let of_sets;
         if let QueryBody::Values(rows) = &source.body
             && source.order_by.is_empty()
             && source.limit.is_none()
             && source.offset.is_none()
             && source.with.is_none()
         {
-            let count = rows.first().map_or(0, Vec::len);
-            let mut bound = Vec::new();
-            for row in rows {
-                if row.len() != count {
-                    let pos = row.first().map_or(0, |e| e.pos);
-                    return Err(SqlError::new(code::SYNTAX_ERROR, "VALUES lists must all be the same length").at(pos));
+            match self.insert_rows(relation, (given, &types), rows, s, params) {
+                Err(e) if gave_rows(&e) && rows.len() == 1 => {
+                    of_sets = as_query(source).ok_or(e)?;
+                    source = &of_sets;
                 }
-                check_count(given.len(), count, s, |i| row[i].pos)?;
-                params.begin_list();
-                let mut out = Vec::new();
-                for (e, (column, ty)) in row.iter().zip(given.iter().zip(&types)) {
-                    self.check_identity(relation, *column, e, s)?;
-                    let value = self.assigned(relation, *column, *ty, e, &Scope::default(), params, "VALUES")?;
-                    let overridden = super::generated::is_overridden(&relation.columns[*column], s);
-                    out.push(if overridden { Bound::constant(Datum::Null, *ty, 0) } else { value });
+                bound => {
+                    let bound = bound?;
+                    let count = bound.first().map_or(0, Vec::len);
+                    return Ok((Arc::new(Query::of(Body::Values(bound), Vec::new())), count));
                 }
-                bound.push(out);
             }
-            let columns = Vec::new();
-            let query = Query::of(Body::Values(bound), columns);
-            return Ok((Arc::new(query), count));
         }
         super::literals::of_columns(source, &types, params)?;
         let query = self.query(source, None, params)?;
@@ -575,25 +565,4 @@ pub fn can_be_key(ty: u32) -> bool {
         && !clearway_values::types::geometry::is_one(ty)
         && !clearway_values::types::user::is_composite(ty)
         && !clearway_context::convert::is_range(ty)
-}
-
-/// VALUES of one row in which `x.*` stands, as a query whose target list that is; none: it is another query.
-fn spread(source: &AstQuery) -> Option<AstQuery> {
-    let QueryBody::Values(rows) = &source.body else { return None };
-    let [row] = rows.as_slice() else { return None };
-    if !row.iter().any(|e| matches!(&*e.kind, ExprKind::AllFields(_))) {
-        return None;
-    }
-    let targets = row.iter().map(|e| AstTarget::Expr { expr: e.clone(), alias: None }).collect();
-    let body = QueryBody::Select(Box::new(AstSelect {
-        distinct: None,
-        targets,
-        from: Vec::new(),
-        filter: None,
-        group_by: Vec::new(),
-        group_distinct: false,
-        having: None,
-        windows: Vec::new(),
-    }));
-    Some(AstQuery { body, ..source.clone() })
 }

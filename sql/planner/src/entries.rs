@@ -73,6 +73,25 @@ pub(super) fn beside<'a>(error: SqlError, item: &FromItem, left: impl IntoIterat
     }
 }
 
+/// An error of the right side of a join whose kind keeps LATERAL from its left side.
+pub(super) fn beside_barred(error: SqlError, item: &FromItem, left: &FromItem) -> SqlError {
+    if !matches!(item, FromItem::Subquery { lateral: true, .. } | FromItem::Function { .. } | FromItem::Join { .. }) {
+        return out_of_sight(error, [left]);
+    }
+    let mut entries = Vec::new();
+    put_entries(left, &mut entries);
+    let Some((_, name)) = entries.into_iter().find(|(_, name)| error.message() == missing(name).message()) else {
+        return error;
+    };
+    let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+    let barred = SqlError::new(code::INVALID_COLUMN_REFERENCE, message)
+        .detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.");
+    match error.fields().at {
+        Some(at) => barred.at(at),
+        None => barred,
+    }
+}
+
 /// An error that came up where the table of a change is in sight.
 pub(super) fn of_target(error: SqlError, table: &TableRef, items: &[FromItem]) -> SqlError {
     let target = FromItem::Table(table.clone());

@@ -58,6 +58,8 @@ pub(super) struct Layout {
     pub tables: Vec<TableSlot>,
     /// Names of items that are no tables.
     pub others: Vec<String>,
+    /// Names of joins.
+    pub joins: Vec<String>,
     /// Those that are queries and views, with their first slot: a locking clause locks the rows of the tables inside.
     pub queries: Vec<(String, usize)>,
     pub width: usize,
@@ -251,8 +253,8 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
 impl Layout {
     /// That of a level without FROM.
     pub(super) fn empty() -> Layout {
-        let (tables, others, queries) = (Vec::new(), Vec::new(), Vec::new());
-        Layout { item: one(0), columns: Vec::new(), tables, others, queries, width: 0, decimals: false }
+        let (tables, others, queries, joins) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Layout { item: one(0), columns: Vec::new(), tables, others, joins, queries, width: 0, decimals: false }
     }
 
     /// Hands conditions down in the order of the text; what has to stay above is given back with the tree.
@@ -372,6 +374,8 @@ impl Planner<'_> {
             }
             FromItem::Join { kind, left: l, right: r, on, alias, .. } => {
                 let (item, columns) = self.join(out, (*kind, l, r, on), left, context, params)?;
+                let of_using = if let JoinOn::Using(_, alias) = on { alias.as_ref() } else { None };
+                out.joins.extend(alias.as_ref().map(|a| &a.name).or(of_using).cloned());
                 Ok((item, if let Some(alias) = alias { of_join(columns, alias)? } else { columns }))
             }
         }
@@ -451,6 +455,33 @@ impl Planner<'_> {
         Ok((Item::Leaf { kind: Leaf::Table(table), base, end: out.width, filters: Vec::new() }, columns))
     }
 
+    /// The sides of a join, that whose rows all come first.
+    fn join_sides(
+        &mut self,
+        out: &mut Layout,
+        (kind, l, r): (JoinKind, &FromItem, &FromItem),
+        left: &[ScopeColumn],
+        context: &FromContext<'_>,
+        params: &mut Params,
+    ) -> Result<(Placed, Placed)> {
+        let (one, other) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
+        let barred = |e| entries::beside_barred(e, r, l);
+        let placed = self.item(out, one, left, context, params);
+        let first = if kind == JoinKind::Right { placed.map_err(barred)? } else { placed? };
+        // The right side sees the left one where each of its rows is for a row of the left one; the left side never sees the right one.
+        let mut seen = left.to_vec();
+        if !matches!(kind, JoinKind::Full | JoinKind::Right) {
+            seen.extend(first.1.iter().cloned());
+        }
+        let placed = self.item(out, other, &seen, context, params);
+        let second = placed.map_err(|e| match kind {
+            JoinKind::Right => e,
+            JoinKind::Full => barred(e),
+            _ => entries::beside(e, r, [l]),
+        })?;
+        Ok((first, second))
+    }
+
     fn join(
         &mut self,
         out: &mut Layout,
@@ -459,12 +490,8 @@ impl Planner<'_> {
         context: &FromContext<'_>,
         params: &mut Params,
     ) -> Result<Placed> {
-        let (first, second) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
-        let (first, mut first_columns) = self.item(out, first, left, context, params)?;
-        let seen: Vec<ScopeColumn> = left.iter().chain(&first_columns).cloned().collect();
-        let placed = self.item(out, second, &seen, context, params);
-        let (second, mut second_columns) =
-            placed.map_err(|e| entries::beside(e, second, [if kind == JoinKind::Right { r } else { l }]))?;
+        let ((first, mut first_columns), (second, mut second_columns)) =
+            self.join_sides(out, (kind, l, r), left, context, params)?;
         let nullable_first = first_columns.iter_mut().filter(|_| kind == JoinKind::Full);
         let nullable_second = second_columns.iter_mut().filter(|_| !matches!(kind, JoinKind::Inner | JoinKind::Cross));
         nullable_first.chain(nullable_second).for_each(|c| c.nullable = true);

@@ -8,7 +8,7 @@ use clearway_engine::catalog::{Column, Index, Relation};
 use clearway_syntax::ast::{Expr, ExprKind, QueryBody};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_syntax::stmt::Insert;
-use clearway_values::expr::{Bound, BoundKind, Params, Scope};
+use clearway_values::expr::{Bound, BoundKind, Params, Scope, is_system_column};
 use clearway_values::types::SqlType;
 use std::sync::Arc;
 
@@ -77,7 +77,11 @@ impl Planner<'_> {
     /// # Errors
     /// 0A000, and what binding the expression gives.
     pub fn new_default(&mut self, relation: &Relation, column: usize) -> Result<Option<Bound>> {
-        let bound = self.default_of(relation, column)?;
+        let bound = self.default_of(relation, column).map_err(|e| {
+            let of_column = e.code() == code::UNDEFINED_COLUMN
+                || e.code() == code::UNDEFINED_TABLE && e.message().starts_with("missing FROM-clause entry");
+            if of_column { e.as_refused("cannot use column reference in DEFAULT expression") } else { e }
+        })?;
         if bound.as_ref().is_some_and(|b| b.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }))) {
             return Err(SqlError::new("0A000", "cannot use subquery in DEFAULT expression"));
         }
@@ -89,7 +93,7 @@ impl Planner<'_> {
     /// # Errors
     /// 0A000, and what binding them gives.
     pub fn new_checks(&mut self, relation: &Relation) -> Result<()> {
-        let target = self.target(relation)?;
+        let target = self.target(relation).map_err(of_system_column)?;
         let asks = |check: &Bound| check.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }));
         if target.checks.iter().any(|(_, check)| asks(check)) {
             return Err(SqlError::new("0A000", "cannot use subquery in check constraint"));
@@ -124,6 +128,18 @@ impl Planner<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The error of a check that names a system column: PostgreSQL takes `tableoid` alone.
+fn of_system_column(error: SqlError) -> SqlError {
+    let name = error.message().strip_prefix("column \"").and_then(|rest| rest.strip_suffix("\" does not exist"));
+    match name.filter(|name| is_system_column(name) && *name != "tableoid") {
+        Some(name) => {
+            let message = format!("system column \"{name}\" reference in check constraint is invalid");
+            SqlError::new(code::INVALID_COLUMN_REFERENCE, message)
+        }
+        None => error,
     }
 }
 

@@ -49,6 +49,7 @@ mod grouping;
 mod implied;
 mod implies;
 pub mod indexes;
+mod insert_rows;
 mod join;
 mod joined;
 mod joins;

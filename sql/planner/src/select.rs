@@ -412,6 +412,10 @@ impl Planner<'_> {
                 }
                 named.push(found.ok_or_else(|| {
                     let clause = locking.strength.sql();
+                    if layout.joins.iter().any(|join| join == name.name()) {
+                        let message = format!("{clause} cannot be applied to a join");
+                        return SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(name.pos);
+                    }
                     let message = format!("relation \"{}\" in {clause} clause not found in FROM clause", name.name());
                     SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
                 })?);

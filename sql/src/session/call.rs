@@ -17,6 +17,7 @@ use crate::types::cast::Context;
 use crate::types::text::Conversion;
 use crate::types::{Datum, Oid, format_type, oid, routine};
 use clearway_engine::catalog::{Argument, ArgumentMode, Catalog, Language, Routine};
+use clearway_values::builtin;
 use std::sync::Arc;
 
 /// For each argument of a call the type of the OUT parameter in whose place it stands, if it stands in one's; none where the call does not fit.
@@ -66,6 +67,14 @@ fn known(types: &[Oid], names: Names) -> Params {
     Params { types: types.iter().map(|t| Some(*t)).collect(), open: false, names, ..Params::default() }
 }
 
+/// Whether a call is of a function of the system, none of which is a procedure.
+fn is_of_system(binder: &mut Binder<'_>, call: &Call) -> Result<bool> {
+    let types = call.args.iter().map(|arg| binder.bind_unsettled(arg).map(|bound| bound.ty.oid));
+    let types: Vec<Oid> = types.collect::<Result<_>>()?;
+    let in_catalog = call.name.schema().is_none_or(|schema| schema == "pg_catalog");
+    Ok(in_catalog && builtin::procs_named(call.name.name()).iter().any(|p| p.arguments == types))
+}
+
 fn bind(core: &Core, call: &Call, pos: Pos, params: &mut Params) -> Result<(Arc<Catalog>, Called)> {
     let catalog = core.catalog();
     let called = with_env(core, &catalog, |env| {
@@ -100,6 +109,10 @@ fn bind(core: &Core, call: &Call, pos: Pos, params: &mut Params) -> Result<(Arc<
         match called {
             Some(called) if called.signature.procedure => Ok(called),
             Some(_) => {
+                let message = format!("{} is not a procedure", shown(&mut binder)?);
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("To call a function, use SELECT.").at(pos))
+            }
+            None if is_of_system(&mut binder, call)? => {
                 let message = format!("{} is not a procedure", shown(&mut binder)?);
                 Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("To call a function, use SELECT.").at(pos))
             }

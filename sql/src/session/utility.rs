@@ -389,6 +389,9 @@ fn analyzed_columns(catalog: &Catalog, table: u32, names: &[String]) -> Result<O
 async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<Vec<Kept>> {
     let mut own = Vec::new();
     for (name, columns) in tables {
+        if of_system(core, name, verb)? {
+            continue;
+        }
         let (oid, catalog) = relation_oid(core, name)?;
         if catalog.get(oid).is_some_and(|object| !may_keep_up(core, &catalog, object, verb)) {
             continue;
@@ -407,6 +410,23 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode,
         }
     }
     Ok(own)
+}
+
+/// Whether a name is that of a system catalog, which needs no upkeep; a warning for a role that could not keep it up.
+fn of_system(core: &Core, name: &QualName, verb: &str) -> Result<bool> {
+    let catalog = core.catalog();
+    let system = with_env(core, &catalog, |env| match env.lookup(name) {
+        Ok(Found::System(view)) => Ok(Some(view.name)),
+        other => other.map(|_| None),
+    });
+    let Some(system) = system? else { return Ok(false) };
+    let may = core.role(&catalog).is_some_and(|role| role.superuser)
+        || catalog.get(core.database).is_some_and(|database| privileges::owns(core, &catalog, database).is_ok());
+    if !may {
+        let message = format!("skipping \"{system}\" --- only superuser or database owner can {verb} it");
+        core.notice("WARNING", SqlError::new("01000", message));
+    }
+    Ok(true)
 }
 
 /// Gives the transaction its id: PostgreSQL's would have written by now.

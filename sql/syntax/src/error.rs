@@ -180,6 +180,13 @@ impl SqlError {
         self.0.message = message.into();
         self
     }
+    /// 0A000 with this message, at the place of this error.
+    #[must_use]
+    pub fn as_refused(mut self, message: impl Into<String>) -> Self {
+        (self.0.code, self.0.message) = (code::FEATURE_NOT_SUPPORTED, message.into());
+        (self.0.detail, self.0.hint) = (None, None);
+        self
+    }
     /// With a DETAIL line.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());

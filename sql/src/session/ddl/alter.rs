@@ -52,7 +52,7 @@ impl Ddl<'_> {
                 self.core.notice("NOTICE", SqlError::new("00000", message));
                 return Ok(tag);
             }
-            return Err(missing("relation", s.name.name()).at(s.name.pos));
+            return Err(self.no_such("relation", &s.name));
         };
         let oid = object.oid();
         if let (Object::Sequence(_), [AlterAction::OwnerTo(owner)]) = (&*object, s.actions.as_slice()) {
@@ -238,7 +238,7 @@ impl Ddl<'_> {
                 self.core.notice("NOTICE", SqlError::new("00000", message));
                 return Ok("ALTER TABLE");
             }
-            return Err(missing("relation", s.name.name()).at(s.name.pos));
+            return Err(self.no_such("relation", &s.name));
         };
         let catalog = self.catalog();
         let mut object = Object::clone(&object);

@@ -97,7 +97,7 @@ impl Ddl<'_> {
         name: &QualName,
         part: Option<&str>,
     ) -> Result<(Arc<Object>, String)> {
-        let object = find_object(self.core, catalog, name).ok_or_else(|| missing("relation", &name.dotted()))?;
+        let object = find_object(self.core, catalog, name).ok_or_else(|| self.no_such("relation", name).nowhere())?;
         let relation = |object: &Object| match object {
             Object::Relation(r) => Ok(r.clone()),
             other => {
@@ -161,7 +161,7 @@ impl Ddl<'_> {
                 self.core.notice("NOTICE", SqlError::new("00000", message));
                 return Ok(tag);
             }
-            return Err(missing("relation", name.name()).at(name.pos));
+            return Err(self.no_such("relation", name));
         };
         self.owns(&object)?;
         if let Object::Sequence(q) = &*object

@@ -8,7 +8,7 @@ use crate::session::utility::with_env;
 use crate::syntax::ast::{QualName, TypeName};
 use crate::syntax::user_type::AttributeChange;
 use crate::types::size::{ROW_DEPTH_MAX, too_deep};
-use crate::types::{facts, format_type, resolve};
+use crate::types::{SqlType, facts, format_type, oid, resolve};
 use clearway_engine::catalog::types::{row_array, row_type};
 use clearway_engine::catalog::{
     Attribute, Catalog, Composite, FIRST_USER_OID, Object, Relation, RelationKind, TypeBody, TypeObject,
@@ -109,14 +109,23 @@ fn push(list: &mut Vec<Attribute>, name: &str, ty: &TypeName, of: Option<(&Catal
         let message = format!("composite type {} cannot be made a member of itself", of.name);
         return Err(SqlError::new("42P16", message));
     }
-    if facts(found.oid).is_none_or(|f| f.category == b'P') {
-        let message = format!("column \"{name}\" has pseudo-type {}", format_type(found));
-        return Err(SqlError::new("42P16", message));
-    }
+    not_pseudo(name, found)?;
     if storage_of(found.oid).is_none() {
         return Err(SqlError::unsupported(format!("an attribute of type {}", format_type(found))).at(ty.name.pos));
     }
     list.push(Attribute { name: name.to_owned(), type_oid: found.oid, type_mod: found.modifier });
+    Ok(())
+}
+
+/// No column, and no attribute, is of a pseudo-type.
+///
+/// # Errors
+/// 42P16.
+pub(super) fn not_pseudo(name: &str, ty: SqlType) -> Result<()> {
+    if ty.oid == oid::UNKNOWN || facts(ty.oid).is_none_or(|f| f.category == b'P') {
+        let message = format!("column \"{name}\" has pseudo-type {}", format_type(ty));
+        return Err(SqlError::new("42P16", message));
+    }
     Ok(())
 }
 

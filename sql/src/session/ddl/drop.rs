@@ -145,11 +145,14 @@ impl Ddl<'_> {
         loop {
             let Some(object) = find_object(self.core, &self.catalog(), name) else {
                 if s.if_exists {
-                    let message = format!("{kind} \"{}\" does not exist, skipping", name.name());
+                    let message = match self.missing_schema(name) {
+                        Some(schema) => format!("schema \"{schema}\" does not exist, skipping"),
+                        None => format!("{kind} \"{}\" does not exist, skipping", name.name()),
+                    };
                     self.core.notice("NOTICE", SqlError::new("00000", message));
                     return Ok(None);
                 }
-                return Err(missing(kind, name.name()));
+                return Err(self.no_such(kind, name));
             };
             if object.kind() != kind {
                 let message = format!("\"{}\" is not {} {kind}", name.name(), if kind == "index" { "an" } else { "a" });

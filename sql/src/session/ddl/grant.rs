@@ -179,8 +179,7 @@ impl Ddl<'_> {
                     objects.extend(catalog.objects().filter(wanted).cloned());
                 }
                 _ => {
-                    let found = find_object(self.core, catalog, name)
-                        .ok_or_else(|| missing("relation", &name.dotted()).at(name.pos))?;
+                    let found = find_object(self.core, catalog, name).ok_or_else(|| self.no_such("relation", name))?;
                     if s.object == ObjectKind::Sequence && !matches!(*found, Object::Sequence(_)) {
                         let message = format!("\"{}\" is not a sequence", name.name());
                         return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));

@@ -9,6 +9,7 @@ use crate::context::names::column_types;
 use crate::context::privileges::denied;
 use crate::error::{Result, SqlError};
 use crate::exec::Row;
+use crate::expr::is_system_column;
 use crate::planner::calls::may_build;
 use crate::planner::dml::{can_be_key, column_of};
 use crate::planner::generated::without_table;
@@ -216,12 +217,16 @@ fn index_columns(
         let nulls_first = k.nulls_first.unwrap_or(k.descending);
         let place = IndexColumn { descending: k.descending, nulls_first, ..IndexColumn::default() };
         if let ExprKind::Column(name) = &*k.expr.kind {
+            if is_system_column(name.name()) {
+                return Err(SqlError::new("0A000", OF_SYSTEM));
+            }
             let column = column_of(relation, name.name(), name.pos)?;
             key_type(relation, column)?;
             columns.push(IndexColumn { column, class: class(relation.columns[column].type_oid)?, ..place });
             continue;
         }
-        let (expression, named) = index_terms::expression(catalog, relation, path, (&k.expr, &k.text))?;
+        let found = index_terms::expression(catalog, relation, path, (&k.expr, &k.text));
+        let (expression, named) = found.map_err(of_system_column)?;
         if !can_be_key(expression.type_oid) {
             return Err(crate::types::order::not_a_key(expression.type_oid, Some(k.expr.pos)));
         }
@@ -230,7 +235,8 @@ fn index_columns(
         columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), class, ..place });
     }
     if let Some((condition, _)) = &s.filter {
-        reads.extend(index_terms::condition(catalog, relation, path, condition)?);
+        let named = index_terms::condition(catalog, relation, path, condition);
+        reads.extend(named.map_err(of_system_column)?);
     }
     reads.sort_unstable();
     reads.dedup();
@@ -247,4 +253,12 @@ fn can_be_indexed(relation: &Relation) -> Result<()> {
     }
     let message = format!("cannot create index on relation \"{}\"", relation.name);
     Err(SqlError::new("42809", message).detail("This operation is not supported for views."))
+}
+
+const OF_SYSTEM: &str = "index creation on system columns is not supported";
+
+/// What is said of an expression that names a system column.
+fn of_system_column(error: SqlError) -> SqlError {
+    let name = error.message().strip_prefix("column \"").and_then(|rest| rest.strip_suffix("\" does not exist"));
+    if name.is_some_and(is_system_column) { SqlError::new("0A000", OF_SYSTEM) } else { error }
 }

@@ -398,6 +398,27 @@ fn made_name(parts: &[&str], suffix: &str) -> String {
     names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join("_")
 }
 
+impl Ddl<'_> {
+    /// The schema that a name asks for, if there is none of that name.
+    fn missing_schema<'n>(&self, name: &'n QualName) -> Option<&'n str> {
+        let is_there = |schema: &str| {
+            schema.starts_with("pg_")
+                || objects::is_of_system(schema)
+                || self.catalog().schema(self.core.database, schema).is_some()
+        };
+        name.schema().filter(|schema| !is_there(schema))
+    }
+
+    /// What is said of a name that leads to nothing: 3F000 where its schema does not exist.
+    fn no_such(&self, kind: &str, name: &QualName) -> SqlError {
+        match self.missing_schema(name) {
+            Some(schema) => missing("schema", schema),
+            None if kind == "relation" => missing(kind, &name.dotted()).at(name.pos),
+            None => missing(kind, name.name()),
+        }
+    }
+}
+
 /// 42P01 for a relation, `does not exist`.
 fn missing(kind: &str, name: &str) -> SqlError {
     let code = match kind {

@@ -47,6 +47,9 @@ pub(super) async fn create(
 
 /// Makes the elements of CREATE SCHEMA: with the rights of the schema's owner, and with the schema before all others on the search path.
 async fn fill(session: &mut Session, prepared: &Arc<Prepared>, schema: &Schema, elements: &[Statement]) -> Result<()> {
+    if elements.iter().any(|e| matches!(e, Statement::CreateView { temporary: true, .. })) {
+        return Err(SqlError::new("42P16", "cannot create temporary relation in non-temporary schema"));
+    }
     for name in elements.iter().filter_map(|element| made(element).1) {
         if let Some(other) = name.schema().filter(|other| *other != schema.name) {
             let message =

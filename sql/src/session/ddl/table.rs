@@ -1,5 +1,6 @@
 //! CREATE TABLE.
 
+use super::composite::not_pseudo;
 use super::like::LikeRest;
 use super::objects::SequencePlan;
 use super::{Ddl, free_name, storage};
@@ -55,7 +56,12 @@ pub(super) fn action(a: ForeignAction) -> ReferentialAction {
 
 /// Options that change nothing here and are shown again.
 pub(super) fn storage_options(options: &[GenericOption]) -> Result<Vec<String>> {
+    // What older programs write: a table without oids is what there is.
+    let options = options.iter().filter(|o| o.name != "oids" || o.as_bool() != Some(false));
     let one = |o: &GenericOption| {
+        if o.name == "oids" {
+            return Err(SqlError::new("0A000", "tables declared WITH OIDS are not supported"));
+        }
         let known = ["fillfactor", "autovacuum_enabled", "toast_tuple_target", "parallel_workers", "vacuum_truncate"];
         if !known.contains(&o.name.as_str()) && !o.name.starts_with("autovacuum_") {
             return Err(SqlError::new("22023", format!("unrecognized parameter \"{}\"", o.name)));
@@ -67,7 +73,7 @@ pub(super) fn storage_options(options: &[GenericOption]) -> Result<Vec<String>> 
         }
         Ok(format!("{}={}", o.name, o.as_str().unwrap_or("true")))
     };
-    options.iter().map(one).collect()
+    options.map(one).collect()
 }
 
 /// Refuses to put off what can't be put off: a table is organised by its primary key, NOT NULL and CHECK are looked at row by row.
@@ -135,6 +141,7 @@ impl Ddl<'_> {
             Some(ty) => SqlType::new(ty),
             None => resolve(&c.ty)?,
         };
+        not_pseudo(&c.name, ty)?;
         self.may_use_type(ty.oid)?;
         let collation = collation_of(c.collation.as_ref(), ty.oid)?;
         not_of_system(&c.name)?;

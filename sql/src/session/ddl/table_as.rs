@@ -10,9 +10,10 @@ use crate::exec::{BoxFuture, Row, Run};
 use crate::planner::plan::OutputColumn;
 use crate::session::run::{Execution, Sink};
 use crate::session::session::Prepared;
+use crate::syntax::ast::Expr;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::syntax::stmt::Statement;
-use crate::types::oid;
+use crate::types::{Datum, oid};
 use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
 use clearway_engine::session::load::Loading;
 use clearway_engine::table::shape::TableShape;
@@ -37,7 +38,13 @@ impl Ddl<'_> {
             true => Some(self.core.act_for(&self.catalog(), self.role()?)),
             false => None,
         };
-        let inner = session.prepare_statement((*s.query).clone(), prepared.text.clone(), &[])?;
+        let (inner, query, values) = match &*s.query {
+            Statement::Execute { name, args } => of_prepared(session, name, args)?,
+            query => {
+                let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
+                (Arc::new(inner), query.clone(), Arc::from([]))
+            }
+        };
         let outputs =
             inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
         if s.columns.len() > outputs.len() {
@@ -70,7 +77,7 @@ impl Ddl<'_> {
         self.put(Object::Relation(relation)).await?;
         let mut count = 0;
         if s.with_data {
-            let mut execution = session.start(&inner, &s.query, Arc::from([])).await?;
+            let mut execution = session.start(&inner, &query, values).await?;
             count = self.fill(oid, &mut execution).await?;
         }
         Ok(if s.materialized_view && !s.with_data {
@@ -88,6 +95,18 @@ impl Ddl<'_> {
         let given = execution.give_to(self.core, &mut filling).await?;
         self.engine().end_loading(&mut filling.loading, &filling.shape).await.map_err(from_engine)?;
         Ok(given)
+    }
+}
+
+/// The statement that EXECUTE names, and the values of its parameters.
+///
+/// # Errors
+/// 42809 for one that gives no rows.
+fn of_prepared(session: &mut Session, name: &str, args: &[Expr]) -> Result<(Arc<Prepared>, Statement, Arc<[Datum]>)> {
+    let (prepared, values) = session.execute_arguments(name, args)?;
+    match prepared.statement.as_deref().cloned() {
+        Some(query @ Statement::Query(_)) => Ok((prepared, query, values)),
+        _ => Err(SqlError::new(code::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")),
     }
 }
 

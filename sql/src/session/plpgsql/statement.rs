@@ -2,19 +2,22 @@
 
 use super::evaluate::{Begun, in_fragment, is_of_record};
 use super::frame::Frame;
+use crate::context::names::quote;
 use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
 use crate::exec::Row;
 use crate::expr::bind_routines::ParamNames;
 use crate::planner::plan::{Action, OutputColumn};
 use crate::session::client::{Client, ClientFuture, CopyIn};
+use crate::session::explain;
 use crate::session::routine::command;
 use crate::session::run::Execution;
 use crate::session::session::{Prepared, is_planned};
 use crate::syntax::plpgsql::tree::{Destination, Diagnostic, Fragment, StmtKind, Target};
 use crate::syntax::stmt::{Copy, CopyEnd, Statement};
 use crate::syntax::{Parsed, parse};
-use crate::types::{Datum, Oid, SqlType, oid};
+use crate::types::datum::Array;
+use crate::types::{Datum, Oid, SqlType, array_of, oid};
 use clearway_base::sync::Mutex;
 use std::sync::Arc;
 
@@ -24,19 +27,27 @@ pub(super) const FETCHED: u64 = 50;
 /// Rows that are read at once of a statement whose rows are dropped.
 pub(super) const DROPPED: u64 = 1_000;
 
-/// A client that gets the notices of a statement and nothing else of it.
-struct NoticesOnly<'a>(&'a mut dyn Client);
+/// A client that gets the notices of a statement and nothing else of it; the first column of its rows is kept where it is asked for.
+struct NoticesOnly<'a> {
+    client: &'a mut dyn Client,
+    kept: Option<Vec<Datum>>,
+}
 
 impl Client for NoticesOnly<'_> {
-    fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
+    fn row(&mut self, _: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let Some(kept) = &mut self.kept else { return };
+        let mut text = Vec::new();
+        let some = write(0, &mut text);
+        kept.push(if some { Datum::text(String::from_utf8_lossy(&text).into_owned()) } else { Datum::Null });
+    }
     fn notice(&mut self, severity: &'static str, message: &SqlError) {
-        self.0.notice(severity, message);
+        self.client.notice(severity, message);
     }
     fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
-        self.0.notice_now(severity, message);
+        self.client.notice_now(severity, message);
     }
     fn parameter_status(&mut self, name: &str, value: &str) {
-        self.0.parameter_status(name, value);
+        self.client.parameter_status(name, value);
     }
     fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
         Box::pin(async { Ok(CopyIn::Done) })
@@ -153,17 +164,9 @@ impl Frame<'_> {
             let (rows, columns, count) = Box::pin(clearway_base::stack::deeper_polls(fetching)).await?;
             return Ok(Done { rows, columns: (!is_move).then(|| columns.to_vec()), count, changes: false });
         }
-        let prepared = Arc::new(Prepared {
-            digest: Digest::of(&text),
-            text,
-            statement: Some(Arc::new(statement.clone())),
-            types: Vec::new(),
-            columns: None,
-            constants: Arc::from([]),
-            plan: Mutex::new("sql/plan", None),
-        });
+        let prepared = unplanned(statement, text, &[]);
         self.session.ran_within(false);
-        let mut client = NoticesOnly(&mut *self.client);
+        let mut client = NoticesOnly { client: &mut *self.client, kept: None };
         // What a body runs shares its transaction with the body: DECLARE asks for that.
         let declares = u32::from(matches!(statement, Statement::DeclareCursor { .. }));
         self.session.in_batch += declares;
@@ -173,6 +176,38 @@ impl Frame<'_> {
         let tag = tag?;
         let count = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
         Ok(Done { rows: Vec::new(), columns: None, count, changes: false })
+    }
+
+    /// The lines of EXPLAIN as a query that gives them, with its parameter and the type of that; none: it is another statement.
+    async fn explained(
+        &mut self,
+        statement: &Statement,
+        text: &Arc<str>,
+        (params, types): (&Arc<[Datum]>, &[Oid]),
+    ) -> Result<Option<(Statement, Arc<[Datum]>, [Oid; 1])>> {
+        let Statement::Explain { options, .. } = statement else { return Ok(None) };
+        if self.view.is_some() {
+            let message = format!("{} is not allowed in a non-volatile function", command(statement));
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+        }
+        let column = explain::column(options);
+        let prepared = unplanned(statement, text.clone(), types);
+        self.session.ran_within(false);
+        let mut client = NoticesOnly { client: &mut *self.client, kept: Some(Vec::new()) };
+        let run = self.session.statement(&prepared, statement, params.clone(), &mut client);
+        Box::pin(clearway_base::stack::deeper_polls(run)).await?;
+        let lines = client.kept.unwrap_or_default();
+        let lines = if column.ty.oid == oid::JSON {
+            let json = |line| if let Datum::Text(text) = line { Datum::Json(text) } else { line };
+            lines.into_iter().map(json).collect()
+        } else {
+            lines
+        };
+        let ty = array_of(column.ty.oid).unwrap_or(oid::TEXT_ARRAY);
+        let lines = Datum::Array(Array::one_dimensional(column.ty.oid, lines).into());
+        let query = format!("SELECT pg_catalog.unnest($1) AS {}", quote(&column.name));
+        let query = parse(&query)?.pop().ok_or_else(|| SqlError::internal("no query"))?;
+        Ok(Some((query.statement, Arc::from([lines]), [ty])))
     }
 
     /// A statement of SQL.
@@ -244,6 +279,11 @@ impl Frame<'_> {
             return Err(SqlError::new("42P11", "cannot open multi-query plan as cursor"));
         };
         may_run(&only.statement, true, self.session.is_nested())?;
+        let explained = self.explained(&only.statement, &text, (&params, &types)).await;
+        if let Some((query, lines, ty)) = explained.map_err(|e| in_text(e, &text))? {
+            let execution = self.begin_with(&query, &text, (lines, &ty), no_names(), None).await?.0;
+            return Ok(Begun { execution, text, identity: None });
+        }
         if !is_planned(&only.statement) {
             return Err(SqlError::unsupported("a loop or a cursor over this statement in PL/pgSQL"));
         }
@@ -270,7 +310,17 @@ impl Frame<'_> {
                 let hint = "You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS instead.";
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).hint(hint));
             }
-            let ran = if is_planned(statement) {
+            let explained = match into {
+                Some(_) => {
+                    let explained = self.explained(statement, &text, (&params, &types)).await;
+                    explained.map_err(|e| in_text(e, &text))?
+                }
+                None => None,
+            };
+            let ran = if let Some((query, lines, ty)) = explained {
+                let execution = self.begin_with(&query, &text, (lines, &ty), no_names(), None).await?.0;
+                self.finish(execution, wanted(into, false)).await
+            } else if is_planned(statement) {
                 let begun = self.begin_with(statement, &text, (params.clone(), &types), no_names(), None).await;
                 let execution = begun.map_err(|e| in_text(e, &text))?.0;
                 let changes = !matches!(execution.cached.plan.action, Action::Select(_));
@@ -306,6 +356,19 @@ impl Frame<'_> {
         }
         Ok(())
     }
+}
+
+/// A statement that is run without a plan of its own.
+fn unplanned(statement: &Statement, text: Arc<str>, types: &[Oid]) -> Arc<Prepared> {
+    Arc::new(Prepared {
+        digest: Digest::of(&text),
+        text,
+        statement: Some(Arc::new(statement.clone())),
+        types: types.to_vec(),
+        columns: None,
+        constants: Arc::from([]),
+        plan: Mutex::new("sql/plan", None),
+    })
 }
 
 fn no_names() -> Arc<ParamNames> {

@@ -111,7 +111,7 @@ impl Parser<'_> {
     /// Keywords that open a form with parentheses, and those that may be names after all.
     fn keyword_form(&mut self, word: &str, category: Category) -> Result<Expr> {
         let pos = self.pos();
-        if self.is_standard_type() {
+        if self.is_standard_type() && !self.is_bare_name() {
             return self.typed_literal();
         }
         let open = *self.peek_at(1) == Tok::Punct(b'(');
@@ -151,6 +151,13 @@ impl Parser<'_> {
             Category::TypeOrFunction if open => self.name_or_call(),
             _ => Err(self.error_here()),
         }
+    }
+
+    /// Whether a type's keyword is the name of a column here: nothing of a literal follows.
+    fn is_bare_name(&self) -> bool {
+        let next = self.word_at(1);
+        let goes_on = matches!(next, Some("varying" | "with" | "without" | "precision" | "char" | "character"));
+        !goes_on && !matches!(self.peek_at(1), Tok::Str(_) | Tok::Punct(b'('))
     }
 
     fn literal(&mut self, literal: Literal) -> Result<Expr> {

@@ -82,6 +82,8 @@ pub struct Proc {
     pub arguments: Vec<u32>,
     names: &'static str,
     defaults: &'static str,
+    /// The name of its code in PostgreSQL.
+    source: &'static str,
 }
 
 impl Proc {
@@ -142,6 +144,7 @@ fn proc_of(line: &'static str) -> Proc {
         arguments: f.get(19).map_or_else(Vec::new, |a| a.split(' ').filter_map(|t| t.parse().ok()).collect()),
         names: f.get(22).copied().unwrap_or(""),
         defaults: f.get(23).copied().unwrap_or(""),
+        source: f.get(25).copied().unwrap_or(""),
     }
 }
 
@@ -212,6 +215,42 @@ pub fn operators() -> &'static [Operator] {
 pub fn operator(oid: u32) -> Option<&'static Operator> {
     let list = operators();
     list.binary_search_by_key(&oid, |o| o.oid).ok().map(|at| &list[at])
+}
+
+/// What a function of PostgreSQL is that has no row of its own in the tables of functions.
+#[derive(Clone, Copy)]
+pub enum Meaning {
+    /// What this operator computes.
+    Operator(&'static Operator),
+    /// A cast to its result.
+    Cast,
+    /// The binary form of its argument.
+    Send,
+}
+
+/// What the functions are that stand behind operators, casts and types, by oid.
+pub fn meaning(of: &Proc) -> Option<Meaning> {
+    static MEANINGS: LazyLock<HashMap<u32, Meaning>> = LazyLock::new(|| clearway_base::memory::uncharged(meanings));
+    MEANINGS.get(&of.oid).copied()
+}
+
+fn meanings() -> HashMap<u32, Meaning> {
+    let mut meanings = HashMap::new();
+    let by_source: HashMap<(&str, &[u32]), &Operator> = (operators().iter().rev())
+        .filter_map(|o| proc(o.code).map(|p| ((p.source, p.arguments.as_slice()), o)))
+        .collect();
+    for p in procs().iter().filter(|p| p.kind == 'f' && !p.gives_rows) {
+        if let Some(operator) = by_source.get(&(p.source, p.arguments.as_slice())) {
+            meanings.insert(p.oid, Meaning::Operator(operator));
+        }
+    }
+    let column = |table: &'static str, at: usize| {
+        table.lines().map(move |line| number(line.split('\t').nth(at).as_ref())).filter(|oid| *oid != 0)
+    };
+    let casts = column(include_str!("pg_cast.tsv"), 3).filter(|oid| proc(*oid).is_some_and(|p| p.arguments.len() == 1));
+    meanings.extend(casts.map(|oid| (oid, Meaning::Cast)));
+    meanings.extend(column(include_str!("pg_type.tsv"), 18).map(|oid| (oid, Meaning::Send)));
+    meanings
 }
 
 #[cfg(test)]

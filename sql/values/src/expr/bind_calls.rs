@@ -101,31 +101,41 @@ impl Binder<'_> {
         }
         let args: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
-        if in_catalog {
-            if name == "pg_typeof" && args.len() == 1 {
-                let value = functions::typeof_value(types[0]);
-                return Ok(Bound::constant(value, oid::REGTYPE, pos));
-            }
-            if let Some(bound) = self.enum_call(name, &args, pos) {
-                return bound;
-            }
-            if let Some(bound) = self.call_of_row(name, &args, pos)? {
-                return Ok(bound);
-            }
-            if call.variadic {
-                if let Some(bound) = self.variadic_call(name, &args, &types, pos)? {
-                    return Ok(bound);
-                }
-            } else if let Some(bound) = self.host_call(name, &args, &types, pos)? {
-                return Ok(bound);
-            }
-            if !call.variadic
-                && let Some(bound) = self.scalar_call(name, args, &types, pos)?
-            {
-                return Ok(bound);
-            }
+        if in_catalog && let Some(bound) = self.system_call(call, args, &types, pos)? {
+            return Ok(bound);
         }
-        Err(no_function(&call.name.dotted(), &types, pos))
+        match call.name.schema() {
+            Some(schema) if self.conversion.names.schema(schema).is_none() && !schema.starts_with("pg_") => {
+                let message = format!("schema \"{schema}\" does not exist");
+                Err(SqlError::new(code::INVALID_SCHEMA_NAME, message).at(pos))
+            }
+            _ => Err(no_function(&call.name.dotted(), &types, pos)),
+        }
+    }
+
+    /// A call of a function of the system that gives one value; none: there is no such function.
+    fn system_call(&mut self, call: &Call, args: Vec<Bound>, types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
+        let name = call.name.name();
+        if name == "pg_typeof" && args.len() == 1 {
+            let value = functions::typeof_value(types[0]);
+            return Ok(Some(Bound::constant(value, oid::REGTYPE, pos)));
+        }
+        if let Some(bound) = self.enum_call(name, &args, pos) {
+            return bound.map(Some);
+        }
+        if let Some(bound) = self.call_of_row(name, &args, pos)? {
+            return Ok(Some(bound));
+        }
+        if call.variadic {
+            return self.variadic_call(name, &args, types, pos);
+        }
+        if let Some(bound) = self.host_call(name, &args, types, pos)? {
+            return Ok(Some(bound));
+        }
+        match self.scalar_call(name, args.clone(), types, pos)? {
+            Some(bound) => Ok(Some(bound)),
+            None => self.implied_call(name, &args, pos),
+        }
     }
 
     /// A function that makes a row of a document or of pairs, or pairs of a row.

@@ -113,14 +113,8 @@ impl Binder<'_> {
         if let Some(call) = self.scalar_call(function.name, operands.clone(), &wanted, pos)? {
             return Ok(call);
         }
-        // int4eq and its like are not called by their names here: each computes an operator.
+        // int4eq and its like have no rows of their own: each computes an operator.
         let same = builtin::operators().iter().find(|o| o.code == found.function).ok_or_else(missing)?;
-        let name = format!("pg_catalog.{}", same.name);
-        let mut operands = operands.into_iter();
-        match (operands.next(), operands.next()) {
-            (Some(left), Some(right)) => self.binary(&name, left, right, pos),
-            (Some(right), None) => self.prefix(&name, right, pos),
-            _ => Err(missing()),
-        }
+        self.by_operator(same.name, operands, pos)?.ok_or_else(missing)
     }
 }

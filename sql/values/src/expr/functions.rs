@@ -140,7 +140,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "quote_ident"(TEXT) TEXT strict t::quote_ident; "quote_literal"(TEXT) TEXT strict t::quote_literal;
     "concat"(ANY) TEXT variadic t::concat; "concat_ws"(TEXT, ANY) TEXT variadic t::concat_ws;
     "format"(TEXT, ANY) TEXT variadic super::format::format; "format"(TEXT) TEXT lenient super::format::format;
-    "like_escape"(TEXT, TEXT) TEXT strict t::like_escape;
+    "like_escape"(TEXT, TEXT) TEXT strict t::like_escape; "like_escape"(BYTEA, BYTEA) BYTEA strict t::like_escape_bytes;
     "abs"(INT2) INT2 strict abs; "abs"(INT4) INT4 strict abs; "abs"(INT8) INT8 strict abs;
     "abs"(FLOAT8) FLOAT8 strict abs; "abs"(NUMERIC) NUMERIC strict abs;
     "mod"(INT2, INT2) INT2 strict modulo; "mod"(INT4, INT4) INT4 strict modulo; "mod"(INT8, INT8) INT8 strict modulo;

@@ -52,6 +52,7 @@ mod geometry_table;
 pub mod host;
 pub mod hstore_functions;
 mod hstore_record;
+mod implied_calls;
 mod inet_functions;
 mod inlining;
 mod inquiries;

@@ -101,6 +101,8 @@ fn others(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<
         (D::Numeric(a), D::Numeric(b)) => numerics(op, a, b),
         (D::Text(a) | D::Bpchar(a), D::Text(b)) => texts(op, a, b),
         (D::Bytea(a), D::Bytea(b)) if op == Op::Concat => Ok(D::Bytea([&a[..], &b[..]].concat().into())),
+        // Of bytes, `_` is one byte: each is a character of Latin-1.
+        (D::Bytea(a), D::Bytea(b)) => texts(op, &latin1(a)?, &latin1(b)?),
         (D::Array(a), D::Array(b)) => arrays(op, a, b),
         (D::Array(a), item) if op == Op::Concat => append(a, item, false),
         (item, D::Array(a)) if op == Op::Concat => append(a, item, true),
@@ -219,6 +221,13 @@ pub(super) fn power(a: f64, b: f64) -> Result<Datum> {
 }
 
 /// Both texts, one behind the other.
+/// Bytes as the characters of the same numbers.
+pub(super) fn latin1(bytes: &[u8]) -> Result<String> {
+    claim(2 * bytes.len())?;
+    breath::step_bytes(bytes.len())?;
+    Ok(bytes.iter().map(|b| char::from(*b)).collect())
+}
+
 fn joined(a: &str, b: &str) -> Result<String> {
     claim(2 * (a.len() + b.len()))?;
     let mut out = String::with_capacity(a.len() + b.len());

@@ -3,7 +3,7 @@
 use super::eval::Env;
 use super::functions::{i, s};
 use super::long_text;
-use super::pattern;
+use super::{operators, pattern};
 use crate::error::{Result, SqlError, code};
 use crate::types::hex::hex;
 use crate::types::{Datum, SqlType, oid, text};
@@ -356,14 +356,25 @@ pub fn concat_ws(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 
 /// A pattern with `escape` as its escape character, rewritten to the backslash.
 pub fn like_escape(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let mut escape = s(a, 1).chars();
+    text(with_backslash(s(a, 0), s(a, 1))?)
+}
+
+/// The same of bytes.
+pub fn like_escape_bytes(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let (Datum::Bytea(pattern), Datum::Bytea(escape)) = (&a[0], &a[1]) else { return Ok(Datum::Null) };
+    let out = with_backslash(&operators::latin1(pattern)?, &operators::latin1(escape)?)?;
+    Ok(Datum::Bytea(out.chars().map(|c| c as u8).collect()))
+}
+
+fn with_backslash(pattern: &str, escape: &str) -> Result<String> {
+    let mut escape = escape.chars();
     let (first, second) = (escape.next(), escape.next());
     if second.is_some() {
         return Err(SqlError::new(code::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
             .hint("Escape string must be empty or one character."));
     }
     let mut out = String::new();
-    let mut chars = s(a, 0).chars();
+    let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         breath::step(8)?;
         if Some(c) == first {
@@ -375,5 +386,5 @@ pub fn like_escape(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
             out.push(c);
         }
     }
-    text(out)
+    Ok(out)
 }

@@ -150,7 +150,11 @@ fn float_to(v: f64, single: bool, to: Oid) -> Result<Datum> {
 /// A numeric as a float, which is its text read as one.
 fn numeric_to_float(n: &Numeric, to: Oid) -> Result<Datum> {
     let v = n.to_f64();
-    let narrow = v as f32;
+    // Rounded once, as in PostgreSQL, which reads the text as a real.
+    let narrow = match to {
+        oid::FLOAT4 if n.scale().is_some() => n.to_string().parse().unwrap_or(v as f32),
+        _ => v as f32,
+    };
     let (is_lost, name) = match to {
         oid::FLOAT4 => (narrow.is_infinite() || narrow == 0.0, "real"),
         _ => (v.is_infinite() || v == 0.0, "double precision"),

@@ -77,10 +77,13 @@ pub fn parse(text: &str, ty: &str) -> Result<f64> {
         body if body.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {}
         _ => return Err(invalid()),
     }
-    let v: f64 = t.parse().map_err(|_| invalid())?;
-    let nonzero = t.bytes().take_while(|b| !matches!(b, b'e' | b'E')).any(|b| matches!(b, b'1'..=b'9'));
     let single = ty == "real";
-    let lost = nonzero && if single { (v as f32).is_infinite() } else { v.is_infinite() };
-    let vanished = nonzero && if single { v as f32 == 0.0 } else { v == 0.0 };
-    if lost || vanished { Err(range()) } else { Ok(v) }
+    // Rounded once: what is rounded to a double first may become another real.
+    let v: f64 = match single {
+        true => f64::from(t.parse::<f32>().map_err(|_| invalid())?),
+        false => t.parse().map_err(|_| invalid())?,
+    };
+    let nonzero = t.bytes().take_while(|b| !matches!(b, b'e' | b'E')).any(|b| matches!(b, b'1'..=b'9'));
+    let lost = nonzero && (v.is_infinite() || v == 0.0);
+    if lost { Err(range()) } else { Ok(v) }
 }

@@ -7,7 +7,7 @@ use super::inet::Inet;
 use super::interval::Interval;
 use super::numeric::{self, Numeric};
 use super::{
-    Oid, SqlType, aliases, array, cast, element_of, facts, float, geometry, geometry_text, hstore, oid, range,
+    Oid, SqlType, aliases, array, cast, element_of, facts, float, geometry, geometry_text, hstore, oid, range, word,
 };
 use crate::error::{Result, SqlError, code};
 
@@ -170,12 +170,13 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::INT2 => Datum::Int2(int(text, "smallint")?),
         oid::INT4 => Datum::Int4(int(text, "integer")?),
         oid::INT8 => Datum::Int8(int(text, "bigint")?),
-        oid::OID | oid::XID | oid::CID => {
-            let name = facts(ty).map_or("oid", |f| f.name);
-            let v: i64 = int(text, name)?;
+        // As xid8: what is beyond their 32 bits is cut off.
+        oid::XID | oid::CID => Datum::Oid(word::parse_xid8(text) as u32),
+        oid::OID => {
+            let v: i64 = int(text, "oid")?;
             let fits = u32::try_from(v).or_else(|_| i32::try_from(v).map(|v| v as u32));
             Datum::Oid(fits.map_err(|_| {
-                let message = format!("value \"{text}\" is out of range for type {name}");
+                let message = format!("value \"{text}\" is out of range for type oid");
                 SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
             })?)
         }

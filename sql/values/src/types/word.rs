@@ -218,7 +218,7 @@ fn parse_tid(text: &str) -> Option<u64> {
 }
 
 /// As the C library's strtoull reads it with base 0: what is no number is 0.
-fn parse_xid8(text: &str) -> u64 {
+pub(super) fn parse_xid8(text: &str) -> u64 {
     let text = text.trim_start();
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -337,9 +337,9 @@ impl Parser {
                     self.at = before;
                     return Ok(Kind::Set(Set::of(self.character()?, fold)));
                 }
-                // The group must be closed.
+                // The group must be closed, and look-around knows none.
                 return match self.bodies.get(number - 1) {
-                    Some(Some(_)) => Ok(Kind::Same(number)),
+                    Some(Some(_)) if self.ahead == 0 => Ok(Kind::Same(number)),
                     _ => Err(invalid("invalid backreference number")),
                 };
             }
