@@ -30,7 +30,7 @@ SHORT = ["basic", "bulk_create", "composite_pk", "inspectdb", "introspection", "
 class DjangoSuite:
     """How Django's tests are fetched and run, by Django's own program."""
 
-    package, install = "Django==5.2.19", ["Django==5.2.19", "psycopg[binary]==3.3.4", "tblib", "Jinja2", "PyYAML", "docutils"]
+    package, install = "Django==5.2.19", ["Django==5.2.19", "psycopg[binary,pool]==3.3.4", "tblib", "Jinja2", "PyYAML", "docutils"]
     alone, short = False, SHORT
 
     def __init__(self, environment_of, source_of):

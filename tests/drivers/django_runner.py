@@ -1,6 +1,6 @@
 """Settings and runner of Django's own tests: DRIVERS_PORT is the server's port, and DRIVERS_OUT gets a line of JSON for each test: its name, how it
 ended, its first error. With DRIVERS_HERE set, what Clearway refuses does not stop the tests of what works: extensions that are not there are passed
-over, columns of their types are text, and the collation of tests that take any is C."""
+over, columns for text search are text, and the collation of tests that take any is C."""
 
 import json
 import os
@@ -19,18 +19,18 @@ USE_TZ = False
 TEST_RUNNER = "django_runner.Runner"
 
 if os.environ.get("DRIVERS_HERE"):
-    from django.contrib.postgres import fields, operations, search
+    from django.contrib.postgres import operations, search
     from django.db.backends.postgresql.features import DatabaseFeatures
 
     DatabaseFeatures.test_collations = {name: "C" for name in DatabaseFeatures.test_collations}
     _forwards = operations.CreateExtension.database_forwards
 
     def _forwards_if_there(self, *rest):
-        if self.name in ("pgcrypto", "uuid-ossp"):
+        if self.name in ("citext", "hstore", "pgcrypto", "uuid-ossp"):
             _forwards(self, *rest)
 
     operations.CreateExtension.database_forwards = _forwards_if_there
-    fields.HStoreField.db_type = search.SearchVectorField.db_type = lambda self, connection: "text"
+    search.SearchVectorField.db_type = lambda self, connection: "text"
 
 
 def _names(test):
