@@ -11,7 +11,7 @@ Classes, in the order in which they are listed:
   other error      both fail, with different SQLSTATEs
   different        both succeed with different output, and nothing that the statement names is tainted
   tainted          both succeed with different output over tainted objects
-  explain          both succeed with different output of EXPLAIN
+  explain          both succeed with different output of EXPLAIN, which functions of some files show, too
   accepted         PostgreSQL fails, Clearway succeeds, over objects that are not tainted
   accepted tainted the same over tainted objects
   hang             Clearway gave no answer in time, or its connection broke
@@ -40,6 +40,8 @@ TARGETS = [re.compile(pattern, re.I) for pattern in (
     rf"\binherits\s*\(\s*{NAME}", rf"\binherits\s*\([^)]*,\s*{NAME}\s*\)", rf"\bpartition\s+of\s+{NAME}", rf"\b(?:attach|detach)\s+partition\s+{NAME}",
     rf"\binherit\s+{NAME}", rf"\bunder\s+{NAME}")]
 ON = re.compile(rf"^create\s+(?:or\s+replace\s+)?(?:unique\s+)?(?:constraint\s+)?(?:index|trigger|rule|policy)\b.*?\b(?:on|to)\s+(?:only\s+)?{NAME}", re.I | re.S)
+# Functions of the files that show plans, or what is read in them.
+OF_PLANS = re.compile(r"\b(?:explain_\w+|check_estimated_rows|hash_join_batches)\s*\(", re.I)
 SETTING = re.compile(rf"^(?:set|reset)\s+(?:session\s+|local\s+)?{NAME}", re.I)
 
 
@@ -114,6 +116,6 @@ class Judge:
         rows = re.match(r"(select|with|values|table|execute)\b", text, re.I) and not re.search(r"\border\s+by\b", text, re.I)
         if rows and sorted(shown(peer.output)) == sorted(shown(ours.output)):
             return "other order"
-        if re.match(r"explain\b", text, re.I):
+        if re.match(r"explain\b", text, re.I) or OF_PLANS.search(text):
             return "explain"
         return "tainted" if touched else "different"

@@ -17,7 +17,7 @@ REASONS = {
                "xml), of PostgreSQL's planner and of its index access methods; system catalogs have no keys and no collations of columns.",
     "sample": "TABLESAMPLE takes other rows: it decides by a row's key and by leaf pages.",
     "serializable": "SERIALIZABLE runs as repeatable read under `serializable = snapshot`, and DEFERRABLE means nothing for it.",
-    "regex": "How large a regular expression may become has a limit of its own.",
+    "regex": "How large a regular expression may become has a limit of its own; where a back-reference can't match, the next match is looked for.",
     "order": "Rows that compare as equal, groups, and objects that go together come in another order.",
     "toast": "Long values are in pages of the table's own tree: there is no TOAST table.",
     "collation": "Texts have one order, C.UTF-8; COLLATE names another name of it and is not kept.",
