@@ -3,6 +3,7 @@
 use super::nodes::Rows;
 use super::row_batch::Batch;
 use super::scan::TableRows;
+use super::system::SystemRows;
 use super::{Cx, Row};
 use clearway_planner::plan::{Join, JoinType, Node};
 use clearway_syntax::error::Result;
@@ -26,6 +27,7 @@ pub(super) struct JoinRows {
 /// What a row of the left side has still to meet.
 enum Right {
     Scan(TableRows),
+    System(Box<SystemRows>),
     Rows(Box<Rows>),
 }
 
@@ -102,6 +104,9 @@ impl JoinRows {
                 Some(found) => Right::Scan(TableRows::Found(found?)),
                 None => Right::Scan(cx.open_scan(scan, left).await?),
             },
+            Node::System(scan) if cx.run.state.measured.is_none() => {
+                Right::System(Box::new(cx.open_system(scan, left).await?))
+            }
             _ => Right::Rows(Box::new(Rows::new(join.right.clone(), left.to_vec()))),
         })
     }
@@ -115,6 +120,10 @@ impl JoinRows {
         let more = match &mut self.right {
             Some(Right::Scan(rows)) => match &*join.right {
                 Node::Scan(scan) => cx.read_rows(rows, scan, left, want, out).await?,
+                _ => false,
+            },
+            Some(Right::System(rows)) => match &*join.right {
+                Node::System(scan) => cx.read_system(rows, scan, left, want, out).await?,
                 _ => false,
             },
             Some(Right::Rows(rows)) => rows.fill(cx, want, out).await?,

@@ -78,6 +78,7 @@ mod sizes;
 pub mod sort;
 mod sought;
 mod spill;
+mod system;
 mod ties;
 mod view_checks;
 mod window;
@@ -185,6 +186,8 @@ pub struct RunState {
     works: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
     /// Rows of expressions of WITH, as far as they have been asked for.
     kept: Option<Mutex<HashMap<usize, Kept>>>,
+    /// Rows of system tables that it has looked up (SYV-1).
+    looked_up: Option<Mutex<Vec<system::LookUp>>>,
     /// What nodes and queries have taken, by their addresses, if they are measured.
     measured: Option<Measured>,
 }
@@ -203,6 +206,7 @@ impl RunState {
             cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())),
             works: Some(Mutex::new("sql/exec/works", HashMap::new())),
             kept: Some(Mutex::new("sql/exec/kept", HashMap::new())),
+            looked_up: Some(Mutex::new("sql/exec/looked_up", Vec::new())),
             measured: None,
         }
     }

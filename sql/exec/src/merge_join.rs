@@ -64,7 +64,7 @@ impl Side {
                     more = rows.fill(cx, ROWS, &mut batch).await?;
                     for at in 0..batch.len() {
                         cx.breathe().await?;
-                        sorter.push_of(&mut batch, at, cx, &mut held).await?;
+                        sorter.push_of(&mut batch, at, None, cx, &mut held).await?;
                     }
                 }
                 let rows = Box::new(sorter.finish(cx, &mut held).await?);

@@ -7,6 +7,7 @@ use super::merge_join::MergeRows;
 use super::query::QueryRows;
 use super::row_batch::{Batch, ROWS};
 use super::scan::TableRows;
+use super::system::SystemRows;
 use super::{BoxFuture, Cx, Row};
 use clearway_base::stack;
 use clearway_planner::plan::{Derived, Node};
@@ -31,6 +32,7 @@ pub struct Rows {
 enum State {
     Start,
     Table(TableRows),
+    System(Box<SystemRows>),
     List(std::vec::IntoIter<Row>),
     /// The rows of a working table, and how many have been read.
     Work(Arc<Vec<Row>>, usize),
@@ -154,6 +156,7 @@ impl Rows {
         let more = match (&mut self.state, &*node) {
             (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
             (State::Table(rows), Node::Sample(s)) => cx.read_rows(rows, &s.scan, &self.prefix, want, out).await?,
+            (State::System(rows), Node::System(scan)) => cx.read_system(rows, scan, &self.prefix, want, out).await?,
             (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
             (State::Hash(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
             (State::Merge(rows), Node::Join(join)) => match &join.merge {
@@ -219,27 +222,7 @@ impl Rows {
         Ok(match &*self.node {
             Node::One => State::List(vec![self.prefix.clone()].into_iter()),
             Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
-            Node::System(scan) => {
-                let mut out = Vec::new();
-                if scan.view.shows_files()
-                    && let Some(configuration) = cx.run.core.backends.configuration()
-                {
-                    configuration.read_files().await;
-                }
-                let sought = cx.sought(scan, &self.prefix).await?;
-                let mut rows = cx.run.views.rows(scan.view, sought.as_ref(), cx.run);
-                cx.add_large_objects(scan.view, sought.as_ref(), &mut rows).await?;
-                for columns in rows {
-                    cx.breathe().await?;
-                    let mut row = Row::with_capacity(self.prefix.len() + columns.len());
-                    row.extend_from_slice(&self.prefix);
-                    row.extend(columns);
-                    if cx.holds(scan.filter.as_ref(), &row).await? {
-                        out.push(row);
-                    }
-                }
-                State::List(out.into_iter())
-            }
+            Node::System(scan) => State::System(Box::new(cx.open_system(scan, &self.prefix).await?)),
             Node::Work(scan) => State::Work(cx.run.state.work(scan.id), 0),
             Node::Function(f) => {
                 let mut sets = Vec::with_capacity(f.calls.len());

@@ -23,7 +23,7 @@ use clearway_base::{breath, stack};
 use clearway_planner::order::relied_on;
 use clearway_planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, SortKey};
 use clearway_syntax::error::{Result, SqlError};
-use clearway_values::expr::Bound;
+use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
 use std::sync::Arc;
 
@@ -230,7 +230,12 @@ impl QueryRows {
                     let first = self.left.filter(|_| one_to_one).map(|n| n.saturating_add(self.skip));
                     let first = first.and_then(|n| usize::try_from(n).ok());
                     let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
-                    Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?)
+                    match columns_given(select) {
+                        Some(given) => {
+                            Source::Outputs(plain(source, select, (&query.sort, first), Some(&given), cx, held).await?)
+                        }
+                        None => Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?),
+                    }
                 }
             }
             Body::Values(rows) => {
@@ -298,7 +303,8 @@ impl QueryRows {
                 },
                 Source::Inputs(rows) => rows.next().await?,
                 Source::Aside(rows) => rows.next().await?.map(|(_, row)| row),
-                Source::Start | Source::Outputs(_) | Source::Set(_) | Source::Recursion(_) => None,
+                Source::Outputs(rows) => return rows.next().await,
+                Source::Start | Source::Set(_) | Source::Recursion(_) => None,
             };
             let Some(mut row) = row else {
                 let Some(mut first) = self.first.take() else { return Ok(None) };
@@ -414,7 +420,7 @@ async fn collect(
     let expanded = select.sets.as_ref().filter(|s| s.in_order);
     let width = Some(select.width);
     if select.grouping.is_none() && select.windows.is_empty() && expanded.is_none() {
-        return plain(source, select, (sort, first), cx, held).await;
+        return plain(source, select, (sort, first), None, cx, held).await;
     }
     if let (Some(grouping), true, None) = (&select.grouping, select.windows.is_empty(), expanded) {
         let (mut sorter, mut sort_held) = (Sorter::new(sort, width, first, cx), Held::new(Kind::Sort));
@@ -467,11 +473,25 @@ async fn collect(
     Ok(rows)
 }
 
-/// The rows of a source that meet the condition of a level, sorted.
+/// The slots that a level gives, if it gives its rows as they are but for other slots: then only those have to be sorted.
+fn columns_given(select: &Select) -> Option<Vec<usize>> {
+    let plain = select.grouping.is_none() && select.windows.is_empty() && select.sets.is_none();
+    if !plain || !select.locks.is_empty() || select.distinct.is_some() {
+        return None;
+    }
+    let slot = |e: &Bound| match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    };
+    select.targets.iter().map(slot).collect()
+}
+
+/// The rows of a source that meet the condition of a level, sorted; `given`: only these slots of them.
 async fn plain(
     mut source: Rows,
     select: &Select,
     (sort, first): (&[SortKey], Option<usize>),
+    given: Option<&[usize]>,
     cx: Cx<'_>,
     held: &mut Held,
 ) -> Result<SortedRows> {
@@ -483,7 +503,7 @@ async fn plain(
         for at in 0..batch.len() {
             cx.breathe().await?;
             if cx.holds(select.filter.as_ref(), batch.row(at)).await? {
-                sorter.push_of(&mut batch, at, cx, held).await?;
+                sorter.push_of(&mut batch, at, given, cx, held).await?;
             }
         }
     }

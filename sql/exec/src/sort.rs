@@ -138,10 +138,22 @@ impl<'a> Sorter<'a> {
         Self { keys, by, width, first, rows: Vec::new(), bound: None, key: Row::new(), runs: None, work_bytes }
     }
 
-    /// Takes a row out of a batch.
-    pub async fn push_of(&mut self, rows: &mut Batch, at: usize, cx: Cx<'_>, held: &mut Held) -> Result<()> {
+    /// Takes a row out of a batch; `given`: only these slots of it.
+    pub async fn push_of(
+        &mut self,
+        rows: &mut Batch,
+        at: usize,
+        given: Option<&[usize]>,
+        cx: Cx<'_>,
+        held: &mut Held,
+    ) -> Result<()> {
         if self.is_among(rows.row(at), cx).await? {
-            self.keep(rows.take(at), cx, held).await?;
+            let row = match given {
+                // A slot may be given twice.
+                Some(given) => given.iter().map(|slot| rows.row(at)[*slot].clone()).collect(),
+                None => rows.take(at),
+            };
+            self.keep(row, cx, held).await?;
         }
         Ok(())
     }

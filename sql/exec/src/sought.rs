@@ -4,6 +4,7 @@ use super::Cx;
 use clearway_planner::plan::SystemScan;
 use clearway_planner::sought::{Values, sought};
 use clearway_syntax::error::Result;
+use clearway_values::expr::Bound;
 use clearway_values::types::{Datum, Oid};
 
 /// Which rows of a table of the system are asked for.
@@ -35,10 +36,16 @@ impl Keys {
 }
 
 impl Cx<'_> {
-    /// What the filter of a scan asks for; none: all rows.
-    pub(super) async fn sought(self, scan: &SystemScan, prefix: &[Datum]) -> Result<Option<SoughtRows>> {
-        let Some(filter) = &scan.filter else { return Ok(None) };
-        let Some(found) = sought(scan.view, scan.base, &[filter]) else { return Ok(None) };
+    /// What the conditions of a scan ask for, and the place of the one that says so; none: all rows.
+    pub(super) async fn sought(
+        self,
+        scan: &SystemScan,
+        conditions: &[Bound],
+        prefix: &[Datum],
+    ) -> Result<Option<(SoughtRows, usize)>> {
+        let all: Vec<&Bound> = conditions.iter().collect();
+        let Some(found) = sought(scan.view, scan.base, &all) else { return Ok(None) };
+        let Some(place) = conditions.iter().position(|e| std::ptr::eq(e, found.condition)) else { return Ok(None) };
         let mut values = Vec::new();
         match &found.values {
             Values::Text(text) => values.push(Datum::text(*text)),
@@ -65,10 +72,10 @@ impl Cx<'_> {
             oids.dedup();
             Keys::Oids(oids)
         };
-        Ok(Some(SoughtRows { column, place: found.column, keys }))
+        Ok(Some((SoughtRows { column, place: found.column, keys }, place)))
     }
 
-    async fn elements(self, e: &clearway_values::expr::Bound, prefix: &[Datum], out: &mut Vec<Datum>) -> Result<()> {
+    async fn elements(self, e: &Bound, prefix: &[Datum], out: &mut Vec<Datum>) -> Result<()> {
         if let Datum::Array(array) = self.value(e, prefix).await? {
             out.extend(array.values.iter().cloned());
         }

@@ -232,7 +232,7 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
             })
         }
         Leaf::Sample(sampled) => sample_node(*sampled, conjunction(filters)),
-        Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
+        Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters), wanted: None }),
         Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),
         Leaf::Function { calls, ordinality } => {
             let node = Node::Function(FunctionScan { calls, base, ordinality });

@@ -278,6 +278,8 @@ pub struct SystemScan {
     pub base: usize,
     /// What rows must meet.
     pub filter: Option<Bound>,
+    /// The columns that the level reads; none: all.
+    pub wanted: Option<Box<[usize]>>,
 }
 
 /// A scan of a recursive query's working table.

@@ -59,7 +59,11 @@ fn narrow_node(node: &mut Arc<Node>, named: &Named, figures: &Figures<'_>) {
             narrow_node(&mut join.right, named, figures);
         }),
         Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, named, figures)),
-        Node::One | Node::System(_) | Node::Sample(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
+        // PLN-6
+        Node::System(scan) => {
+            scan.wanted = Some((0..scan.view.width()).filter(|c| named.is_named(scan.base + c)).collect())
+        }
+        Node::One | Node::Sample(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
     }
 }
 

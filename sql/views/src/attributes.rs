@@ -1,7 +1,7 @@
 //! The rows of pg_attribute and pg_sequence.
 
 use super::catalog::{acl, int_oid, local, sought};
-use super::{SoughtOf, ViewOf, text};
+use super::{SoughtOf, ViewOf, letter, text};
 use clearway_context::views::{SystemView, all, listed};
 use clearway_engine::catalog::{AclKind, Column, Composite, Object, TypeBody};
 use clearway_exec::{Keys, Row, Run, SoughtRows};
@@ -31,10 +31,12 @@ struct Attribute<'a> {
 
 fn attribute_row(a: Attribute<'_>) -> Row {
     let kind = super::builtin::storage_of(a.ty);
-    let strategy = a.column.and_then(|c| c.strategy).map_or(kind.storage.to_owned(), String::from);
+    let mut bytes = [0; 4];
+    let strategy = a.column.and_then(|c| c.strategy).map_or(kind.storage, |c| c.encode_utf8(&mut bytes));
     let len = facts(a.ty).map_or(-1, |f| f.len);
     let dropped = a.column.is_some_and(Column::is_dropped);
-    let identity = a.column.and_then(|c| c.identity).map_or(String::new(), |c| c.to_string());
+    let mut bytes = [0; 4];
+    let identity = a.column.and_then(|c| c.identity).map_or("", |c| c.encode_utf8(&mut bytes));
     let has_default = a.column.is_some_and(|c| c.default.is_some() && c.identity.is_none());
     let is_array = clearway_values::types::element_of(a.ty).is_some();
     vec![
@@ -49,14 +51,14 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Int4(-1),
         Datum::Int4(a.modifier),
         Datum::Bool(kind.by_value),
-        text(kind.align),
-        text(&strategy),
-        text(""),
+        letter(kind.align),
+        letter(strategy),
+        letter(""),
         Datum::Bool(a.not_null),
         Datum::Bool(has_default),
         Datum::Bool(false),
-        text(&identity),
-        text(if a.column.is_some_and(|c| c.generated) { "s" } else { "" }),
+        letter(identity),
+        letter(if a.column.is_some_and(|c| c.generated) { "s" } else { "" }),
         Datum::Bool(dropped),
         Datum::Bool(true),
         Datum::Int4(0),

@@ -1,12 +1,12 @@
 //! The rows of pg_class and related catalogs: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
-use super::{SoughtOf, ViewOf, text};
+use super::{SoughtOf, ViewOf, letter, text};
 use clearway_context::names::acl_name;
 use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed};
 use clearway_engine::catalog::acl::LETTERS;
 use clearway_engine::catalog::types::row_type;
-use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, TypeBody, TypeObject};
+use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, Schema, TypeBody, TypeObject};
 use clearway_exec::{Keys, Row, Run, SoughtRows};
 use clearway_values::types::datum::Array;
 use clearway_values::types::{Datum, oid};
@@ -23,7 +23,7 @@ pub const ROWS: &[ViewOf] = &[
 ];
 
 /// Those whose rows are found by a column.
-pub const SOUGHT: &[SoughtOf] = &[("pg_class", sought_classes)];
+pub const SOUGHT: &[SoughtOf] = &[("pg_class", sought_classes), ("pg_namespace", sought_namespaces)];
 
 pub(super) fn int_oid(v: u32) -> Datum {
     Datum::Oid(v)
@@ -150,8 +150,8 @@ fn class_row(c: Class<'_>) -> Row {
         int_oid(0),
         Datum::Bool(c.has_index),
         no(),
-        text(c.persistence),
-        text(c.kind),
+        letter(c.persistence),
+        letter(c.kind),
         Datum::Int2(c.columns as i16),
         Datum::Int2(c.checks as i16),
         Datum::Bool(c.has_rules),
@@ -160,7 +160,7 @@ fn class_row(c: Class<'_>) -> Row {
         no(),
         no(),
         Datum::Bool(c.populated),
-        text(if matches!(c.kind, "r" | "m") { "d" } else { "n" }),
+        letter(if matches!(c.kind, "r" | "m") { "d" } else { "n" }),
         no(),
         int_oid(0),
         int_oid(0),
@@ -334,20 +334,44 @@ fn kind_of(r: &Relation) -> &'static str {
     }
 }
 
+/// The schemas of the system that every database has.
+const SYSTEM_SCHEMAS: [(u32, &str); 2] = [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema")];
+
 fn pg_namespace(run: &Run<'_>) -> Vec<Row> {
-    let mut out = vec![
-        vec![int_oid(PG_CATALOG), text("pg_catalog"), int_oid(10), Datum::Null],
-        vec![int_oid(INFORMATION_SCHEMA), text("information_schema"), int_oid(10), Datum::Null],
-    ];
     // Most statements about tables ask for schemas too: no walk over all objects.
-    let mut schemas: Vec<_> = run.names.catalog.schemas(run.names.database).collect();
+    namespaces(run, SYSTEM_SCHEMAS.into_iter(), run.names.catalog.schemas(run.names.database).collect())
+}
+
+fn sought_namespaces(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let (catalog, database) = (&run.names.catalog, run.names.database);
+    let of_system = |(oid, name): &(u32, &str)| match &sought.keys {
+        Keys::Oids(oids) => oids.contains(oid),
+        Keys::Names(names) => names.iter().any(|known| known == name),
+    };
+    let schemas = match &sought.keys {
+        Keys::Oids(oids) => {
+            let found = oids.iter().filter_map(|oid| match &**catalog.get(*oid)? {
+                Object::Schema(s) => Some(s),
+                _ => None,
+            });
+            found.filter(|s| s.database == database).collect()
+        }
+        Keys::Names(names) => names.iter().filter_map(|name| catalog.schema(database, name)).collect(),
+    };
+    Some(namespaces(run, SYSTEM_SCHEMAS.into_iter().filter(of_system), schemas))
+}
+
+/// Rows of pg_namespace for these.
+fn namespaces(
+    run: &Run<'_>,
+    of_system: impl Iterator<Item = (u32, &'static str)>,
+    mut schemas: Vec<&Schema>,
+) -> Vec<Row> {
     schemas.sort_unstable_by_key(|s| s.oid);
-    out.extend(
-        schemas
-            .iter()
-            .map(|s| vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)]),
-    );
-    out
+    let of_system = of_system.map(|(oid, name)| vec![int_oid(oid), text(name), int_oid(10), Datum::Null]);
+    let row =
+        |s: &&Schema| vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)];
+    of_system.chain(schemas.iter().map(row)).collect()
 }
 
 fn pg_database(run: &Run<'_>) -> Vec<Row> {

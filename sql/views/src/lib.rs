@@ -54,12 +54,14 @@ mod types;
 mod undo;
 mod waits;
 
+use clearway_base::memory::uncharged;
 use clearway_context::views::SystemView;
 use clearway_context::views::functions::RowsFunction;
 use clearway_engine::catalog::{Acl, AclKind, Index};
 use clearway_exec::{Row, Run, SoughtRows, ViewRows};
 use clearway_syntax::error::Result;
 use clearway_values::types::{Datum, Oid};
+use std::sync::{Arc, LazyLock};
 
 pub use builtin::storage_of;
 
@@ -139,7 +141,10 @@ impl ViewRows for SystemViews {
             // The rows of the catalog have no versions of their own: each is as old as the catalog.
             let version = run.names.catalog.lsn.0 as u32;
             let system = [Datum::Oid(view.oid), Datum::Oid(version), Datum::Oid(0), Datum::Oid(0)];
-            rows.iter_mut().for_each(|row| row.extend_from_slice(&system));
+            for row in &mut rows {
+                row.reserve_exact(system.len());
+                row.extend_from_slice(&system);
+            }
         }
         rows
     }
@@ -194,6 +199,20 @@ fn text(s: &str) -> Datum {
     Datum::text(s)
 }
 
+/// A text of the catalogs that is empty or one letter: all rows share it.
+fn letter(s: &str) -> Datum {
+    static SHARED: LazyLock<Box<[Arc<str>]>> = LazyLock::new(|| {
+        let ascii = (0..128u8).map(|code| Arc::from(char::from(code).to_string()));
+        uncharged(|| std::iter::once(Arc::from("")).chain(ascii).collect())
+    });
+    let place = match s.as_bytes() {
+        [] => Some(0),
+        [code] => Some(1 + usize::from(*code)),
+        _ => None,
+    };
+    place.and_then(|at| SHARED.get(at)).map_or_else(|| text(s), |shared| Datum::Text(shared.clone()))
+}
+
 fn opt(s: Option<&str>) -> Datum {
     s.map_or(Datum::Null, Datum::text)
 }
@@ -202,6 +221,13 @@ fn opt(s: Option<&str>) -> Datum {
 mod tests {
     use super::*;
     use clearway_context::views as declared;
+
+    #[test]
+    fn a_letter_is_the_text_that_it_was_made_of() {
+        for s in ["", "r", "\u{7f}", "é", "ab"] {
+            assert_eq!(letter(s), text(s));
+        }
+    }
 
     #[test]
     fn every_view_has_rows_and_all_rows_are_of_a_view() {

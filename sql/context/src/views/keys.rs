@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - VKY-1: a search by such a column returns every row of the view that has one of the wanted values in it. Rows beyond these are
-//!   permitted, since the condition is evaluated afterwards.
+//!   permitted, since the executor compares each row with the values afterwards.
 //!
 //! # Not here
 //! The rows (`clearway_views`); which conditions name such a column (`clearway_planner::sought`).
@@ -16,6 +16,8 @@ use super::SystemView;
 const KEYS: &[(&str, &str, f64, &str)] = &[
     ("pg_class", "oid", 1.0, "pg_class_oid_index"),
     ("pg_class", "relname", 1.0, "pg_class_relname_nsp_index"),
+    ("pg_namespace", "oid", 1.0, "pg_namespace_oid_index"),
+    ("pg_namespace", "nspname", 1.0, "pg_namespace_nspname_index"),
     ("pg_attribute", "attrelid", 8.0, "pg_attribute_relid_attnum_index"),
     ("pg_index", "indexrelid", 1.0, "pg_index_indexrelid_index"),
     ("pg_index", "indrelid", 2.0, "pg_index_indrelid_index"),

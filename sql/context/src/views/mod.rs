@@ -58,6 +58,11 @@ impl SystemView {
         self.oid < 12_000
     }
 
+    /// How many columns its rows have, with [`SYSTEM_COLUMNS`] if it has them.
+    pub fn width(&self) -> usize {
+        self.columns.len() + if self.is_table() { SYSTEM_COLUMNS.len() } else { 0 }
+    }
+
     /// Whether only superusers may read it: it shows what proves a role's identity, or other people's data.
     pub fn is_for_superusers(&self) -> bool {
         matches!(
