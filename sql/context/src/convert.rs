@@ -5,7 +5,9 @@ use clearway_engine::value::{Storage, Value, ValueRef};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_values::types::datum::Datum;
 use clearway_values::types::inet::Inet;
-use clearway_values::types::{Numeric, Oid, SqlType, binary, geometry, geometry_binary, hstore, json, oid, user, word};
+use clearway_values::types::{
+    Numeric, Oid, SqlType, binary, cast, geometry, geometry_binary, hstore, json, oid, user, word,
+};
 use std::sync::Arc;
 
 /// Whether a type is one of ranges or multiranges.
@@ -169,16 +171,16 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
 /// char(n) with its blanks.
 fn char_n(text: &str, modifier: i32) -> Datum {
     let wanted = usize::try_from(modifier - 4).unwrap_or(0);
-    let characters = if text.is_ascii() { text.len() } else { text.chars().count() };
-    let (missing, mut short) = (wanted.saturating_sub(characters), [b' '; 256]);
+    let (missing, mut short) = (wanted.saturating_sub(cast::characters(text.as_bytes())), [b' '; 256]);
     // A scan makes one of these for each row: the blanks of a short one are put on the stack, and one piece of memory is taken.
     match short.get_mut(..text.len() + missing) {
         _ if missing == 0 => Datum::Bpchar(text.into()),
         Some(all) => {
             all[..text.len()].copy_from_slice(text.as_bytes());
-            Datum::Bpchar(String::from_utf8_lossy(all).into())
+            // A text and blanks are a text, so there is no error.
+            Datum::Bpchar(std::str::from_utf8(all).unwrap_or(text).into())
         }
-        None => clearway_values::types::cast::padded(&text.into(), wanted),
+        None => cast::padded(&text.into(), wanted),
     }
 }
 

@@ -61,19 +61,26 @@ pub(super) struct FirstRows {
     /// Whose the memory is: DISTINCT's, or a set operation's.
     kind: Kind,
     seen: Seen,
+    /// The keys exceed `work_mem`: rows with other keys are put aside.
+    full: bool,
     aside: Option<Aside>,
 }
 
 impl FirstRows {
     /// Nothing has been met.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, seen: Seen::new(kind), aside: None }
+        Self { kind, seen: Seen::new(kind), full: false, aside: None }
     }
 
     /// Whether a row is to be given: the first one with its key. It may be put aside instead. No row: the key is the row.
     pub async fn is_first(&mut self, key: &[Datum], row: Option<&[Datum]>, cx: Cx<'_>) -> Result<bool> {
         if self.seen.keys.contains(key) {
             return Ok(false);
+        }
+        if self.full && self.aside.is_none() {
+            let parts = Parts::create(0, cx).await?;
+            let (width, whole) = (key.len(), row.is_none());
+            self.aside = Some(Aside { parts, width, whole, numbered: Row::new(), rows: 0 });
         }
         if let Some(aside) = &mut self.aside {
             // EXE-20
@@ -84,18 +91,29 @@ impl FirstRows {
             aside.parts.append(key, &aside.numbered, row.unwrap_or(&[])).await?;
             return Ok(false);
         }
-        if self.seen.keep(key.to_vec(), cx)? {
-            let parts = Parts::create(0, cx).await?;
-            let (width, whole) = (key.len(), row.is_none());
-            self.aside = Some(Aside { parts, width, whole, numbered: Row::new(), rows: 0 });
+        self.full = self.seen.keep(key.to_vec(), cx)?;
+        Ok(true)
+    }
+
+    /// Whether there is no room for more keys: `is_first` is to be asked.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Whether a row that is its own key is to be given, where there is room for its key.
+    pub fn is_first_now(&mut self, key: &[Datum], cx: Cx<'_>) -> Result<bool> {
+        assert!(!self.full, "EXE-20: rows are put aside by now");
+        if self.seen.keys.contains(key) {
+            return Ok(false);
         }
+        self.full = self.seen.keep(key.to_vec(), cx)?;
         Ok(true)
     }
 
     /// There are no more rows: those that were put aside and are to be given; none: no row was put aside.
     pub async fn rest(&mut self, cx: Cx<'_>) -> Result<Option<Merge>> {
         let Some(Aside { parts, width, whole, .. }) = self.aside.take() else { return Ok(None) };
-        self.seen = Seen::new(self.kind);
+        (self.seen, self.full) = (Seen::new(self.kind), false);
         let mut runs = Runs::create(&[(false, false)], cx).await?;
         let mut left: Vec<(Spilled, u32)> = parts.into_files().collect();
         while let Some((file, level)) = left.pop() {

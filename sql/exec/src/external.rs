@@ -29,16 +29,6 @@ impl Runs {
         Ok(Self { file, parts: Vec::new(), by: by.to_vec(), work_bytes })
     }
 
-    /// Writes rows that are sorted.
-    pub async fn add(&mut self, rows: Vec<(Row, Row)>) -> Result<()> {
-        for (key, row) in rows {
-            breath::breathe(breath::ROW).await?;
-            self.append(&key, &row).await?;
-        }
-        self.end_run();
-        Ok(())
-    }
-
     /// Appends a row to the run that is being written: it does not stand before those of the run.
     pub async fn append(&mut self, key: &[Datum], row: &[Datum]) -> Result<()> {
         self.file.append(key, row).await

@@ -350,8 +350,14 @@ impl<'a> Cx<'a> {
     /// The value of an expression that can't wait.
     #[inline]
     pub fn value_now(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
+        self.value_with_now(e, row, &[])
+    }
+
+    /// The same, with the values of aggregates.
+    #[inline]
+    pub fn value_with_now(self, e: &Bound, row: &[Datum], aggregates: &[Datum]) -> Result<Datum> {
         let host = host::CxHost { cx: self };
-        let env = Env { row, outer: self.outer, params: self.run.params, aggregates: &[], session: &host };
+        let env = Env { row, outer: self.outer, params: self.run.params, aggregates, session: &host };
         eval(e, &env)
     }
 
@@ -407,6 +413,15 @@ impl<'a> Cx<'a> {
             out.push(if waits { self.value(e, row).await? } else { self.value_now(e, row)? });
         }
         Ok(())
+    }
+
+    /// Values of several expressions that can't wait.
+    pub fn values_now(self, list: &[Bound], row: &[Datum], aggregates: &[Datum]) -> Result<Row> {
+        let mut out = Vec::with_capacity(list.len());
+        for e in list {
+            out.push(self.value_with_now(e, row, aggregates)?);
+        }
+        Ok(out)
     }
 
     /// Values of several expressions.

@@ -42,6 +42,8 @@ pub struct QueryRows {
     held: Option<Held>,
     /// What failed behind the rows that were given last (EXE-17).
     failed: Option<SqlError>,
+    /// How a row of the output is made of one that is in memory; none: not yet known.
+    output: Option<Output>,
 }
 
 enum Source {
@@ -72,6 +74,7 @@ impl QueryRows {
             ties: Ties::default(),
             held: None,
             failed: None,
+            output: None,
         }
     }
 
@@ -163,38 +166,59 @@ impl QueryRows {
         }
     }
 
-    /// The next row of a plain query, if it has been read ahead and nothing about it can wait; none: ask `next`.
+    /// The next row, if it has been read ahead or sorted and nothing about it can wait; none: ask `next`.
     pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
-        let Source::Stream(rows) = &mut self.source else { return None };
         let Body::Select(select) = &self.query.body else { return None };
-        if cx.run.state.measured.is_some() {
+        let query = &self.query;
+        let counted = self.left.is_none_or(|n| n > 0) && self.skip == 0;
+        let output = self.output.get_or_insert_with(|| Output::of(query, select));
+        if !counted || cx.run.state.measured.is_some() || matches!(output, Output::Awaited) {
             return None;
         }
-        let counted = self.left.is_none_or(|n| n > 0);
-        let plain = select.locks.is_empty() && select.distinct.is_none() && counted && self.skip == 0;
-        if !plain
-            || self.query.ties
-            || select.sets.is_some()
-            || select.filter.iter().chain(&select.targets).any(Bound::may_wait)
-        {
-            return None;
-        }
-        loop {
-            if let Err(stopped) = breath::step(breath::ROW) {
-                return Some(Err(stopped.into()));
-            }
-            let row = rows.ready()?;
-            match cx.holds_now(select.filter.as_ref(), row) {
-                Ok(false) => {}
-                Ok(true) => {
-                    if let Some(n) = &mut self.left {
-                        *n -= 1;
-                    }
-                    return Some(select.targets.iter().map(|e| cx.value_now(e, row)).collect());
+        let out = match &mut self.source {
+            Source::Stream(rows) if select.distinct.is_none() => loop {
+                if let Err(stopped) = breath::step(breath::ROW) {
+                    break Err(stopped.into());
                 }
-                Err(e) => return Some(Err(e)),
+                let row = rows.ready()?;
+                match cx.holds_now(select.filter.as_ref(), row) {
+                    Ok(false) => {}
+                    Ok(true) => break cx.values_now(&select.targets, row, &[]),
+                    Err(e) => break Err(e),
+                }
+            },
+            Source::Inputs(rows @ SortedRows::List(..)) => loop {
+                if let Err(stopped) = breath::step(breath::ROW) {
+                    break Err(stopped.into());
+                }
+                if self.first.as_ref().is_some_and(|first| first.is_full()) {
+                    return None;
+                }
+                let row = rows.next_now()?;
+                let out = match output {
+                    Output::Moved(columns) if columns.last().is_none_or(|c| *c < row.len()) => Ok(moved(row, columns)),
+                    _ => cx.values_now(&select.targets, &row, row.get(select.width..).unwrap_or(&[])),
+                };
+                let (Ok(values), Some(_)) = (&out, &select.distinct) else { break out };
+                let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new(Kind::Distinct)));
+                match first.is_first_now(values, cx) {
+                    Ok(true) => break out,
+                    Ok(false) => {}
+                    Err(e) => break Err(e),
+                }
+            },
+            Source::Outputs(rows) => {
+                if let Err(stopped) = breath::step(breath::ROW) {
+                    return Some(Err(stopped.into()));
+                }
+                Ok(rows.next_now()?)
             }
+            _ => return None,
+        };
+        if let (Some(n), Ok(_)) = (&mut self.left, &out) {
+            *n -= 1;
         }
+        Some(out)
     }
 
     /// All rows, held as `held` says.
@@ -358,6 +382,45 @@ impl QueryRows {
     }
 }
 
+/// How a row of the output is made of one that is in memory.
+enum Output {
+    /// Something has to be awaited: a lock, a function, a sub-select.
+    Awaited,
+    /// Its values are computed.
+    Computed,
+    /// It has these columns of the row, each once and in the row's order.
+    Moved(Box<[usize]>),
+}
+
+impl Output {
+    fn of(query: &Query, select: &Select) -> Self {
+        let plain = select.locks.is_empty() && select.sets.is_none() && !query.ties;
+        if !plain
+            || matches!(select.distinct, Some(Distinct::On(_)))
+            || select.filter.iter().chain(&select.targets).any(Bound::may_wait)
+        {
+            return Self::Awaited;
+        }
+        let column = |e: &Bound| match e.kind {
+            BoundKind::Column { index, level: 0 } if index < select.width => Some(index),
+            _ => None,
+        };
+        match select.targets.iter().map(column).collect::<Option<Box<[usize]>>>() {
+            Some(columns) if columns.is_sorted_by(|a, b| a < b) => Self::Moved(columns),
+            _ => Self::Computed,
+        }
+    }
+}
+
+/// The row's values in these columns, which ascend.
+fn moved(mut row: Row, columns: &[usize]) -> Row {
+    for (at, column) in columns.iter().enumerate() {
+        row.swap(at, *column);
+    }
+    row.truncate(columns.len());
+    row
+}
+
 /// The parts of a query that reads one row by its whole key and does nothing else; none: the query is of another kind.
 fn point(query: &Query) -> Option<(&Select, &Scan)> {
     let Body::Select(select) = &query.body else { return None };
@@ -496,13 +559,14 @@ async fn plain(
     held: &mut Held,
 ) -> Result<SortedRows> {
     let mut sorter = Sorter::new(sort, Some(select.width), first, cx);
+    let waits = select.filter.as_ref().is_some_and(Bound::may_wait);
     let (mut batch, mut more) = (Batch::default(), true);
     while more {
         batch.clear();
         more = source.fill(cx, ROWS, &mut batch).await?;
+        cx.breathe_for(batch.len()).await?;
         for at in 0..batch.len() {
-            cx.breathe().await?;
-            if cx.holds(select.filter.as_ref(), batch.row(at)).await? {
+            if cx.judge(select.filter.as_ref(), waits, batch.row(at)).await? {
                 sorter.push_of(&mut batch, at, given, cx, held).await?;
             }
         }

@@ -1,6 +1,9 @@
 //! Sorts rows. Pieces of some hundred rows are sorted by the standard library and then merged two by two, so that a long sort has
 //! breaths. Rows that exceed `work_mem` go to temporary files in sorted runs (`external`). If only the first rows are wanted, rows that
 //! can't be among them are dropped on the way.
+//!
+//! # Invariants
+//! - EXE-26: each row in a sorter has as many values behind it as there are sort keys; no caller sees these values.
 
 use super::external::{Merge, Runs};
 use super::row_batch::Batch;
@@ -10,6 +13,7 @@ use clearway_base::memory::Held;
 use clearway_planner::plan::SortKey;
 use clearway_syntax::error::Result;
 use clearway_values::types::Datum;
+use std::cmp::Ordering;
 
 pub use clearway_values::expr::accumulate::order_of;
 
@@ -22,14 +26,17 @@ const FIRST_MAX: usize = 100_000;
 ///
 /// # Errors
 /// The reason for which the statement must end.
-pub async fn sort_keyed(mut rows: Vec<(Row, Row)>, by: &[(bool, bool)]) -> Result<Vec<(Row, Row)>> {
+pub async fn sort_keyed(rows: Vec<(Row, Row)>, by: &[(bool, bool)]) -> Result<Vec<(Row, Row)>> {
     if by.is_empty() {
         return Ok(rows);
     }
-    let order = |a: &(Row, Row), b: &(Row, Row)| order_of(&a.0, &b.0, by);
+    sort_in_pieces(rows, |a, b| order_of(&a.0, &b.0, by)).await
+}
+
+async fn sort_in_pieces<T>(mut rows: Vec<T>, order: impl Fn(&T, &T) -> Ordering) -> Result<Vec<T>> {
     for piece in rows.chunks_mut(PIECE) {
         breath::breathe(piece.len() as u32 * breath::ROW).await?;
-        piece.sort_by(order);
+        piece.sort_by(&order);
     }
     let mut width = PIECE;
     while width < rows.len() {
@@ -63,7 +70,10 @@ pub struct Sorter<'a> {
     width: Option<usize>,
     /// Only so many first rows are asked for.
     first: Option<usize>,
-    rows: Vec<(Row, Row)>,
+    /// Some sort value has to be awaited.
+    waits: bool,
+    /// Each with its sort values behind it (EXE-26).
+    rows: Vec<Row>,
     /// Sort values that a row must stay below to be among the first.
     bound: Option<Row>,
     key: Row,
@@ -74,16 +84,16 @@ pub struct Sorter<'a> {
 
 /// Rows in their order.
 pub enum SortedRows {
-    /// In memory.
-    List(std::vec::IntoIter<Row>),
+    /// In memory, each with so many sort values behind it.
+    List(std::vec::IntoIter<Row>, usize),
     /// In temporary files.
     Merged(Box<Merge>),
 }
 
 /// Rows in their order, each behind its sort values.
 pub enum KeyedRows {
-    /// In memory.
-    List(std::vec::IntoIter<(Row, Row)>),
+    /// In memory, each with so many sort values behind it.
+    List(std::vec::IntoIter<Row>, usize),
     /// In temporary files.
     Merged(Box<Merge>),
 }
@@ -92,7 +102,7 @@ impl KeyedRows {
     /// The next one.
     pub async fn next(&mut self) -> Result<Option<(Row, Row)>> {
         match self {
-            Self::List(rows) => Ok(rows.next()),
+            Self::List(rows, values) => Ok(rows.next().map(|row| apart(row, *values))),
             Self::Merged(merge) => merge.next().await,
         }
     }
@@ -100,15 +110,23 @@ impl KeyedRows {
 
 impl From<Vec<Row>> for SortedRows {
     fn from(rows: Vec<Row>) -> Self {
-        Self::List(rows.into_iter())
+        Self::List(rows.into_iter(), 0)
     }
 }
 
 impl SortedRows {
+    /// The next one of those in memory.
+    pub fn next_now(&mut self) -> Option<Row> {
+        let Self::List(rows, values) = self else { return None };
+        let mut row = rows.next()?;
+        row.truncate(row.len() - *values);
+        Some(row)
+    }
+
     /// The next one.
     pub async fn next(&mut self) -> Result<Option<Row>> {
         match self {
-            Self::List(rows) => Ok(rows.next()),
+            Self::List(..) => Ok(self.next_now()),
             Self::Merged(merge) => Ok(merge.next().await?.map(|(_, row)| row)),
         }
     }
@@ -116,8 +134,8 @@ impl SortedRows {
     /// Those that are left.
     pub async fn all(mut self) -> Result<Vec<Row>> {
         match self {
-            Self::List(rows) => Ok(rows.collect()),
-            Self::Merged(_) => {
+            Self::List(rows, 0) => Ok(rows.collect()),
+            Self::List(..) | Self::Merged(_) => {
                 let mut out = Vec::new();
                 while let Some(row) = self.next().await? {
                     clearway_base::memory::check()?;
@@ -135,7 +153,8 @@ impl<'a> Sorter<'a> {
         let by = keys.iter().map(|k| (k.descending, k.nulls_first)).collect();
         let first = first.filter(|n| *n <= FIRST_MAX);
         let work_bytes = cx.work_bytes() as i64;
-        Self { keys, by, width, first, rows: Vec::new(), bound: None, key: Row::new(), runs: None, work_bytes }
+        let waits = keys.iter().any(|k| k.expr.may_wait());
+        Self { keys, by, width, first, waits, rows: Vec::new(), bound: None, key: Row::new(), runs: None, work_bytes }
     }
 
     /// Takes a row out of a batch; `given`: only these slots of it.
@@ -147,38 +166,73 @@ impl<'a> Sorter<'a> {
         cx: Cx<'_>,
         held: &mut Held,
     ) -> Result<()> {
-        if self.is_among(rows.row(at), cx).await? {
-            let row = match given {
+        match self.waits {
+            true => self.compute(rows.row(at), cx).await?,
+            false => self.compute_now(rows.row(at), cx)?,
+        }
+        if self.is_among() {
+            let slots = given.map_or(rows.row(at).len(), <[usize]>::len);
+            let mut row = Row::with_capacity(slots + self.key.len());
+            match given {
                 // A slot may be given twice.
-                Some(given) => given.iter().map(|slot| rows.row(at)[*slot].clone()).collect(),
-                None => rows.take(at),
-            };
-            self.keep(row, cx, held).await?;
+                Some(given) => row.extend(given.iter().map(|slot| rows.row(at)[*slot].clone())),
+                None => row.extend(rows.take_from(at, 0)),
+            }
+            if self.keep(row, held)? {
+                self.shorten(cx, held).await?;
+            }
         }
         Ok(())
     }
 
     /// Takes a row.
     pub async fn push(&mut self, row: Row, cx: Cx<'_>, held: &mut Held) -> Result<()> {
-        if self.is_among(&row, cx).await? {
-            self.keep(row, cx, held).await?;
+        match self.waits {
+            true => self.compute(&row, cx).await?,
+            false => self.compute_now(&row, cx)?,
+        }
+        if self.is_among() && self.keep(row, held)? {
+            self.shorten(cx, held).await?;
         }
         Ok(())
     }
 
-    /// Whether a row may be among the first; its key is at hand then.
-    async fn is_among(&mut self, row: &[Datum], cx: Cx<'_>) -> Result<bool> {
+    /// Computes the sort values of a row.
+    async fn compute(&mut self, row: &[Datum], cx: Cx<'_>) -> Result<()> {
         self.key.clear();
         let values = self.width.and_then(|w| row.get(w..)).unwrap_or(&[]);
         for k in self.keys {
             self.key.push(cx.value_with(&k.expr, row, values).await?);
         }
-        Ok(self.bound.as_ref().is_none_or(|bound| order_of(&self.key, bound, &self.by).is_lt()))
+        Ok(())
     }
 
-    async fn keep(&mut self, row: Row, cx: Cx<'_>, held: &mut Held) -> Result<()> {
-        self.rows.push((std::mem::take(&mut self.key), row));
+    /// The same where none has to be awaited.
+    fn compute_now(&mut self, row: &[Datum], cx: Cx<'_>) -> Result<()> {
+        self.key.clear();
+        let values = self.width.and_then(|w| row.get(w..)).unwrap_or(&[]);
+        for k in self.keys {
+            self.key.push(cx.value_with_now(&k.expr, row, values)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the row whose sort values were computed last may be among the first.
+    fn is_among(&self) -> bool {
+        self.bound.as_ref().is_none_or(|bound| order_of(&self.key, bound, &self.by).is_lt())
+    }
+
+    /// Keeps the row whose sort values were computed last; whether there are more rows now than there should be in memory.
+    fn keep(&mut self, mut row: Row, held: &mut Held) -> Result<bool> {
+        row.append(&mut self.key); // EXE-26
+        self.rows.push(row);
         held.grow()?;
+        let is_enough = self.first.is_some_and(|first| self.rows.len() >= 2 * first + PIECE);
+        Ok(is_enough || self.rows.len() >= PIECE && held.bytes() > self.work_bytes)
+    }
+
+    /// Drops rows that are not among the first, and writes rows to a file where they exceed `work_mem`.
+    async fn shorten(&mut self, cx: Cx<'_>, held: &mut Held) -> Result<()> {
         if let Some(first) = self.first
             && self.rows.len() >= 2 * first + PIECE
         {
@@ -192,28 +246,43 @@ impl<'a> Sorter<'a> {
 
     /// Makes a run in a temporary file of the rows in memory.
     async fn write_run(&mut self, cx: Cx<'_>, held: &mut Held) -> Result<()> {
-        let rows = sort_keyed(std::mem::take(&mut self.rows), &self.by).await?;
+        self.sort().await?;
         let mut runs = match self.runs.take() {
             Some(runs) => runs,
             None => Runs::create(&self.by, cx).await?,
         };
-        runs.add(rows).await?;
+        let values = self.by.len();
+        for row in std::mem::take(&mut self.rows) {
+            breath::breathe(breath::ROW).await?;
+            let (row, key) = row.split_at(row.len() - values);
+            runs.append(key, row).await?;
+        }
+        runs.end_run();
         self.runs = Some(runs);
         held.measure();
         Ok(())
     }
 
     async fn keep_first(&mut self, first: usize) -> Result<()> {
-        self.rows = sort_keyed(std::mem::take(&mut self.rows), &self.by).await?;
+        self.sort().await?;
         self.rows.truncate(first);
-        self.bound = self.rows.last().map(|(key, _)| key.clone());
+        self.bound = self.rows.last().map(|row| values_behind(row, self.by.len()).to_vec());
+        Ok(())
+    }
+
+    async fn sort(&mut self) -> Result<()> {
+        let by = &self.by;
+        if !by.is_empty() {
+            let order = |a: &Row, b: &Row| order_of(values_behind(a, by.len()), values_behind(b, by.len()), by);
+            self.rows = sort_in_pieces(std::mem::take(&mut self.rows), order).await?;
+        }
         Ok(())
     }
 
     /// The rows in their order.
     pub async fn finish(self, cx: Cx<'_>, held: &mut Held) -> Result<SortedRows> {
         Ok(match self.finish_keyed(cx, held).await? {
-            KeyedRows::List(rows) => rows.map(|(_, row)| row).collect::<Vec<Row>>().into(),
+            KeyedRows::List(rows, values) => SortedRows::List(rows, values),
             KeyedRows::Merged(merge) => SortedRows::Merged(merge),
         })
     }
@@ -229,10 +298,21 @@ impl<'a> Sorter<'a> {
         if let Some(first) = self.first {
             self.keep_first(first).await?;
         } else {
-            self.rows = sort_keyed(self.rows, &self.by).await?;
+            self.sort().await?;
         }
-        Ok(KeyedRows::List(self.rows.into_iter()))
+        Ok(KeyedRows::List(self.rows.into_iter(), self.by.len()))
     }
+}
+
+/// The sort values of a row, of which there are so many (EXE-26).
+fn values_behind(row: &[Datum], values: usize) -> &[Datum] {
+    &row[row.len() - values..]
+}
+
+/// The sort values of a row, and the row without them.
+fn apart(mut row: Row, values: usize) -> (Row, Row) {
+    let key = row.split_off(row.len() - values);
+    (key, row)
 }
 
 /// Rows in the order of sort keys.

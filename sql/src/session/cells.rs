@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::planner::plan::Scan;
-use crate::types::{SqlType, oid};
+use crate::types::{SqlType, cast, oid};
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::ValueRef;
@@ -157,7 +157,7 @@ fn write_cell(cell: &Cell, bytes: &[u8], ty: SqlType, binary: bool, out: &mut Ve
             out.extend_from_slice(text);
             if ty.oid == oid::BPCHAR && ty.modifier > 4 {
                 // char(n) is kept without the blanks behind it; bytes that continue a character are not counted.
-                let characters = text.iter().filter(|b| **b & 0xc0 != 0x80).count();
+                let characters = cast::characters(text);
                 out.resize(out.len() + (ty.modifier as usize - 4).saturating_sub(characters), b' ');
             }
         }

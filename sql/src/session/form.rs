@@ -7,7 +7,7 @@ use crate::exec::Row;
 use crate::planner::plan::OutputColumn;
 use crate::types::size::fits;
 use crate::types::text::{self, Conversion};
-use crate::types::{Datum, binary, facts, oid};
+use crate::types::{Datum, binary, cast, facts, oid};
 
 /// The form of a column's values.
 pub fn format_of(formats: &[i16], i: usize) -> bool {
@@ -44,6 +44,7 @@ pub fn write_row(
                 out.extend_from_slice(s.as_bytes());
                 pad(s, column, out);
             }
+            Datum::Bpchar(s) => out.extend_from_slice(s.as_bytes()),
             Datum::Int4(v) => write_integer(i64::from(*v), out),
             Datum::Int8(v) => write_integer(*v, out),
             _ => out.extend_from_slice(text::output(column.ty, value, conversion).as_bytes()),
@@ -87,7 +88,7 @@ fn write_encoded(
 /// char(n) gets its blanks back.
 fn pad(s: &str, column: &OutputColumn, out: &mut Vec<u8>) {
     if column.ty.oid == oid::BPCHAR && column.ty.modifier > 4 {
-        out.resize(out.len() + (column.ty.modifier as usize - 4).saturating_sub(s.chars().count()), b' ');
+        out.resize(out.len() + (column.ty.modifier as usize - 4).saturating_sub(cast::characters(s.as_bytes())), b' ');
     }
 }
 

@@ -98,9 +98,16 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
     })
 }
 
+/// The length of a text in characters. Bytes that continue a character are not counted; sums of one byte let the processor add many at once.
+#[inline]
+pub fn characters(text: &[u8]) -> usize {
+    let begin = |bytes: &[u8]| bytes.iter().map(|b| u8::from(b & 0xc0 != 0x80)).sum::<u8>();
+    text.chunks(usize::from(u8::MAX)).map(|bytes| usize::from(begin(bytes))).sum()
+}
+
 /// A text with blanks behind it up to a length in characters.
 pub fn padded(text: &Arc<str>, length: usize) -> Datum {
-    let missing = length.saturating_sub(text.chars().count());
+    let missing = length.saturating_sub(characters(text.as_bytes()));
     Datum::Bpchar(if missing == 0 { text.clone() } else { format!("{text}{}", " ".repeat(missing)).into() })
 }
 
@@ -357,5 +364,18 @@ fn day_of(t: i64) -> i32 {
         i64::MAX => i32::MAX,
         i64::MIN => i32::MIN,
         t => t.div_euclid(86_400_000_000) as i32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::characters;
+
+    #[test]
+    fn characters_are_counted_as_the_library_counts_them() {
+        for text in ["", "a", "äö", "€uro", "\u{1f600}", &"é".repeat(500), &"x".repeat(1000), &"a€".repeat(300)]
+        {
+            assert_eq!(characters(text.as_bytes()), text.chars().count());
+        }
     }
 }
