@@ -74,25 +74,27 @@ impl FirstRows {
 
     /// Whether a row is to be given: the first one with its key. It may be put aside instead. No row: the key is the row.
     pub async fn is_first(&mut self, key: &[Datum], row: Option<&[Datum]>, cx: Cx<'_>) -> Result<bool> {
+        if !self.full {
+            return self.is_first_now(key, cx);
+        }
         if self.seen.keys.contains(key) {
             return Ok(false);
         }
-        if self.full && self.aside.is_none() {
-            let parts = Parts::create(0, cx).await?;
-            let (width, whole) = (key.len(), row.is_none());
-            self.aside = Some(Aside { parts, width, whole, numbered: Row::new(), rows: 0 });
-        }
-        if let Some(aside) = &mut self.aside {
-            // EXE-20
-            aside.numbered.clear();
-            aside.numbered.push(Datum::Int8(aside.rows));
-            aside.numbered.extend_from_slice(key);
-            aside.rows += 1;
-            aside.parts.append(key, &aside.numbered, row.unwrap_or(&[])).await?;
-            return Ok(false);
-        }
-        self.full = self.seen.keep(key.to_vec(), cx)?;
-        Ok(true)
+        let aside = match &mut self.aside {
+            Some(aside) => aside,
+            None => {
+                let parts = Parts::create(0, cx).await?;
+                let (width, whole) = (key.len(), row.is_none());
+                self.aside.insert(Aside { parts, width, whole, numbered: Row::new(), rows: 0 })
+            }
+        };
+        // EXE-20
+        aside.numbered.clear();
+        aside.numbered.push(Datum::Int8(aside.rows));
+        aside.numbered.extend_from_slice(key);
+        aside.rows += 1;
+        aside.parts.append(key, &aside.numbered, row.unwrap_or(&[])).await?;
+        Ok(false)
     }
 
     /// Whether there is no room for more keys: `is_first` is to be asked.
@@ -100,7 +102,7 @@ impl FirstRows {
         self.full
     }
 
-    /// Whether a row that is its own key is to be given, where there is room for its key.
+    /// Whether a row is to be given: the first one with its key, for which there is room.
     pub fn is_first_now(&mut self, key: &[Datum], cx: Cx<'_>) -> Result<bool> {
         assert!(!self.full, "EXE-20: rows are put aside by now");
         if self.seen.keys.contains(key) {

@@ -42,8 +42,8 @@ pub struct QueryRows {
     held: Option<Held>,
     /// What failed behind the rows that were given last (EXE-17).
     failed: Option<SqlError>,
-    /// How a row of the output is made of one that is in memory; none: not yet known.
-    output: Option<Output>,
+    /// Whether its rows can be given without a wait once they are in memory; none: not yet known.
+    at_once: Option<bool>,
 }
 
 enum Source {
@@ -74,7 +74,7 @@ impl QueryRows {
             ties: Ties::default(),
             held: None,
             failed: None,
-            output: None,
+            at_once: None,
         }
     }
 
@@ -171,8 +171,7 @@ impl QueryRows {
         let Body::Select(select) = &self.query.body else { return None };
         let query = &self.query;
         let counted = self.left.is_none_or(|n| n > 0) && self.skip == 0;
-        let output = self.output.get_or_insert_with(|| Output::of(query, select));
-        if !counted || cx.run.state.measured.is_some() || matches!(output, Output::Awaited) {
+        if !counted || cx.run.state.measured.is_some() || !*self.at_once.get_or_insert_with(|| at_once(query, select)) {
             return None;
         }
         let out = match &mut self.source {
@@ -195,10 +194,7 @@ impl QueryRows {
                     return None;
                 }
                 let row = rows.next_now()?;
-                let out = match output {
-                    Output::Moved(columns) if columns.last().is_none_or(|c| *c < row.len()) => Ok(moved(row, columns)),
-                    _ => cx.values_now(&select.targets, &row, row.get(select.width..).unwrap_or(&[])),
-                };
+                let out = cx.values_now(&select.targets, &row, row.get(select.width..).unwrap_or(&[]));
                 let (Ok(values), Some(_)) = (&out, &select.distinct) else { break out };
                 let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new(Kind::Distinct)));
                 match first.is_first_now(values, cx) {
@@ -382,43 +378,12 @@ impl QueryRows {
     }
 }
 
-/// How a row of the output is made of one that is in memory.
-enum Output {
-    /// Something has to be awaited: a lock, a function, a sub-select.
-    Awaited,
-    /// Its values are computed.
-    Computed,
-    /// It has these columns of the row, each once and in the row's order.
-    Moved(Box<[usize]>),
-}
-
-impl Output {
-    fn of(query: &Query, select: &Select) -> Self {
-        let plain = select.locks.is_empty() && select.sets.is_none() && !query.ties;
-        if !plain
-            || matches!(select.distinct, Some(Distinct::On(_)))
-            || select.filter.iter().chain(&select.targets).any(Bound::may_wait)
-        {
-            return Self::Awaited;
-        }
-        let column = |e: &Bound| match e.kind {
-            BoundKind::Column { index, level: 0 } if index < select.width => Some(index),
-            _ => None,
-        };
-        match select.targets.iter().map(column).collect::<Option<Box<[usize]>>>() {
-            Some(columns) if columns.is_sorted_by(|a, b| a < b) => Self::Moved(columns),
-            _ => Self::Computed,
-        }
-    }
-}
-
-/// The row's values in these columns, which ascend.
-fn moved(mut row: Row, columns: &[usize]) -> Row {
-    for (at, column) in columns.iter().enumerate() {
-        row.swap(at, *column);
-    }
-    row.truncate(columns.len());
-    row
+/// Whether the rows of a query can be given without a wait once they are in memory: there is no lock, function or sub-select to be awaited.
+fn at_once(query: &Query, select: &Select) -> bool {
+    let plain = select.locks.is_empty() && select.sets.is_none() && !query.ties;
+    plain
+        && !matches!(select.distinct, Some(Distinct::On(_)))
+        && !select.filter.iter().chain(&select.targets).any(Bound::may_wait)
 }
 
 /// The parts of a query that reads one row by its whole key and does nothing else; none: the query is of another kind.
@@ -536,7 +501,7 @@ async fn collect(
     Ok(rows)
 }
 
-/// The slots that a level gives, if it gives its rows as they are but for other slots: then only those have to be sorted.
+/// The slots of its rows that a level gives, if it gives nothing else: a sort keeps only these.
 fn columns_given(select: &Select) -> Option<Vec<usize>> {
     let plain = select.grouping.is_none() && select.windows.is_empty() && select.sets.is_none();
     if !plain || !select.locks.is_empty() || select.distinct.is_some() {

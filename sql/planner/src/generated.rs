@@ -131,10 +131,15 @@ impl Planner<'_> {
     }
 }
 
+/// The system column that an error calls missing, since the expressions of a table do not see it.
+pub fn missing_system_column(error: &SqlError) -> Option<&str> {
+    let name = error.message().strip_prefix("column \"").and_then(|rest| rest.strip_suffix("\" does not exist"));
+    name.filter(|name| is_system_column(name))
+}
+
 /// The error of a check that names a system column: PostgreSQL takes `tableoid` alone.
 fn of_system_column(error: SqlError) -> SqlError {
-    let name = error.message().strip_prefix("column \"").and_then(|rest| rest.strip_suffix("\" does not exist"));
-    match name.filter(|name| is_system_column(name) && *name != "tableoid") {
+    match missing_system_column(&error).filter(|name| *name != "tableoid") {
         Some(name) => {
             let message = format!("system column \"{name}\" reference in check constraint is invalid");
             SqlError::new(code::INVALID_COLUMN_REFERENCE, message)

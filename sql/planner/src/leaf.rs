@@ -84,18 +84,10 @@ pub(super) fn derived_leaf(
 /// A table's columns as names, from a slot on.
 pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeColumn> {
     let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
-    let column = |(i, c): (usize, &Column)| ScopeColumn {
-        relation: Some(name.to_owned()),
-        name: c.name.clone(),
-        ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
-        index: base + i,
-        hidden: false,
-        nullable: false,
-        reads: None,
-        row: None,
-        shape: None,
-        merged: None,
-        origin: (relation.oid, i as i16 + 1),
+    let column = |(i, c): (usize, &Column)| {
+        let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+        let plain = ScopeColumn::plain(Some(name.to_owned()), c.name.clone(), ty, base + i);
+        ScopeColumn { origin: (relation.oid, i as i16 + 1), ..plain }
     };
     let mut columns: Vec<ScopeColumn> = live.map(column).collect();
     WholeRow::note(row_type(relation.oid), None, &mut columns);

@@ -192,18 +192,9 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
     note_origin(&mut columns, view.oid, view.columns.len(), base);
     out.width += view.columns.len();
     if view.is_table() {
-        columns.extend(SYSTEM_COLUMNS.iter().enumerate().map(|(i, (name, ty))| ScopeColumn {
-            relation: Some(relation.clone()),
-            name: (*name).to_owned(),
-            ty: SqlType::new(*ty),
-            index: out.width + i,
-            hidden: true,
-            nullable: false,
-            reads: None,
-            row: None,
-            shape: None,
-            merged: None,
-            origin: (0, 0),
+        columns.extend(SYSTEM_COLUMNS.iter().enumerate().map(|(i, (name, ty))| {
+            let (of, ty) = (Some(relation.clone()), SqlType::new(*ty));
+            ScopeColumn { hidden: true, ..ScopeColumn::plain(of, (*name).to_owned(), ty, out.width + i) }
         }));
         out.width += SYSTEM_COLUMNS.len();
     }

@@ -108,15 +108,11 @@ fn bind(core: &Core, call: &Call, pos: Pos, params: &mut Params) -> Result<(Arc<
         };
         match called {
             Some(called) if called.signature.procedure => Ok(called),
-            Some(_) => {
+            other if other.is_some() || is_of_system(&mut binder, call)? => {
                 let message = format!("{} is not a procedure", shown(&mut binder)?);
                 Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("To call a function, use SELECT.").at(pos))
             }
-            None if is_of_system(&mut binder, call)? => {
-                let message = format!("{} is not a procedure", shown(&mut binder)?);
-                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("To call a function, use SELECT.").at(pos))
-            }
-            None => {
+            _ => {
                 let message = format!("procedure {} does not exist", shown(&mut binder)?);
                 let hint = "No procedure matches the given name and argument types. You might need to add explicit type casts.";
                 Err(SqlError::new(code::UNDEFINED_FUNCTION, message).hint(hint).at(pos))

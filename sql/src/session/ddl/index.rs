@@ -12,7 +12,7 @@ use crate::exec::Row;
 use crate::expr::is_system_column;
 use crate::planner::calls::may_build;
 use crate::planner::dml::{can_be_key, column_of};
-use crate::planner::generated::without_table;
+use crate::planner::generated::{missing_system_column, without_table};
 use crate::planner::indexes::column_names;
 use crate::planner::plan::TableSlot;
 use crate::syntax::ast::ExprKind;
@@ -259,6 +259,5 @@ const OF_SYSTEM: &str = "index creation on system columns is not supported";
 
 /// What is said of an expression that names a system column.
 fn of_system_column(error: SqlError) -> SqlError {
-    let name = error.message().strip_prefix("column \"").and_then(|rest| rest.strip_suffix("\" does not exist"));
-    if name.is_some_and(is_system_column) { SqlError::new("0A000", OF_SYSTEM) } else { error }
+    if missing_system_column(&error).is_some() { SqlError::new("0A000", OF_SYSTEM) } else { error }
 }

@@ -220,7 +220,6 @@ pub(super) fn power(a: f64, b: f64) -> Result<Datum> {
     float_checked(a.powf(b), infinite, a == 0.0 || infinite, false)
 }
 
-/// Both texts, one behind the other.
 /// Bytes as the characters of the same numbers.
 pub(super) fn latin1(bytes: &[u8]) -> Result<String> {
     claim(2 * bytes.len())?;
@@ -228,6 +227,7 @@ pub(super) fn latin1(bytes: &[u8]) -> Result<String> {
     Ok(bytes.iter().map(|b| char::from(*b)).collect())
 }
 
+/// Both texts, one behind the other.
 fn joined(a: &str, b: &str) -> Result<String> {
     claim(2 * (a.len() + b.len()))?;
     let mut out = String::with_capacity(a.len() + b.len());
