@@ -3,7 +3,7 @@
 //! can't be among them are dropped on the way.
 //!
 //! # Invariants
-//! - EXE-26: each row in a sorter has as many values behind it as there are sort keys; no caller sees these values.
+//! - EXE-26: a row in a sorter has its sort values behind its own values. It is given without them.
 
 use super::external::{Merge, Runs};
 use super::row_batch::Batch;
