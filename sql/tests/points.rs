@@ -6,7 +6,7 @@ mod memory;
 use clearway_base::sync::block_on;
 use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind, Session, TransactionStatus};
-use memory::{open, session};
+use memory::{open_without_upkeep as open, session};
 use std::sync::Arc;
 
 /// Writes what a session answers as lines; NULL is `~`.

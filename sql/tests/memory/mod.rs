@@ -11,11 +11,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub fn open() -> Arc<Db> {
+    open_with(|_| true)
+}
+
+/// One whose tables are never counted in the background: no plan becomes old but by what the test does.
+pub fn open_without_upkeep() -> Arc<Db> {
+    open_with(|task| task != "upkeep")
+}
+
+/// A database of whose background tasks, by name, those run that are wanted.
+fn open_with(wanted: fn(&str) -> bool) -> Arc<Db> {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     block_on(async {
         let dir = Path::new("/db");
         let _ = vfs.create_dir(dir).await;
-        let spawn = |name, task| drop(spawn_thread(name, move || block_on(task)).expect("a thread"));
+        let spawn = |name, task| {
+            if wanted(name) {
+                drop(spawn_thread(name, move || block_on(task)).expect("a thread"));
+            }
+        };
         Db::open(DbOptions::new(vfs.clone(), dir), spawn).await.expect("a database")
     })
 }
