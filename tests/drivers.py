@@ -269,6 +269,9 @@ def run_on(make_server, scratch, suite, given, listed=()):
 
 def settings_of(suite, home, here):
     """The settings that a suite needs of a server in this directory: of Clearway if `here`."""
+    if isinstance(suite, DjangoSuite) and not here:
+        # One transaction creates the tables of all its applications.
+        return ("max_locks_per_transaction=4096",)
     return suite.settings(home, here) if isinstance(suite, JavaSuite) else ()
 
 
