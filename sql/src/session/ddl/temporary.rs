@@ -162,11 +162,16 @@ pub(in crate::session) async fn before_commit(core: &Arc<Core>) -> Result<()> {
         let mut engine = core.engine.take();
         engine.is_open() && engine.has_temporary() && engine.txn().id().is_some()
     };
-    if changed { Ddl::new(core, false).end_of_transaction().await } else { Ok(()) }
+    if changed { untold(core).end_of_transaction().await } else { Ok(()) }
 }
 
 /// DISCARD TEMP.
 pub(in crate::session) async fn drop_all(core: &Arc<Core>) -> Result<()> {
     let any = core.engine.take().has_temporary();
-    if any { Ddl::new(core, false).drop_all_temporary().await } else { Ok(()) }
+    if any { untold(core).drop_all_temporary().await } else { Ok(()) }
+}
+
+/// What goes along with temporary objects is not told to the client, as in PostgreSQL: it is gathered, and nothing tells it.
+fn untold(core: &Arc<Core>) -> Ddl<'_> {
+    Ddl::new(core, true)
 }
