@@ -8,7 +8,8 @@
 //!   process ends.
 //! - TMF-2: a reader reads only bytes that were flushed before it was made, and nothing changes them afterwards.
 //! - TMF-3: a buffer holds a block, of the writer's or the reader's choice, or one frame if that is longer. It belongs to the account of the
-//!   statement that works on the file.
+//!   statement that works on the file, and is held there by itself: what the statement keeps of rows is measured without the buffers of the
+//!   files to which it writes others.
 //! - TMF-4: `bytes_in_use` counts what was written to files that still have a handle, and `open` lists these files.
 //! - TMF-5: each file and byte counts for its owner, the database whose statement has written it.
 //!
@@ -20,6 +21,7 @@
 //! Those of the file system; [`Corruption`] for a frame whose length does not fit the file.
 
 use crate::error::{Corruption, StorageError};
+use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
 use clearway_base::waits::wall_us;
@@ -29,8 +31,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The block in which a writer writes, in bytes.
+/// The block in which a writer writes if it says nothing else, in bytes.
 pub const WRITE_BYTES: usize = 256 << 10;
+/// The smallest one.
+const WRITE_BYTES_MIN: usize = 8 << 10;
 /// What stands before a frame: its length.
 const FRAME_HEAD: usize = 4;
 
@@ -114,7 +118,8 @@ impl TempFiles {
         let opened = Arc::new(Opened { file, path, number, owner, all, bytes, changed_us });
         self.open.lock().insert(number, Arc::downgrade(&opened)); // TMF-4
         self.by_owner.lock().entry(owner).or_default().files += 1; // TMF-5
-        Ok(TempFile { opened, buffer: IoBuf::with_capacity(0), flushed: 0 })
+        let (buffer, held) = (IoBuf::with_capacity(0), Held::new(Kind::Files));
+        Ok(TempFile { opened, buffer, held, block_bytes: WRITE_BYTES, flushed: 0 })
     }
 
     /// What a database has ever written.
@@ -178,10 +183,20 @@ impl Drop for Opened {
 pub struct TempFile {
     opened: Arc<Opened>,
     buffer: IoBuf,
+    /// The buffer's bytes (TMF-3).
+    held: Held,
+    block_bytes: usize,
     flushed: u64,
 }
 
 impl TempFile {
+    /// The same file, written in blocks of about so many bytes, which is for one that is written beside many others.
+    #[must_use]
+    pub fn in_blocks(mut self, bytes: usize) -> TempFile {
+        self.block_bytes = bytes.clamp(WRITE_BYTES_MIN, WRITE_BYTES);
+        self
+    }
+
     /// Bytes appended so far: where the next one goes.
     pub fn end(&self) -> u64 {
         self.flushed + self.buffer.len() as u64
@@ -194,6 +209,7 @@ impl TempFile {
     pub async fn append(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         self.room_for(bytes.len()).await?;
         self.buffer.extend_from_slice(bytes);
+        self.held.set(self.buffer.capacity()); // TMF-3
         Ok(())
     }
 
@@ -217,11 +233,12 @@ impl TempFile {
         for part in parts {
             self.buffer.extend_from_slice(part);
         }
+        self.held.set(self.buffer.capacity()); // TMF-3
         Ok(())
     }
 
     async fn room_for(&mut self, more: usize) -> Result<(), StorageError> {
-        if !self.buffer.is_empty() && self.buffer.len() + more > WRITE_BYTES {
+        if !self.buffer.is_empty() && self.buffer.len() + more > self.block_bytes {
             self.flush().await?;
         }
         Ok(())
@@ -246,9 +263,23 @@ impl TempFile {
         self.opened.all.by_owner.lock().entry(self.opened.owner).or_default().bytes += len; // TMF-5
         buffer.resize(0);
         // TMF-3: the buffer of a frame of many megabytes is not kept.
-        if buffer.capacity() <= 2 * WRITE_BYTES {
+        if buffer.capacity() <= 2 * self.block_bytes {
             self.buffer = buffer;
+        } else {
+            drop(buffer);
+            self.held.set(0);
         }
+        Ok(())
+    }
+
+    /// Flushes, and keeps no buffer: nothing more is appended for now.
+    ///
+    /// # Errors
+    /// As [`TempFile::flush`].
+    pub async fn end_writing(&mut self) -> Result<(), StorageError> {
+        self.flush().await?;
+        self.buffer = IoBuf::with_capacity(0);
+        self.held.set(0);
         Ok(())
     }
 
@@ -261,6 +292,7 @@ impl TempFile {
             end: part.end,
             block_bytes: block_bytes.max(FRAME_HEAD),
             buffer: IoBuf::with_capacity(0),
+            held: Held::new(Kind::Files),
             at: 0,
             frame: 0..0,
         }
@@ -275,6 +307,8 @@ pub struct TempReader {
     end: u64,
     block_bytes: usize,
     buffer: IoBuf,
+    /// The buffer's bytes (TMF-3).
+    held: Held,
     /// The first byte of the buffer that was not given out.
     at: usize,
     /// The frame that was given out last, in the buffer.
@@ -371,6 +405,7 @@ impl TempReader {
             joined.extend_from_slice(&block);
             (self.buffer, self.at) = (joined, 0);
         }
+        self.held.set(self.buffer.capacity()); // TMF-3
         self.next += more as u64;
         Ok(())
     }

@@ -50,10 +50,12 @@ pub enum Kind {
     Notices,
     /// Keys of an index that is being built.
     IndexBuild,
+    /// Buffers of temporary files.
+    Files,
 }
 
 /// How many kinds there are.
-pub const KIND_COUNT: usize = 15;
+pub const KIND_COUNT: usize = 16;
 
 impl Kind {
     /// All of them.
@@ -73,6 +75,7 @@ impl Kind {
         Kind::Copy,
         Kind::Notices,
         Kind::IndexBuild,
+        Kind::Files,
     ];
 
     /// Its name in `clearway_memory` and in errors.
@@ -93,6 +96,7 @@ impl Kind {
             Kind::Copy => "copy",
             Kind::Notices => "notices",
             Kind::IndexBuild => "index build",
+            Kind::Files => "temporary files",
         }
     }
 }

@@ -59,6 +59,16 @@ impl Held {
         }
     }
 
+    /// Holds so many bytes, of which the owner knows how many they are. One that is set does not measure.
+    #[inline]
+    pub fn set(&mut self, bytes: usize) {
+        let more = bytes as i64 - self.bytes;
+        if let Some(account) = self.account.filter(|_| more != 0) {
+            self.bytes += more;
+            account.hold(self.kind, more);
+        }
+    }
+
     /// What it holds.
     pub fn bytes(&self) -> i64 {
         self.bytes

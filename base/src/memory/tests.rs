@@ -48,6 +48,18 @@ fn what_is_held_by_one_is_not_held_by_another() {
         sort.measure();
         let near = |a: i64, b: i64| (a - b).abs() < 4096;
         assert!(near(hash.bytes(), 300_000) && near(sort.bytes(), 150_000), "{sort:?} {hash:?}");
+        // A buffer whose size its owner knows, made and freed while another one measures.
+        let mut buffer = Held::new(Kind::Files);
+        for bytes in [200_000, 50_000] {
+            allocated(bytes);
+            buffer.set(bytes);
+            sort.measure();
+            assert!(near(sort.bytes(), 150_000) && buffer.bytes() == bytes as i64, "{sort:?} {buffer:?}");
+            freed(bytes);
+            buffer.set(0);
+        }
+        sort.measure();
+        assert!(near(sort.bytes(), 150_000), "{sort:?}");
         freed(450_000);
     }));
     let shown = accounts().into_iter().find(|shown| shown.pid == 72).expect("it is open");

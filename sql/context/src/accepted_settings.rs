@@ -56,7 +56,6 @@ pub static ACCEPTED: &[Setting] = &[
     s("geqo_threshold", "12", Kind::Int(2, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
     s("gin_fuzzy_search_limit", "0", Kind::Int(0, 2147483647), false, "Accepted; storage is organised otherwise."),
     s("gin_pending_list_limit", "4MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
-    s("hash_mem_multiplier", "2", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
     s("ignore_checksum_failure", "off", Kind::Only("off"), false, "Continues processing after a checksum failure. No other value is supported."),
     s("jit", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
     s("jit_above_cost", "100000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),

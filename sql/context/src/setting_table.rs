@@ -98,6 +98,7 @@ pub static SETTINGS: &[Setting] = &[
     s("enable_seqscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("enable_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
+    s("hash_mem_multiplier", "2", Kind::Real, false, "Multiple of work_mem to use for hash tables."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
     s("data_checksums", "on", Kind::Fixed, false, "Shows whether pages have checksums; they always have."),

@@ -63,6 +63,8 @@ pub struct Settings {
     pub statement_memory: u64,
     /// `work_mem` in bytes.
     pub work_mem: u64,
+    /// `hash_mem_multiplier`.
+    pub hash_mem_multiplier: f64,
     /// How threads may share a statement's work.
     pub parallel: ParallelLimits,
     /// `idle_in_transaction_session_timeout`.
@@ -128,6 +130,7 @@ impl Default for Settings {
             statement_timeout_ms: 0,
             statement_memory: 0,
             work_mem: 64 << 20,
+            hash_mem_multiplier: 2.0,
             parallel: ParallelLimits { workers: 0, bytes_min: 8 << 20, forced: false },
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
@@ -354,6 +357,14 @@ impl Settings {
                 }
                 _ => Ok(kept),
             },
+            "hash_mem_multiplier" => match kept.parse() {
+                Ok(1.0..=1000.0) => Ok(kept),
+                _ => {
+                    let message =
+                        format!("{kept} is outside the valid range for parameter \"hash_mem_multiplier\" (1 .. 1000)");
+                    Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
+                }
+            },
             "TimeZone" => {
                 if value.eq_ignore_ascii_case("default") {
                     return Ok(kept);
@@ -378,6 +389,7 @@ impl Settings {
             "lock_timeout" => self.lock_timeout_ms = milliseconds(&value).unwrap_or(0),
             "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
             "work_mem" => self.work_mem = bytes(&value).unwrap_or(64 << 20),
+            "hash_mem_multiplier" => self.hash_mem_multiplier = value.parse().unwrap_or(2.0),
             name if name.contains("_parallel_") => self.parallel = self.parallel_limits(),
             "statement_memory" => self.statement_memory = bytes(&value).unwrap_or(0),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),

@@ -41,7 +41,7 @@ impl Seen {
         self.held.resume();
         self.keys.insert(key);
         self.held.grow()?;
-        Ok(self.held.bytes() > cx.work_bytes() as i64 && self.keys.len() >= KEYS_MIN)
+        Ok(self.held.bytes() > cx.hash_bytes() as i64 && self.keys.len() >= KEYS_MIN)
     }
 }
 
@@ -141,7 +141,7 @@ async fn first_of(
 ) -> Result<Option<Parts>> {
     let (mut seen, mut others) = (Seen::new(kind), None::<Parts>);
     let end = file.end();
-    let mut rows = file.reader(0..end, cx.work_bytes() / PARTS).await?;
+    let mut rows = file.reader(0..end, cx.hash_bytes() / PARTS).await?;
     while let Some(mut number) = rows.next().await? {
         cx.breathe().await?;
         let mut key = number.split_off(1.min(number.len()));

@@ -1,8 +1,9 @@
 //! GROUP BY and aggregates: rows are assigned to groups by a hash of their keys, once for each grouping set.
 //!
 //! When the groups exceed `work_mem`, the groups in memory continue to take rows. Rows of other groups are put aside in files chosen by
-//! their hash, and each file is grouped when the input has ended. The values that one aggregate with DISTINCT or ORDER BY collects for
-//! one group are not divided among files.
+//! their hash, and each file is grouped when the input has ended. Of a row in a file only the slots are there that the keys and the
+//! aggregates name, unless groups keep their first row. The values that one aggregate with DISTINCT or ORDER BY collects for one group
+//! are not divided among files.
 //!
 //! Where the rows come in the order of the keys (`Grouping::is_in_order`) a group is complete when a row of another one comes: no hash is
 //! computed, and few groups are in memory at a time.
@@ -25,6 +26,8 @@ use clearway_values::expr::accumulate::Accumulator;
 use clearway_values::expr::aggregate::AggregateCall;
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// One group.
 struct Group {
@@ -60,8 +63,9 @@ pub(super) struct Groups<'a> {
     /// No room is left for new groups: the sets and the hashes of the row at hand whose groups are not here.
     full: bool,
     elsewhere: Vec<(usize, u64)>,
-    /// Rows of groups that are not here, by their hash.
+    /// Rows of groups that are not here, by their hash, and which slots of them.
     parts: Vec<Spilled>,
+    slots: Box<[usize]>,
 }
 
 /// So many rows are taken between two breaths.
@@ -85,12 +89,12 @@ pub async fn groups(
     sink: &mut Sink<'_, '_>,
 ) -> Result<()> {
     let mut all = Groups::new(select, grouping, cx, 0);
-    let work_bytes = cx.work_bytes() as i64;
+    let hash_bytes = cx.hash_bytes() as i64;
     // The first value in the order of a lone min or max is the answer.
     let comes_in_order = in_order(&select.source, cx);
     let first_wins = grouping.is_one_group() && comes_in_order;
     all.streams = grouping.is_in_order && comes_in_order;
-    if !first_wins && let Some(rest) = all.take_apart((&source, &mut *held), work_bytes).await? {
+    if !first_wins && let Some(rest) = all.take_apart((&source, &mut *held), hash_bytes).await? {
         source = rest;
     }
     let (mut batch, mut more) = (Batch::default(), true);
@@ -123,7 +127,7 @@ pub async fn groups(
                     all.put_complete(sink).await?;
                     held.measure();
                 }
-            } else if all.lacks_room(held, work_bytes) {
+            } else if all.lacks_room(held, hash_bytes) {
                 all.make_room(row).await?;
             }
             if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
@@ -135,7 +139,10 @@ pub async fn groups(
     let (mut parts, mut level) = (std::mem::take(&mut all.parts), 1);
     all.finished(sink).await?;
     loop {
-        left.extend(parts.drain(..).filter(|part| part.rows() > 0).map(|part| (part, level)));
+        for mut part in parts.drain(..).filter(|part| part.rows() > 0) {
+            part.end_writing().await?;
+            left.push((part, level));
+        }
         held.measure();
         let Some((part, at)) = left.pop() else { return Ok(()) };
         (parts, level) = (part_groups(part, (select, grouping, at), cx, held, sink).await?, at + 1);
@@ -151,19 +158,24 @@ async fn part_groups(
     sink: &mut Sink<'_, '_>,
 ) -> Result<Vec<Spilled>> {
     let mut all = Groups::new(select, grouping, cx, level);
-    let work_bytes = cx.work_bytes();
+    let hash_bytes = cx.hash_bytes();
     let end = part.end();
-    let mut rows = part.reader(0..end, work_bytes / PARTS).await?;
-    while let Some(mut row) = rows.next().await? {
+    let mut rows = part.reader(0..end, hash_bytes / PARTS).await?;
+    let slots = slots_aside(select, grouping);
+    let mut row = vec![Datum::Null; slots.last().map_or(0, |last| last + 1).max(select.width)];
+    let mut values = Row::new();
+    while rows.append_next(&mut values).await? {
         cx.breathe().await?;
-        let set = row.pop().and_then(|set| set.as_i64()).unwrap_or(0) as usize;
+        let set = values.pop().and_then(|set| set.as_i64()).unwrap_or(0) as usize;
+        assert_eq!(values.len(), slots.len(), "a row in a file of groups has the slots that were put aside");
+        slots.iter().zip(values.drain(..)).for_each(|(slot, value)| row[*slot] = value);
         if all.prompt {
             all.take(&row, Some(set))?;
         } else {
             all.take_slowly(&row, Some(set)).await?;
         }
         held.grow()?;
-        if all.lacks_room(held, work_bytes as i64) {
+        if all.lacks_room(held, hash_bytes as i64) {
             all.make_room(&row).await?;
         }
     }
@@ -205,27 +217,29 @@ impl<'a> Groups<'a> {
             full: false,
             elsewhere: Vec::new(),
             parts: Vec::new(),
+            slots: Box::default(),
         }
     }
 
     /// Whether there is no room for more groups.
     #[inline]
-    pub(super) fn lacks_room(&self, held: &Held, work_bytes: i64) -> bool {
+    pub(super) fn lacks_room(&self, held: &Held, hash_bytes: i64) -> bool {
         let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
-        self.full || held.bytes() > work_bytes && is_enough()
+        self.full || held.bytes() > hash_bytes && is_enough()
     }
 
     /// Where there is no room for more groups: puts the row at hand aside if its group is not here.
     async fn make_room(&mut self, row: &[Datum]) -> Result<()> {
         if !self.full {
             for _ in 0..PARTS {
-                self.parts.push(Spilled::create(self.cx.temp_files()).await?);
+                self.parts.push(Spilled::create_among(self.cx.temp_files(), PARTS, self.cx.hash_bytes()).await?);
             }
+            self.slots = slots_aside(self.select, self.grouping);
             self.full = true;
         }
         for (set, hash) in self.elsewhere.drain(..) {
             let part = (hash >> (28 - 4 * self.level.min(7))) as usize % PARTS;
-            self.parts[part].append(row, &[Datum::Int4(set as i32)]).await?;
+            self.parts[part].append_slots(row, &self.slots, &Datum::Int4(set as i32)).await?;
         }
         Ok(())
     }
@@ -535,6 +549,24 @@ impl Chains {
         let columns = chains.iter().map(columns_of).collect();
         Self { of_set, columns }
     }
+}
+
+/// The slots of a row that is put aside, in ascending order: those that the keys and the aggregates name, or all of a row that a group keeps.
+fn slots_aside(select: &Select, grouping: &Grouping) -> Box<[usize]> {
+    let slots = RefCell::new(BTreeSet::new());
+    let names_others = |e: &Bound| match &e.kind {
+        BoundKind::Column { index, level: 0 } => {
+            slots.borrow_mut().insert(*index);
+            false
+        }
+        BoundKind::Subquery { .. } | BoundKind::Host { .. } => true,
+        _ => false,
+    };
+    let mut exprs = grouping.keys.iter().chain(grouping.calls.iter().flat_map(AggregateCall::exprs));
+    if grouping.keeps_row || exprs.any(|e| e.any(&names_others)) {
+        return (0..select.width).collect();
+    }
+    slots.into_inner().into_iter().collect()
 }
 
 fn new_group(row: &[Datum], key: Row, set: usize, grouping: &Grouping, wants_order: bool) -> Group {

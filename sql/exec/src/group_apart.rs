@@ -32,7 +32,7 @@ impl<'a> Groups<'a> {
     pub(super) async fn take_apart(
         &mut self,
         (source, held): (&Rows, &mut Held),
-        work_bytes: i64,
+        hash_bytes: i64,
     ) -> Result<Option<Rows>> {
         let (select, grouping, cx) = (self.select, self.grouping, self.cx);
         if !may_share(select) {
@@ -46,7 +46,7 @@ impl<'a> Groups<'a> {
         let make = |part| -> BoxFuture<'_, Done<PartGroups<'a>>> {
             Box::pin(groups_of_part(part, (select, grouping, scan), cx))
         };
-        let most = usize::try_from(work_bytes / (2 * PART_BYTES)).unwrap_or(1);
+        let most = usize::try_from(hash_bytes / (2 * PART_BYTES)).unwrap_or(1);
         let rest = loop {
             cx.breathe().await?;
             let Some(done) = apart.round(most, &make, cx).await? else { break source.of_none() };
@@ -57,7 +57,7 @@ impl<'a> Groups<'a> {
                 part.failed.map_or(Ok(()), Err)?; // PAR-3
             }
             held.grow()?;
-            if self.lacks_room(held, work_bytes) {
+            if self.lacks_room(held, hash_bytes) {
                 let rest = apart.rest(); // PAR-6
                 break rest.map_or_else(|| source.of_none(), |range| source.of_rest(cx.walk_rest(scan, range)));
             }

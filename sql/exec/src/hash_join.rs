@@ -176,16 +176,15 @@ impl HashRows {
         let width = keys(join).1.len() + self.slots.probed.len();
         while self.batch.len() < want {
             cx.breathe().await?;
-            match file.next().await? {
-                Some(row) => {
-                    assert_eq!(row.len(), width, "a row in a file of a join has its key and what the join carries");
-                    self.batch.push(&row, &[]);
-                }
-                None => {
-                    self.ended = true;
-                    break;
-                }
+            let values = self.batch.begin();
+            let before = values.len();
+            if !file.append_next(values).await? {
+                self.ended = true;
+                break;
             }
+            let added = values.len() - before;
+            assert_eq!(added, width, "a row in a file of a join has its key and what the join carries");
+            self.batch.end();
         }
         Ok(())
     }

@@ -174,7 +174,7 @@ impl Parts {
     async fn create(keys: usize, level: u32, cx: Cx<'_>) -> Result<Self> {
         let mut files = Vec::with_capacity(PARTS);
         for _ in 0..PARTS {
-            files.push(Spilled::create(cx.temp_files()).await?);
+            files.push(Spilled::create_among(cx.temp_files(), 2 * PARTS, cx.hash_bytes()).await?);
         }
         Ok(Self { files, keys, level })
     }
@@ -211,7 +211,7 @@ struct Building<'j> {
     table: Option<Box<Hashed>>,
     parts: Option<Parts>,
     level: u32,
-    work_bytes: i64,
+    hash_bytes: i64,
     may_divide: bool,
 }
 
@@ -219,7 +219,7 @@ impl<'j> Building<'j> {
     fn new(join: &'j Join, width: usize, level: u32, cx: Cx<'_>) -> Self {
         let may_divide = level < LEVELS_MAX && !keys(join).0.is_empty() && relied_on(&join.left).is_none();
         let table = Some(Box::new(Hashed::new(width)));
-        Self { join, width, table, parts: None, level, work_bytes: cx.work_bytes() as i64, may_divide }
+        Self { join, width, table, parts: None, level, hash_bytes: cx.hash_bytes() as i64, may_divide }
     }
 
     async fn add(&mut self, key: &[Datum], row: impl Iterator<Item = Datum>, cx: Cx<'_>) -> Result<()> {
@@ -231,7 +231,7 @@ impl<'j> Building<'j> {
         }
         let Some(table) = &mut self.table else { return Ok(()) };
         table.add(key, row, self.join)?;
-        if self.may_divide && table.held.bytes() > self.work_bytes && table.count >= ROWS_MIN {
+        if self.may_divide && table.held.bytes() > self.hash_bytes && table.count >= ROWS_MIN {
             let mut parts = Parts::create(key.len(), self.level, cx).await?;
             if let Some(table) = self.table.take() {
                 table.divide(&mut parts, cx).await?;
@@ -290,13 +290,17 @@ pub(super) async fn open(
             others.append(&key, &key, &row).await?;
         }
     }
-    add_pairs(pairs, built, others, 1);
+    add_pairs(pairs, built, others, 1).await?;
     next_pair(join, pairs, cx).await
 }
 
-fn add_pairs(pairs: &mut Vec<Pair>, built: Parts, probed: Parts, level: u32) {
-    let files = built.files.into_iter().zip(probed.files);
-    pairs.extend(files.map(|(built, probed)| Pair { built, probed, level }));
+async fn add_pairs(pairs: &mut Vec<Pair>, built: Parts, probed: Parts, level: u32) -> Result<()> {
+    for (mut built, mut probed) in built.files.into_iter().zip(probed.files) {
+        built.end_writing().await?;
+        probed.end_writing().await?;
+        pairs.push(Pair { built, probed, level });
+    }
+    Ok(())
 }
 
 /// The table of the next pair.
@@ -308,15 +312,18 @@ pub(super) async fn next_pair(join: &Join, pairs: &mut Vec<Pair>, cx: Cx<'_>) ->
         if !gives_built && !gives_probed {
             continue;
         }
-        let block_bytes = cx.work_bytes() / PARTS;
+        let block_bytes = cx.hash_bytes() / PARTS;
         let end = built.end();
         let mut rows = built.reader(0..end, block_bytes).await?;
         let mut building: Option<Building<'_>> = None;
-        while let Some(mut key) = rows.next().await? {
+        let mut values = Row::new();
+        while rows.append_next(&mut values).await? {
             cx.breathe().await?;
-            let row = key.split_off(width.min(key.len()));
+            let keys = width.min(values.len());
+            let (key, row) = values.split_at_mut(keys);
             let building = building.get_or_insert_with(|| Building::new(join, row.len(), level, cx));
-            building.add(&key, row.into_iter(), cx).await?;
+            building.add(key, row.iter_mut().map(|value| std::mem::replace(value, Datum::Null)), cx).await?;
+            values.clear();
         }
         let end = probed.end();
         let mut others = probed.reader(0..end, block_bytes).await?;
@@ -324,12 +331,13 @@ pub(super) async fn next_pair(join: &Join, pairs: &mut Vec<Pair>, cx: Cx<'_>) ->
             Side::Fits(table) => return Ok(Some((table, Some(others)))),
             Side::Divided(built) => {
                 let mut parts = Parts::create(width, level, cx).await?;
-                while let Some(row) = others.next().await? {
+                while others.append_next(&mut values).await? {
                     cx.breathe().await?;
-                    let (key, rest) = row.split_at(width.min(row.len()));
+                    let (key, rest) = values.split_at(width.min(values.len()));
                     parts.append(key, key, rest).await?;
+                    values.clear();
                 }
-                add_pairs(pairs, built, parts, level + 1);
+                add_pairs(pairs, built, parts, level + 1).await?;
             }
         }
     }

@@ -309,9 +309,15 @@ impl<'a> Cx<'a> {
         (self.run.core.db.transactions().store().temp_files(), self.run.core.database)
     }
 
-    /// The memory that one sort, hash or the like may have before it goes to temporary files, in bytes.
+    /// The memory that one sort or the like may have before it goes to temporary files, in bytes.
     fn work_bytes(self) -> usize {
         usize::try_from(self.run.core.settings.lock().work_mem).unwrap_or(usize::MAX)
+    }
+
+    /// The same of what is found by its hash.
+    fn hash_bytes(self) -> usize {
+        let settings = self.run.core.settings.lock();
+        (settings.work_mem as f64 * settings.hash_mem_multiplier) as usize
     }
 
     /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.

@@ -22,7 +22,7 @@ impl Parts {
     pub async fn create(level: u32, cx: Cx<'_>) -> Result<Self> {
         let mut files = Vec::with_capacity(PARTS);
         for _ in 0..PARTS {
-            files.push(Spilled::create(cx.temp_files()).await?);
+            files.push(Spilled::create_among(cx.temp_files(), PARTS, cx.hash_bytes()).await?);
         }
         Ok(Self { files, level })
     }

@@ -50,7 +50,7 @@ impl Counting {
         self.counts.held.resume();
         *self.counts.rows.entry(row).or_default() += count;
         self.counts.held.grow()?;
-        let exceeds = self.counts.held.bytes() > cx.work_bytes() as i64 && self.counts.rows.len() >= ROWS_MIN;
+        let exceeds = self.counts.held.bytes() > cx.hash_bytes() as i64 && self.counts.rows.len() >= ROWS_MIN;
         if exceeds && self.level < LEVELS_MAX {
             let mut parts = Parts::create(self.level, cx).await?;
             for (row, count) in std::mem::take(&mut self.counts.rows) {
@@ -202,7 +202,7 @@ impl SetRows {
             if left.rows() == 0 {
                 continue;
             }
-            let (block_bytes, mut counting) = (cx.work_bytes() / PARTS, Counting::new(level));
+            let (block_bytes, mut counting) = (cx.hash_bytes() / PARTS, Counting::new(level));
             let end = right.end();
             let mut rows = right.reader(0..end, block_bytes).await?;
             while let Some(mut count) = rows.next().await? {

@@ -43,6 +43,16 @@ impl Spilled {
         Ok(Self { file, shapes: Shapes::default(), bytes: Vec::new(), rows: 0 })
     }
 
+    /// An empty one beside others among which rows are divided: the buffers of all of them are together about as large as `work_bytes`.
+    pub async fn create_among(
+        (files, database): (&Arc<TempFiles>, u32),
+        count: usize,
+        work_bytes: usize,
+    ) -> Result<Self> {
+        let file = files.create(database).await.map_err(failed)?.in_blocks(work_bytes / count);
+        Ok(Self { file, shapes: Shapes::default(), bytes: Vec::new(), rows: 0 })
+    }
+
     /// Where the next row goes.
     pub fn end(&self) -> u64 {
         self.file.end()
@@ -63,6 +73,23 @@ impl Spilled {
         self.file.append_frame(&self.bytes).await.map_err(failed)
     }
 
+    /// Appends the values of a row in these slots, null for one that it lacks, and one more.
+    pub async fn append_slots(&mut self, row: &[Datum], slots: &[usize], last: &Datum) -> Result<()> {
+        self.bytes.clear();
+        for slot in slots {
+            self.shapes.put(row.get(*slot).unwrap_or(&Datum::Null), &mut self.bytes);
+        }
+        self.shapes.put(last, &mut self.bytes);
+        self.rows += 1;
+        self.file.append_frame(&self.bytes).await.map_err(failed)
+    }
+
+    /// Nothing is appended for now: no buffer is kept.
+    pub async fn end_writing(&mut self) -> Result<()> {
+        self.bytes = Vec::new();
+        self.file.end_writing().await.map_err(failed)
+    }
+
     /// A reader of what was written to a part of the file.
     pub async fn reader(&mut self, part: Range<u64>, block_bytes: usize) -> Result<SpillReader> {
         self.file.flush().await.map_err(failed)?;
@@ -80,17 +107,23 @@ pub struct SpillReader {
 impl SpillReader {
     /// The values of the next row; none: there is none.
     pub async fn next(&mut self) -> Result<Option<Row>> {
+        let mut row = Row::new();
+        Ok(self.append_next(&mut row).await?.then_some(row))
+    }
+
+    /// Appends the values of the next row to a list; false: there is none.
+    pub async fn append_next(&mut self, out: &mut Vec<Datum>) -> Result<bool> {
         if self.reader.next_frame().await.map_err(failed)?.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
-        let (mut rest, mut row) = (self.reader.frame(), Row::new());
+        let mut rest = self.reader.frame();
         while !rest.is_empty() {
             match value(&mut rest, &self.shapes) {
-                Some(value) => row.push(value),
+                Some(value) => out.push(value),
                 None => return Err(failed(self.reader.damaged("the values of a row").into())),
             }
         }
-        Ok(Some(row))
+        Ok(true)
     }
 }
 

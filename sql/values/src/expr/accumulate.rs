@@ -23,7 +23,8 @@ pub struct Accumulator {
     /// Rows that were taken.
     count: i64,
     state: State,
-    seen: Option<HashSet<Vec<Datum>>>,
+    /// Boxed: most aggregates have none, and each group has an accumulator.
+    seen: Option<Box<HashSet<Vec<Datum>>>>,
 }
 
 #[derive(Clone)]
@@ -72,7 +73,7 @@ fn initial(call: &AggregateCall) -> State {
 impl Accumulator {
     /// An empty one.
     pub fn new(call: &AggregateCall) -> Self {
-        let seen = call.distinct.then(HashSet::new);
+        let seen = call.distinct.then(Box::default);
         Self { kind: call.kind, result: call.ty.oid, count: 0, state: initial(call), seen }
     }
 

@@ -1,0 +1,123 @@
+//! What exceeds `work_mem` goes to temporary files: the answers are those of a larger `work_mem`, and no more is written than has to be.
+
+#[path = "memory/mod.rs"]
+mod memory;
+
+use std::sync::Arc;
+
+use clearway_base::memory::{Account, Accounted, charged};
+use clearway_base::sync::block_on;
+use clearway_engine::db::Db;
+use clearway_sql::session::client::Client;
+use clearway_sql::session::{Backends, Session};
+
+#[global_allocator]
+static ALLOCATOR: Accounted = Accounted;
+
+/// Keeps every row, its columns between bars.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Client for Lines {
+    fn row(&mut self, columns: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let column = |at| {
+            let mut bytes = Vec::new();
+            if write(at, &mut bytes) { String::from_utf8_lossy(&bytes).into_owned() } else { "null".to_owned() }
+        };
+        self.0.push((0..columns).map(column).collect::<Vec<_>>().join("|"));
+    }
+}
+
+struct Spilling {
+    db: Arc<Db>,
+    account: &'static Account,
+    session: Session,
+}
+
+impl Spilling {
+    /// `few` has 6,000 rows, `many` 24,000; half of those of `few` are met by `many`.
+    fn begin(pid: i32) -> Spilling {
+        let (db, account) = (memory::open(), Account::open(pid));
+        let session = memory::session(&db, &Arc::new(Backends::default()), "postgres", &[]);
+        let mut all = Spilling { db, account, session };
+        all.rows("CREATE TABLE few (id int PRIMARY KEY, name text, a text, b text, c text)");
+        all.rows("INSERT INTO few SELECT g, 'n' || g % 10, repeat('a', 20), repeat('b', 20), 'c' FROM generate_series(1, 6000) g");
+        all.rows("CREATE TABLE many (id int PRIMARY KEY, few int, n numeric, note text)");
+        all.rows("INSERT INTO many SELECT g, 1 + g % 3000, g * 0.25, repeat('x', 30) || g % 7 FROM generate_series(1, 24000) g");
+        all.rows("ANALYZE");
+        all
+    }
+
+    fn rows(&mut self, sql: &str) -> Vec<String> {
+        let mut lines = Lines::default();
+        let ran = block_on(charged(self.account, self.session.simple(sql, &mut lines)));
+        ran.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        lines.0
+    }
+
+    /// The rows, sorted, and what was written to temporary files meanwhile.
+    fn spilled(&mut self, sql: &str) -> (Vec<String>, u64) {
+        let written = |all: &Spilling| all.db.transactions().store().temp_files().written_bytes();
+        let before = written(self);
+        let mut rows = self.rows(sql);
+        rows.sort_unstable();
+        (rows, written(self) - before)
+    }
+}
+
+/// Queries, and the kilobytes that they write at most with 256 kB of `work_mem`.
+const QUERIES: [(&str, u64); 7] = [
+    // Each of 24,000 rows of the join has two slots in the files of the join, and two in those of the groups.
+    (
+        "SELECT f.id, count(m.id) FROM few f LEFT JOIN many m ON m.few = f.id AND m.note NOT LIKE '%x3' GROUP BY f.id",
+        1250,
+    ),
+    ("SELECT few, sum(n), count(*) FROM many GROUP BY few", 520),
+    ("SELECT few, min(note), max(id) FILTER (WHERE n > 100) FROM many GROUP BY few", 1650),
+    ("SELECT few % 2000, few % 3, sum(n) FROM many GROUP BY GROUPING SETS ((few % 2000), (few % 3), ())", 120),
+    ("SELECT few, string_agg(id::text, '-' ORDER BY n DESC) FROM many WHERE id % 5 = 1 GROUP BY few", 0),
+    (
+        "SELECT f.name, f.id, count(*) FROM few f JOIN many m ON m.few = f.id GROUP BY f.id HAVING sum(m.n) > 20000",
+        2600,
+    ),
+    ("SELECT m.id, f.name, m.note FROM many m JOIN few f ON f.id = m.few AND f.name <> 'n5' WHERE m.n > f.id", 1900),
+];
+
+#[test]
+fn what_is_spilled_gives_the_same_and_writes_no_more_than_it_has_to() {
+    let mut all = Spilling::begin(6001);
+    let mut total = 0;
+    for (query, kilobytes) in QUERIES {
+        all.rows("SET work_mem = '64MB'");
+        let (expected, nothing) = all.spilled(query);
+        assert_eq!(nothing, 0, "{query}");
+        all.rows("SET work_mem = '256kB'");
+        let (rows, written) = all.spilled(query);
+        assert_eq!(rows, expected, "{query}");
+        assert!(
+            written <= kilobytes << 10,
+            "{} kB were written, at most {kilobytes} are needed: {query}",
+            written >> 10
+        );
+        total += written;
+        // Nearly nothing fits.
+        all.rows("SET work_mem = '64kB'");
+        assert_eq!(all.spilled(query).0, expected, "{query}");
+    }
+    assert!(total > 0, "nothing was spilled");
+}
+
+#[test]
+fn a_hash_may_have_a_multiple_of_work_mem_and_a_sort_may_not() {
+    let mut all = Spilling::begin(6002);
+    let (groups, sort) = (QUERIES[1].0, "SELECT id, note FROM many ORDER BY note, n");
+    all.rows("SET work_mem = '256kB'");
+    assert!(all.spilled(groups).1 > 0 && all.spilled(sort).1 > 0);
+    all.rows("SET hash_mem_multiplier = 40");
+    assert_eq!(all.spilled(groups).1, 0);
+    assert!(all.spilled(sort).1 > 0);
+    let refused = block_on(all.session.simple("SET hash_mem_multiplier = 0.5", &mut Lines::default()));
+    let message = refused.err().map(|e| e.message().to_owned());
+    let expected = "0.5 is outside the valid range for parameter \"hash_mem_multiplier\" (1 .. 1000)";
+    assert_eq!(message.as_deref(), Some(expected));
+}
