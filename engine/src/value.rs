@@ -20,7 +20,12 @@ pub enum Storage {
     Bytes,
     /// Text that sorts by its lower-case form (`clearway_base::fold`): texts that differ in case alone are the same key.
     Folded,
+    /// Bytes that sort by a form of this number, below 64, which the layer above makes (`codec::forms`): values with one form are the same key.
+    Sorted(u8),
 }
+
+/// The code of the first sort form.
+const SORTED: u8 = 64;
 
 impl Storage {
     /// The bytes it takes in every row, or `None` where that depends on the value.
@@ -29,7 +34,7 @@ impl Storage {
             Storage::Bool => Some(1),
             Storage::Int(width) => Some(usize::from(width)),
             Storage::Float => Some(8),
-            Storage::Decimal | Storage::Bytes | Storage::Folded => None,
+            Storage::Decimal | Storage::Bytes | Storage::Folded | Storage::Sorted(_) => None,
         }
     }
 
@@ -42,6 +47,7 @@ impl Storage {
             Storage::Decimal => 3,
             Storage::Bytes => 4,
             Storage::Folded => 5,
+            Storage::Sorted(form) => SORTED + form,
         }
     }
 
@@ -53,6 +59,7 @@ impl Storage {
             3 => Some(Storage::Decimal),
             4 => Some(Storage::Bytes),
             5 => Some(Storage::Folded),
+            SORTED..128 => Some(Storage::Sorted(code - SORTED)),
             17 | 18 | 19 | 20 | 24 => Some(Storage::Int(code - 16)),
             _ => None,
         }
@@ -60,8 +67,8 @@ impl Storage {
 
     /// Whether the order-preserving key form of a value gives the value back.
     pub fn key_is_invertible(self) -> bool {
-        // 1.0 and 1.00 are the same key and two values; so are -0 and 0, and texts that differ in case alone.
-        !matches!(self, Storage::Decimal | Storage::Float | Storage::Folded)
+        // 1.0 and 1.00 are the same key and two values; so are -0 and 0, texts that differ in case alone, a month and thirty days.
+        !matches!(self, Storage::Decimal | Storage::Float | Storage::Folded | Storage::Sorted(_))
     }
 }
 
@@ -78,7 +85,7 @@ pub enum Value {
     Float(f64),
     /// See [`Storage::Decimal`].
     Decimal(Decimal),
-    /// See [`Storage::Bytes`] and [`Storage::Folded`].
+    /// See [`Storage::Bytes`], [`Storage::Folded`] and [`Storage::Sorted`].
     Bytes(Arc<[u8]>),
 }
 
@@ -111,7 +118,7 @@ pub enum ValueRef<'a> {
     Decimal(&'a Decimal),
     /// The same in its stored form.
     StoredDecimal(StoredDecimal<'a>),
-    /// See [`Storage::Bytes`] and [`Storage::Folded`].
+    /// See [`Storage::Bytes`], [`Storage::Folded`] and [`Storage::Sorted`].
     Bytes(&'a [u8]),
 }
 
@@ -145,7 +152,7 @@ impl Value {
             | (Value::Bool(_), Storage::Bool)
             | (Value::Float(_), Storage::Float)
             | (Value::Decimal(_), Storage::Decimal)
-            | (Value::Bytes(_), Storage::Bytes | Storage::Folded) => true,
+            | (Value::Bytes(_), Storage::Bytes | Storage::Folded | Storage::Sorted(_)) => true,
             (Value::Int(i), Storage::Int(width)) => {
                 let bits = 8 * u32::from(width);
                 bits >= 64 || (*i >> (bits - 1)) == 0 || (*i >> (bits - 1)) == -1
@@ -170,9 +177,10 @@ mod tests {
     #[test]
     fn storage_codes_are_read_back() {
         let all = [Storage::Bool, Storage::Float, Storage::Decimal, Storage::Bytes, Storage::Folded];
-        for storage in all.into_iter().chain([1, 2, 3, 4, 8].map(Storage::Int)) {
+        let sorted = [0, 7, 63].map(Storage::Sorted);
+        for storage in all.into_iter().chain([1, 2, 3, 4, 8].map(Storage::Int)).chain(sorted) {
             assert_eq!(Storage::from_code(storage.code()), Some(storage));
         }
-        assert_eq!(Storage::from_code(21), None);
+        assert_eq!((Storage::from_code(21), Storage::from_code(128)), (None, None));
     }
 }

@@ -392,6 +392,13 @@ pub fn within_now<R>(flag: Arc<StopFlag>, work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Runs synchronous code that no flag ends, for a result that must be the same whether a cancel request has come or not. It takes its breaths.
+pub fn unstopped<R>(work: impl FnOnce() -> R) -> R {
+    let mut flag = None;
+    let _entered = Entered::new(&mut flag);
+    work()
+}
+
 /// Puts a flag into the thread's stretch and takes it out again, also when the poll panics.
 struct Entered<'a> {
     flag: &'a mut Option<Arc<StopFlag>>,

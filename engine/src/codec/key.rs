@@ -2,15 +2,18 @@
 //!
 //! Each value begins with a byte that says whether it is null; nulls sort last, or first if the column says so. The
 //! rest sorts bytewise: integers big-endian with the sign bit flipped, floats in the bit order of IEEE 754's total order, bytes with 0x00
-//! escaped and a terminator (the encoding of FoundationDB's tuple layer), folded texts as the bytes of their lower-case form, decimals as in
-//! `Decimal::encode_key`. In a descending column every byte is complemented.
+//! escaped and a terminator (the encoding of FoundationDB's tuple layer), folded texts as the bytes of their lower-case form, sorted values as
+//! the bytes of their sort form, decimals as in `Decimal::encode_key`. In a descending column every byte is complemented.
 //!
 //! # Invariants
 //! - KEY-1: for tuples a and b of the same columns, `encode(a) < encode(b)` exactly if a sorts before b.
 //! - KEY-2: no encoded value is a proper prefix of another, so columns can be appended and prefixes searched.
 //! - KEY-3: the key form of a folded text is that of its lower-case form and nothing else, so two texts that differ in case alone are one key: a
 //!   unique index has one of them. The row's value has the text as it was written (SHP-2), and no index gives it (IXO-2).
+//! - KEY-4: the key form of a sorted value is that of its sort form (`forms`) and nothing else, so two values with one sort form, such as the
+//!   intervals of a month and of thirty days, are one key. The row's value has the bytes as they were given, as for folded texts.
 
+use super::forms;
 use crate::decimal::Decimal;
 use crate::value::{Storage, Value};
 
@@ -58,6 +61,12 @@ pub fn encode_value(column: KeyColumn, value: &Value, out: &mut Vec<u8>) {
             let mut folded = Vec::with_capacity(bytes.len());
             clearway_base::fold::lower_into(bytes, &mut folded);
             escape(&folded, out);
+        }
+        // KEY-4
+        (Value::Bytes(bytes), Storage::Sorted(form)) => {
+            let mut sorted = Vec::with_capacity(bytes.len());
+            forms::put(form, bytes, &mut sorted);
+            escape(&sorted, out);
         }
         (Value::Bytes(bytes), _) => escape(bytes, out),
         (Value::Null, _) => {}
@@ -107,8 +116,8 @@ fn decode_present(storage: Storage, bytes: &[u8]) -> Option<(Option<Value>, &[u8
         }
         Storage::Float => (None, bytes.get(8..)?),
         Storage::Decimal => (None, Decimal::skip_key(bytes)?),
-        // KEY-3
-        Storage::Folded => (None, unescape(bytes)?.1),
+        // KEY-3, KEY-4
+        Storage::Folded | Storage::Sorted(_) => (None, unescape(bytes)?.1),
         Storage::Bytes => {
             let (value, rest) = unescape(bytes)?;
             (Some(Value::Bytes(value.into())), rest)

@@ -20,7 +20,7 @@ impl Rng {
     }
 }
 
-const ALL: [Storage; 10] = [
+const ALL: [Storage; 11] = [
     Storage::Bool,
     Storage::Int(1),
     Storage::Int(2),
@@ -31,6 +31,8 @@ const ALL: [Storage; 10] = [
     Storage::Decimal,
     Storage::Bytes,
     Storage::Folded,
+    // Without forms it sorts by its bytes.
+    Storage::Sorted(3),
 ];
 
 fn random_value(rng: &mut Rng, storage: Storage) -> Value {
@@ -55,7 +57,7 @@ fn random_value(rng: &mut Rng, storage: Storage) -> Value {
             let weight = rng.below(4) as i16 - 2;
             Value::Decimal(Decimal { sign, weight, scale: rng.below(9) as u16, digits })
         }
-        Storage::Bytes => {
+        Storage::Bytes | Storage::Sorted(_) => {
             let len = if rng.below(40) == 0 { 300 } else { rng.below(5) };
             Value::Bytes((0..len).map(|_| [0u8, 1, 0xff, b'a'][rng.below(4) as usize]).collect())
         }

@@ -5,6 +5,7 @@
 //!   dropped since is null.
 //! - SHP-2: a column whose key form can be decoded to its exact value is stored in the key only.
 //! - SHP-3: an expression of an index gets a position after all columns of the table; the same text has the same position in all indexes.
+//! - SHP-4: a table with a key or an index that sorts by a form which the process does not have (KEY-4) is neither read nor written.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +14,7 @@ use clearway_storage::ids::TreeId;
 use clearway_txn::transactions::Transactions;
 
 use crate::catalog::{Catalog, Column, Index, IndexState, Oid, Relation};
+use crate::codec::forms;
 use crate::codec::key::{KeyColumn, decode_value, encode_value};
 use crate::codec::row::{RowDamage, RowReader, encode_row};
 use crate::error::EngineError;
@@ -144,6 +146,7 @@ impl TableShape {
     /// `BadCatalog`, as for `new`.
     pub fn without_indexes(relation: &Relation) -> Result<TableShape, EngineError> {
         let columns = relation.columns.iter().map(column_shape).collect::<Result<Vec<_>, _>>()?;
+        relation.key.iter().try_for_each(|c| can_sort(columns[*c].storage, &relation.name))?;
         let mut shape = TableShape {
             oid: relation.oid,
             database: relation.database,
@@ -463,6 +466,16 @@ fn column_shape(column: &Column) -> Result<ColumnShape, EngineError> {
     })
 }
 
+/// SHP-4
+fn can_sort(storage: Storage, what: &str) -> Result<(), EngineError> {
+    match storage {
+        Storage::Sorted(form) if !forms::is_known(form) => {
+            Err(EngineError::BadCatalog(format!("{what} sorts by an unknown form, {form}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn index_shape(
     index: &Index,
     columns: &[ColumnShape],
@@ -488,6 +501,7 @@ fn index_shape(
                 (columns.len() + at, storage.ok_or_else(|| damaged("stores an expression in an unknown form"))?)
             }
         };
+        can_sort(storage, &index.name)?;
         positions.push(position);
         key.push(KeyColumn { storage, descending: c.descending, nulls_first: c.nulls_first });
     }
@@ -526,4 +540,27 @@ fn decode_missing(hex: &str, storage: Storage) -> Option<Value> {
     let bytes = bytes?;
     let (_, head) = RowReader::head(&bytes).ok()?;
     head.reader(1).ok()?.values(&[storage]).ok()?.pop()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SHP-4
+    #[test]
+    fn a_table_whose_key_sorts_by_an_unknown_form_has_no_shape() {
+        let column = |name: &str, storage: Storage| Column {
+            name: name.to_owned(),
+            storage: storage.code(),
+            type_mod: -1,
+            ..Column::default()
+        };
+        let columns = vec![column("id", Storage::Int(8)), column("span", Storage::Sorted(63))];
+        let mut table = Relation::table(20_000, 1, 2, "t", columns, 7);
+        table.key = vec![0];
+        assert!(TableShape::without_indexes(&table).is_ok(), "a column that is in no key");
+        table.key = vec![1];
+        let refused = TableShape::without_indexes(&table).expect_err("no form has the number");
+        assert!(matches!(refused, EngineError::BadCatalog(_)), "{refused}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Converts SQL values to the engine's values and back.
 
+use super::sort_form::form_of;
 use clearway_engine::decimal::{Decimal, Sign, StoredDecimal};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use clearway_syntax::error::{Result, SqlError, code};
@@ -21,6 +22,8 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
     if user::is_enum(ty) {
         return Some(Storage::Int(8));
     }
+    // KEY-4
+    let structured = |ty| Some(form_of(ty).map_or(Storage::Bytes, Storage::Sorted));
     Some(match ty {
         oid::BOOL => Storage::Bool,
         oid::INT2 => Storage::Int(2),
@@ -28,17 +31,18 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::PG_LSN => Storage::Int(8),
         other if word::is_word(other) => Storage::Int(8),
-        oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
+        oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONPATH => Storage::Bytes,
         oid::REFCURSOR => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA => Storage::Bytes,
         other
             if clearway_values::types::element_of(other).is_some() || user::is_composite(other) || is_range(other) =>
         {
-            Storage::Bytes
+            return structured(other);
         }
-        oid::BIT | oid::VARBIT | oid::HSTORE => Storage::Bytes,
+        oid::INTERVAL | oid::BIT | oid::VARBIT | oid::JSONB => return structured(ty),
+        oid::HSTORE => Storage::Bytes,
         other if geometry::is_one(other) => Storage::Bytes,
         // Keys of texts that differ in case alone are equal; the text stands in the value (KEY-3).
         oid::CITEXT => Storage::Folded,
@@ -235,7 +239,7 @@ pub fn read_row(row: &[Value], types: &[SqlType], out: &mut Vec<Datum>) -> Resul
     Ok(())
 }
 
-fn to_decimal(n: &Numeric) -> Decimal {
+pub(super) fn to_decimal(n: &Numeric) -> Decimal {
     let (mut weight, sign, scale, digits) = n.to_wire();
     let first = digits.iter().position(|d| *d != 0).unwrap_or(digits.len());
     let last = digits.iter().rposition(|d| *d != 0).map_or(first, |i| i + 1);

@@ -102,8 +102,9 @@ pub fn of(index: &IndexShape) -> Option<&IndexTerms> {
 
 struct SqlCompiler;
 
-/// Has the engine compile terms by this module.
+/// Has the engine compile terms by this module, and sort keys by the forms of [`super::sort_form`].
 pub fn install() {
+    super::sort_form::install();
     terms::install(&SqlCompiler);
 }
 

@@ -72,6 +72,7 @@ mod setting_table;
 mod setting_text;
 mod setting_values;
 pub mod settings;
+pub mod sort_form;
 pub mod statement_sample;
 pub mod statements;
 pub mod tags;

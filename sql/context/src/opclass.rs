@@ -6,7 +6,7 @@ use clearway_base::memory;
 use clearway_syntax::ast::QualName;
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_values::builtin;
-use clearway_values::types::{Oid, SqlType, format_type, oid, user};
+use clearway_values::types::{Oid, SqlType, format_type, oid, range, user};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -36,13 +36,17 @@ static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
     memory::uncharged(|| lines.chain(own).filter_map(class).collect())
 });
 
-/// The type as whose values those of a type are ordered: varchar as text, arrays and enums as any of their kind.
+/// The type as whose values those of a type are ordered: varchar as text; arrays, enums, ranges and rows as any of their
+/// kind.
 fn ordered_as(ty: Oid) -> Oid {
     match user::base(SqlType::new(ty)).oid {
         oid::VARCHAR => oid::TEXT,
         ty if CLASSES.iter().any(|class| class.is_default && class.of == ty) => ty,
         ty if clearway_values::types::element_of(ty).is_some() => oid::ANYARRAY,
         ty if user::is_enum(ty) => oid::ANYENUM,
+        ty if range::of_range(ty).is_some() => oid::ANYRANGE,
+        ty if range::of_multirange(ty).is_some() => oid::ANYMULTIRANGE,
+        ty if user::is_composite(ty) => oid::RECORD,
         ty => ty,
     }
 }

@@ -546,23 +546,3 @@ fn no_cursor(current_of: Option<&String>) -> Result<()> {
         None => Ok(()),
     }
 }
-
-/// Whether a type can be the key of a tree.
-pub fn can_be_key(ty: u32) -> bool {
-    let ty = clearway_values::types::user::base(ty.into()).oid;
-    !matches!(
-        ty,
-        oid::INTERVAL
-            | oid::BIT
-            | oid::VARBIT
-            | oid::VOID
-            | oid::RECORD
-            | oid::JSON
-            | oid::JSONB
-            | oid::JSONPATH
-            | oid::REFCURSOR
-    ) && clearway_values::types::element_of(ty).is_none()
-        && !clearway_values::types::geometry::is_one(ty)
-        && !clearway_values::types::user::is_composite(ty)
-        && !clearway_context::convert::is_range(ty)
-}

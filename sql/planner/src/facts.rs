@@ -3,6 +3,7 @@
 use super::indexes::{term, type_of};
 use super::plan::{Range, TableSlot};
 use super::walk;
+use clearway_context::sort_form::can_be_key;
 use clearway_values::expr::Bound;
 use clearway_values::expr::bound::{BoundKind, SubqueryUse};
 use clearway_values::expr::nearest;
@@ -66,7 +67,7 @@ pub(super) fn is_random(e: &Bound) -> bool {
 
 fn comparable(column_type: u32, value_type: u32) -> bool {
     let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
-    (column_type == value_type && super::order::sorts_by_bytes(column_type))
+    (column_type == value_type && can_be_key(column_type))
         || (integer(column_type) && integer(value_type))
         || (is_text(column_type) && (is_text(value_type) || value_type == oid::UNKNOWN))
 }

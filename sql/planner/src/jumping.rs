@@ -8,9 +8,9 @@
 
 use super::access;
 use super::cost::{Figures, JUMP};
-use super::order::sorts_by_bytes;
 use super::plan::{Access, Body, Entries, Jump, Node, Query, Scan, split};
 use super::walk;
+use clearway_context::sort_form::can_be_key;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
@@ -173,6 +173,6 @@ fn first_in(scan: &Scan, place: Option<usize>, at: usize, greatest: bool) -> Opt
     let has_nulls = place.is_some() && shape.columns.get(column).is_none_or(|c| !c.not_null);
     // Backward the order of the nulls is turned round.
     let nulls_come = has_nulls && nulls_first != backward;
-    let sorted = scan.table.types.get(column).is_some_and(|ty| sorts_by_bytes(ty.oid));
+    let sorted = scan.table.types.get(column).is_some_and(|ty| can_be_key(ty.oid));
     (sorted && !nulls_come).then_some(if backward { Direction::Backward } else { Direction::Forward })
 }

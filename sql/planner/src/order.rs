@@ -8,9 +8,9 @@ use super::access;
 use super::cost::Figures;
 use super::indexes::{term, type_of};
 use super::plan::{Access, JoinType, Node, Ranges, Scan, Select, SortKey, TableSlot, split};
+use clearway_context::sort_form::can_be_key;
 use clearway_storage::btree::Direction;
 use clearway_values::expr::{Bound, BoundKind};
-use clearway_values::types::oid;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -23,16 +23,6 @@ struct OrderedBy {
 
 /// Columns of an order: slot, descending, nulls first.
 pub(super) type RowOrder = Vec<(usize, (bool, bool))>;
-
-/// Whether the bytes of a stored value sort as its type does.
-pub fn sorts_by_bytes(ty: u32) -> bool {
-    let ty = clearway_values::types::user::base(ty.into()).oid;
-    !matches!(ty, oid::INTERVAL | oid::BIT | oid::VARBIT | oid::JSON | oid::JSONB | oid::JSONPATH | oid::REFCURSOR)
-        && !clearway_values::types::geometry::is_one(ty)
-        && clearway_values::types::element_of(ty).is_none()
-        && !clearway_values::types::user::is_composite(ty)
-        && !clearway_context::convert::is_range(ty)
-}
 
 /// The leftmost scan, and whether a join stands above it.
 fn leftmost(node: &mut Node) -> Option<(&mut Scan, bool)> {
@@ -96,7 +86,7 @@ pub(super) fn row_order_of(table: &TableSlot, access: &Access, order: Option<Dir
     let backward = order == Some(Direction::Backward);
     let sorts = |c: &&OrderedBy| {
         let ty = c.slot.checked_sub(table.base).and_then(|column| table.types.get(column));
-        ty.is_some_and(|ty| sorts_by_bytes(ty.oid))
+        ty.is_some_and(|ty| can_be_key(ty.oid))
     };
     let turned = |c: &OrderedBy| (c.slot, (c.descending != backward, c.nulls_first.unwrap_or(false) != backward));
     by.get(equal..).unwrap_or(&[]).iter().take_while(sorts).map(turned).collect()
@@ -176,7 +166,7 @@ fn direction(table: &TableSlot, by: &[OrderedBy], equal: usize, joined: bool, so
         };
         let backward = key.descending != column.descending;
         let nulls_fit = column.nulls_first.is_none_or(|first| (first != key.nulls_first) == backward);
-        if column.slot != slot || !nulls_fit || !sorts_by_bytes(ty) || found.is_some_and(|f| f != backward) {
+        if column.slot != slot || !nulls_fit || !can_be_key(ty) || found.is_some_and(|f| f != backward) {
             return None;
         }
         found = Some(backward);

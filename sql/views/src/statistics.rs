@@ -8,12 +8,12 @@ use super::catalog::local;
 use super::indexes::columns;
 use super::{ViewOf, text};
 use clearway_context::convert::to_datum;
+use clearway_context::sort_form::can_be_key;
 use clearway_engine::catalog::{Index, Object, Relation};
 use clearway_engine::table::sample::{ColumnStatistics, Spread};
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::Value;
 use clearway_exec::{Row, Run};
-use clearway_planner::order::sorts_by_bytes;
 use clearway_values::types::datum::Array;
 use clearway_values::types::text::{Conversion, output};
 use clearway_values::types::{Datum, SqlType, array_of, facts, oid};
@@ -91,7 +91,7 @@ fn row(run: &Run<'_>, (relation, number): (u32, usize), ty: SqlType, known: &Col
     out
 }
 
-/// Common values, histogram, correlation. A type whose values do not sort as their bytes do has the first alone.
+/// Common values, histogram, correlation. A type by which no key sorts has the first alone.
 fn slots(run: &Run<'_>, ty: SqlType, known: &ColumnStatistics) -> Vec<Slot> {
     let mut out = Vec::new();
     let (equal, less) = (equality(ty.oid, ty.oid), less(ty.oid));
@@ -100,7 +100,7 @@ fn slots(run: &Run<'_>, ty: SqlType, known: &ColumnStatistics) -> Vec<Slot> {
         let values = values(run, ty, known.common.iter().map(|c| &c.0));
         out.push(Slot { kind: 1, operator: equal, numbers: numbers(shares), values });
     }
-    if !sorts_by_bytes(ty.oid) {
+    if !can_be_key(ty.oid) {
         return out;
     }
     if !known.histogram.is_empty() {

@@ -7,11 +7,12 @@ use crate::context::errors::from_engine;
 use crate::context::index_terms;
 use crate::context::names::column_types;
 use crate::context::privileges::denied;
+use crate::context::sort_form::can_be_key;
 use crate::error::{Result, SqlError};
 use crate::exec::Row;
 use crate::expr::is_system_column;
 use crate::planner::calls::may_build;
-use crate::planner::dml::{can_be_key, column_of};
+use crate::planner::dml::column_of;
 use crate::planner::generated::{missing_system_column, without_table};
 use crate::planner::indexes::column_names;
 use crate::planner::plan::TableSlot;
@@ -119,6 +120,7 @@ impl Ddl<'_> {
     /// In transactions of its own; the last one is left open.
     async fn build_online(&self, index: Index) -> Result<()> {
         let (database, table) = (index.database, index.table);
+        self.sort_by_forms(table).await?;
         let mut building = self.engine().begin_index(index).await.map_err(from_engine)?;
         self.engine().progress().phase("waiting for writers before build", 0);
         self.core
@@ -133,12 +135,23 @@ impl Ddl<'_> {
     /// Makes an index and fills it from its table, which the caller has locked; as in PostgreSQL, the building takes `Share` besides.
     pub(super) async fn make_index(&self, relation: &Relation, mut index: Index) -> Result<()> {
         self.core.lock_relation(relation.oid, LockMode::Share, IfTaken::Wait).await?;
+        self.sort_by_forms(relation.oid).await?;
         index.tree = self.new_tree(relation.schema).await?;
         // Older snapshots do not use it: rows that they see may have no entry.
         index.valid_from_lsn = self.core.db.transactions().visible_lsn().0;
         let oid = index.oid;
         self.put(Object::Index(index)).await?;
         self.fill_index(relation.oid, oid).await
+    }
+
+    /// The columns of a table that is older than the sort forms of their types sort by them before an index has them.
+    async fn sort_by_forms(&self, table: u32) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(mut relation) = catalog.relation(table).cloned() else { return Ok(()) };
+        match crate::session::utility::with_env(self.core, &catalog, |_| super::take_forms(&mut relation)) {
+            true => self.put(Object::Relation(relation)).await,
+            false => Ok(()),
+        }
     }
 
     /// REINDEX: a fresh tree for an index, filled from its table, which the caller has locked with the index. A primary key has none to

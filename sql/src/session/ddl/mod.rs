@@ -61,6 +61,7 @@ use crate::types::SqlType;
 use clearway_base::sync::Mutex;
 use clearway_engine::catalog::{Catalog, Object, Relation, TypeBody};
 use clearway_engine::error::EngineError;
+use clearway_engine::value::Storage;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -286,6 +287,7 @@ impl Ddl<'_> {
     async fn put(&self, mut object: Object) -> Result<()> {
         if let Object::Relation(relation) = &mut object {
             paths::keep(self.core, &self.catalog(), relation)?;
+            super::utility::with_env(self.core, &self.catalog(), |_| take_forms(relation));
         }
         paths::keep_other(self.core, &self.catalog(), &mut object)?;
         let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());
@@ -364,6 +366,17 @@ fn composite_in(catalog: &Catalog, schema: u32, name: &str) -> bool {
 
 fn exists(name: &str) -> SqlError {
     SqlError::new("42P07", format!("relation \"{name}\" already exists"))
+}
+
+/// Columns that are older than the sort form of their type take it: their stored bytes are the same (KEY-4). Whether there were any.
+fn take_forms(relation: &mut Relation) -> bool {
+    let mut found = false;
+    for c in relation.columns.iter_mut().filter(|c| c.storage == Storage::Bytes.code()) {
+        if let Some(form @ Storage::Sorted(_)) = storage_of(c.type_oid) {
+            (c.storage, found) = (form.code(), true);
+        }
+    }
+    found
 }
 
 /// How a column of a type is stored.

@@ -4,8 +4,8 @@ use super::composite::not_pseudo;
 use super::like::LikeRest;
 use super::objects::SequencePlan;
 use super::{Ddl, free_name, storage};
+use crate::context::sort_form::can_be_key;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::planner::dml::can_be_key;
 use crate::planner::generated::without_table;
 use crate::session::utility::with_env;
 use crate::syntax::ast::{QualName, TypeName};
@@ -437,7 +437,7 @@ fn named(columns: &[Column], name: &str, pos: Pos) -> Result<usize> {
     })
 }
 
-/// Refuses key columns of types that do not sort as bytes.
+/// Refuses key columns of types by which no key sorts.
 pub(super) fn key_type(relation: &Relation, column: usize) -> Result<()> {
     let c = &relation.columns[column];
     if can_be_key(c.type_oid) {

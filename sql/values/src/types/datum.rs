@@ -262,7 +262,12 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Interval(x), D::Interval(y)) => x.span().cmp(&y.span()),
         (D::Array(x), D::Array(y)) => {
             let elements = x.values.iter().zip(&y.values).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
-            elements.unwrap_or_else(|| x.values.len().cmp(&y.values.len()).then_with(|| x.dims.cmp(&y.dims)))
+            elements.unwrap_or_else(|| {
+                let lengths = |a: &Array| a.dims.iter().map(|d| d.0).collect::<Vec<_>>();
+                let bounds = |a: &Array| a.dims.iter().map(|d| d.1).collect::<Vec<_>>();
+                let counts = x.values.len().cmp(&y.values.len()).then_with(|| x.dims.len().cmp(&y.dims.len()));
+                counts.then_with(|| lengths(x).cmp(&lengths(y))).then_with(|| bounds(x).cmp(&bounds(y)))
+            })
         }
         (D::Row(x), D::Row(y)) => {
             let fields = x.values.iter().zip(&y.values).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
