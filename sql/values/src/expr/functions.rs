@@ -92,6 +92,7 @@ static TABLES: &[&[Function]] = &[
     super::bit_functions::FUNCTIONS,
     super::overlaps::FUNCTIONS,
     super::unicode_functions::FUNCTIONS,
+    super::hash_functions::FUNCTIONS,
 ];
 
 /// All scalar functions.

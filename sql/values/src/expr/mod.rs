@@ -49,6 +49,7 @@ pub mod functions;
 mod geometry_functions;
 pub mod geometry_subscript;
 mod geometry_table;
+mod hash_functions;
 pub mod host;
 pub mod hstore_functions;
 mod hstore_record;

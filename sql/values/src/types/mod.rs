@@ -13,7 +13,7 @@ pub mod aliases;
 pub mod array;
 pub mod binary;
 pub mod bits;
-mod byte_char;
+pub(crate) mod byte_char;
 pub mod cast;
 mod cast_table;
 pub mod citext;
