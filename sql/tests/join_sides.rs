@@ -146,3 +146,28 @@ fn groups_that_come_one_after_the_other_are_the_same_groups() {
         }
     });
 }
+
+/// Queries that are taken into the level around them, whose own order of tables is not that of the text and whose condition has a subquery that
+/// names one of them; the last `{}` keeps the query apart.
+const TAKEN_IN: [&str; 3] = [
+    "SELECT x.id FROM few x WHERE x.k IN (SELECT m.v FROM many m, few f WHERE m.k = f.id AND f.t = 't1' AND m.v > (SELECT avg(b.v) FROM many b WHERE b.id = m.id - 1) {})",
+    "SELECT m.id FROM few x, (SELECT m.* FROM many m, few f WHERE m.k = f.id AND f.t = 't1' AND m.v > (SELECT avg(b.v) FROM many b WHERE b.id = m.id - 1) {}) m WHERE m.v = x.id AND x.t = 't2'",
+    "SELECT x.id FROM few x WHERE x.k IN (SELECT m.v FROM many m, few f WHERE m.k = f.id AND f.t = 't1' AND EXISTS (SELECT 1 FROM many b WHERE b.id = m.id - 1 AND b.v < (SELECT max(c.v) FROM many c WHERE c.id = m.id + b.v)) {})",
+];
+
+#[test]
+fn a_query_that_is_taken_in_keeps_what_its_subqueries_name() {
+    simulate(5, || async {
+        let db = open(&SimDisk::new(5)).await;
+        let mut session = connect(&db, &Arc::new(Backends::default())).await;
+        fill(&mut session).await;
+        session.value("CREATE INDEX ON many (k)").await;
+        session.value("ANALYZE many").await;
+        for query in TAKEN_IN {
+            let (taken, apart) = (query.replace("{}", ""), query.replace("{}", "OFFSET 0"));
+            let (rows, expected) = (sorted(&mut session, &taken).await, sorted(&mut session, &apart).await);
+            assert!(!expected.is_empty(), "{apart}");
+            assert_eq!(rows, expected, "PUL-4: {taken}");
+        }
+    });
+}

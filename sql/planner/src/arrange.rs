@@ -129,7 +129,8 @@ impl Planner<'_> {
                     *index = *to;
                 }
             };
-            let mut rewriter = Rewriter { subplans: &mut self.subplans, seen: HashSet::new(), change: &mut change };
+            let (subplans, seen) = (&mut self.subplans, HashSet::new());
+            let mut rewriter = Rewriter { subplans, as_they_were: &[], seen, change: &mut change };
             rewriter.item(&mut item);
             conditions.iter_mut().for_each(|e| rewriter.expr(e, 0));
             rest.rewrite(&mut rewriter);

@@ -163,7 +163,8 @@ impl Planner<'_> {
                 *index = width + (*index - LIFTED_SLOT);
             }
         };
-        let mut rewriter = Rewriter { subplans: &mut self.subplans, seen: HashSet::new(), change: &mut change };
+        let (subplans, seen) = (&mut self.subplans, HashSet::new());
+        let mut rewriter = Rewriter { subplans, as_they_were: &[], seen, change: &mut change };
         rewriter.query(query, 0);
     }
 

@@ -10,6 +10,8 @@
 //! - PUL-2: a query whose target list is volatile or has a subquery is not pulled up.
 //! - PUL-3: if a query in FROM of a lateral query names the level around the lateral query, it becomes lateral itself when it is pulled up
 //!   into that level.
+//! - PUL-4: a selection that is kept has its subqueries as they were: its own arrangement moves what they name of it, and the level that takes
+//!   the selection in knows nothing of that arrangement.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf};
@@ -31,13 +33,16 @@ pub(super) struct Raw {
     pub conditions: Vec<Bound>,
     pub targets: Vec<Bound>,
     pub width: usize,
+    /// The statement's subqueries at that time (PUL-4).
+    pub subqueries: Vec<Arc<Query>>,
 }
 
 impl Raw {
     /// A selection as it stands.
-    pub fn new(layout: &Layout, conditions: &[Bound], targets: &[Bound]) -> Raw {
+    pub fn new(layout: &Layout, conditions: &[Bound], targets: &[Bound], subplans: &[Subplan]) -> Raw {
         let (item, conditions, targets) = (layout.item.clone(), conditions.to_vec(), targets.to_vec());
-        Raw { item, conditions, targets, width: layout.width }
+        let subqueries = subplans.iter().map(|s| s.query.clone()).collect();
+        Raw { item, conditions, targets, width: layout.width, subqueries }
     }
 }
 
@@ -147,7 +152,7 @@ impl Planner<'_> {
     }
 
     fn rewriter<'r>(&'r mut self, change: &'r mut dyn FnMut(&mut Bound, u16)) -> Rewriter<'r> {
-        Rewriter { subplans: &mut self.subplans, seen: HashSet::new(), change }
+        Rewriter { subplans: &mut self.subplans, as_they_were: &[], seen: HashSet::new(), change }
     }
 
     /// Moves a selection into a level, whose slots up to `offset` are taken; `inside`: it was one level below.
@@ -163,6 +168,7 @@ impl Planner<'_> {
             }
         };
         let mut rewriter = self.rewriter(&mut change);
+        rewriter.as_they_were = &raw.subqueries; // PUL-4
         rewriter.item(&mut raw.item);
         raw.conditions.iter_mut().chain(&mut raw.targets).for_each(|e| rewriter.expr(e, 0));
         raw.item.place(&mut |base, _| base + offset);

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) struct Rewriter<'a> {
     /// The statement's subqueries.
     pub subplans: &'a mut Vec<Subplan>,
+    /// What the first of them were before, where the change is made to that.
+    pub as_they_were: &'a [Arc<Query>],
     /// Those that have been changed: expressions are copied, subqueries are not.
     pub seen: HashSet<usize>,
     /// The change.
@@ -31,9 +33,9 @@ impl Rewriter<'_> {
         }
         if let BoundKind::Subquery { id, correlated: true, .. } = e.kind
             && self.seen.insert(id)
-            && let Some(sub) = self.subplans.get_mut(id)
+            && let Some(sub) = self.subplans.get(id)
         {
-            let mut query = sub.query.clone();
+            let mut query = self.as_they_were.get(id).unwrap_or(&sub.query).clone();
             self.query(Arc::make_mut(&mut query), depth + 1);
             self.subplans[id].query = query;
         }

@@ -130,7 +130,7 @@ impl Planner<'_> {
         let is_plain = grouping.is_none() && windows.is_empty() && sets.is_none();
         let is_selection = is_plain && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
         let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none();
-        let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets));
+        let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets, &self.subplans));
         let (source, width) = (Arc::new(Node::One), layout.width);
         let barrier = false;
         let body =

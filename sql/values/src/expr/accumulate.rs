@@ -24,6 +24,7 @@ pub struct Accumulator {
     count: i64,
     state: State,
     /// Boxed: most aggregates have none, and each group has an accumulator.
+    #[allow(clippy::box_collection, reason = "an empty set has 48 bytes")]
     seen: Option<Box<HashSet<Vec<Datum>>>>,
 }
 
