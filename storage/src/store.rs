@@ -231,6 +231,10 @@ impl Store {
         if let Err(err) = self.pool.run_cleaner_and_rest(&self.rest, || self.ended()).await {
             self.wal.poison(&format!("the page cleaner failed: {err}"));
         }
+        // No frame is cleaned any more: a task that waits for one learns why, instead of waiting for ever.
+        if let Some(StorageError::Poisoned(why)) = self.wal.poisoned() {
+            self.pool.poison(&why);
+        }
     }
 
     async fn run_checkpointer(self: Arc<Self>) {
