@@ -10,9 +10,9 @@
 use crate::error::{BackupError, Result};
 use sha2::{Digest as _, Sha256};
 
-/// The version of packed objects, manifests and epochs that this program writes; it refuses newer ones. Version 2 differs from version 1 only by the log
-/// in it, which a program of version 1 can't redo.
-pub const FORMAT_VERSION: u32 = 2;
+/// The version of packed objects, manifests and epochs that this program writes; it refuses newer ones. Version 2 differs from version 1, and
+/// version 3 from version 2, only by the log in it, which an older program can't redo.
+pub const FORMAT_VERSION: u32 = 3;
 const HEADER_BYTES: usize = 72;
 /// The most that one object unpacks to.
 const UNPACKED_MAX: u64 = 1 << 30;

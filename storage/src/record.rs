@@ -41,6 +41,8 @@ pub enum RecordKind {
     CheckpointEnd = 7,
     /// Reserved: a transaction is prepared.
     Prepare = 8,
+    /// Changes of several rows of one leaf by a transaction, with their undo (BTR-24).
+    Run = 9,
 }
 
 impl RecordKind {
@@ -55,6 +57,7 @@ impl RecordKind {
             6 => RecordKind::CheckpointBegin,
             7 => RecordKind::CheckpointEnd,
             8 => RecordKind::Prepare,
+            9 => RecordKind::Run,
             _ => return None,
         })
     }
@@ -67,9 +70,9 @@ pub struct Record<'a> {
     pub kind: RecordKind,
     /// Whose it is; [`TxnId::NONE`] for structure.
     pub txn: TxnId,
-    /// Row: the transaction's previous record. Compensation: the next record to undo.
+    /// Row and run: the transaction's change before. Compensation: the next change to undo.
     pub undo_next: Lsn,
-    /// How to undo it; present exactly in Row records.
+    /// How to undo it; present exactly in Row records. A Run record has the undo of its changes in its operation (BTR-25).
     pub undo: Option<RowUndo<'a>>,
     /// Changes of pages, applied together or not at all.
     pub ops: &'a [PageOp<'a>],
@@ -144,9 +147,9 @@ impl BeforeImage {
 /// One change that a transaction made, as its rollback needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoEntry {
-    /// Start of the Row record.
+    /// Its position: the start of its Row record, or a position within a Run record (BTR-24).
     pub lsn: Lsn,
-    /// The transaction's record before it, or zero.
+    /// That of the transaction's change before it, or zero.
     pub undo_next: Lsn,
     /// The row's tree.
     pub tree: TreeId,
@@ -197,7 +200,7 @@ pub struct TxnLog {
     pub txn: TxnId,
     /// Start of its first record, or zero.
     pub first_lsn: Lsn,
-    /// Start of its last record (the next to undo), or zero.
+    /// Position of its last change (the next to undo), or zero.
     pub last_lsn: Lsn,
     /// Bytes of log set aside for undoing what was done so far.
     pub undo_reserved: usize,
@@ -227,5 +230,12 @@ impl TxnLog {
             self.first_lsn = range.start;
         }
         self.last_lsn = range.start;
+    }
+
+    /// Notes a Run record, whose last change has this position (BTR-24).
+    pub fn appended_run(&mut self, range: LsnRange, last: Lsn) {
+        self.appended(range);
+        assert!((range.start..range.end).contains(&last), "BTR-24: a change at {last} of a record at {range:?}");
+        self.last_lsn = last;
     }
 }

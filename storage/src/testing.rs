@@ -1,6 +1,6 @@
 //! The simplest implementations of log and space (`seams`), for tests of pages and trees alone.
 
-use crate::btree::{Tree, TreeRedo, root_init};
+use crate::btree::{RunChanges, RunPositions, Tree, TreeRedo, root_init};
 use crate::buffer::page::{PageBytes, checksum};
 use crate::buffer::{DoubleWrite, Pool, PoolOptions, Twins};
 use crate::error::StorageError;
@@ -24,8 +24,34 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 pub struct Kept {
     pub range: LsnRange,
     pub kind: RecordKind,
+    pub previous: Lsn,
     pub ops: Vec<(PageId, u8, Vec<u8>)>,
     pub undo: Option<UndoEntry>,
+}
+
+impl Kept {
+    /// The changes of its rows, as their undo needs them.
+    pub fn changes(&self) -> Vec<UndoEntry> {
+        let (RecordKind::Run, [(_, op, payload)]) = (self.kind, &self.ops[..]) else {
+            return self.undo.iter().cloned().collect();
+        };
+        let positions = RunPositions::new(self.range.start, self.previous);
+        let changes = RunChanges::of(*op, payload).expect("a run").enumerate();
+        let entry = |n: usize, undo: &RowUndo<'_>| {
+            let (lsn, undo_next) = positions.of(n);
+            entry_of(undo, lsn, undo_next)
+        };
+        changes.map(|(n, change)| entry(n, &change.expect("as written").undo)).collect()
+    }
+}
+
+fn entry_of(undo: &RowUndo<'_>, lsn: Lsn, undo_next: Lsn) -> UndoEntry {
+    let before = match undo.before {
+        Before::Absent => BeforeImage::Absent,
+        Before::Row { ghost, overflow, value } => BeforeImage::Row { ghost, overflow, value: value.into() },
+    };
+    let (tree, key, tag, prev_tag) = (undo.tree, undo.key.into(), undo.tag, undo.prev_tag);
+    UndoEntry { lsn, undo_next, tree, key, tag, prev_tag, before }
 }
 
 /// A log in memory; what is appended is durable as soon as a caller asks.
@@ -82,28 +108,17 @@ impl PageLog for MemLog {
         bytes += ops.iter().map(|op| OP_BYTES + op.2.len()).sum::<usize>();
         let mut records = self.records.lock();
         let undo = record.undo.map(|undo| {
-            let before = match undo.before {
-                Before::Absent => BeforeImage::Absent,
-                Before::Row { ghost, overflow, value } => BeforeImage::Row { ghost, overflow, value: value.into() },
-            };
+            let entry = entry_of(&undo, Lsn(self.end.load(SeqCst)), record.undo_next);
             bytes += undo.key.len();
-            if let BeforeImage::Row { value, .. } = &before {
+            if let BeforeImage::Row { value, .. } = &entry.before {
                 bytes += value.len();
             }
-            UndoEntry {
-                lsn: Lsn(self.end.load(SeqCst)),
-                undo_next: record.undo_next,
-                tree: undo.tree,
-                key: undo.key.into(),
-                tag: undo.tag,
-                prev_tag: undo.prev_tag,
-                before,
-            }
+            entry
         });
         credit.spend(bytes);
         let start = self.end.fetch_add(bytes as u64, SeqCst);
         let range = LsnRange { start: Lsn(start), end: Lsn(start + bytes as u64) };
-        records.push(Kept { range, kind: record.kind, ops, undo });
+        records.push(Kept { range, kind: record.kind, previous: record.undo_next, ops, undo });
         range
     }
 

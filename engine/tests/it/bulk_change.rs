@@ -143,12 +143,15 @@ async fn assert_sound(session: &mut Session, shape: &TableShape) {
     assert!(found.is_empty(), "TAB-1, BAT-1: {found:?}");
 }
 
-/// A transaction each: rows, another `a` in all of them, half of them gone, others in their place, and one that is undone.
-async fn history(disk: SimDisk) {
+/// A transaction each: rows, another `a` in all of them, half of them gone, others in their place, and one that is undone. Returns the points of the disk at
+/// which each of them began, and the end.
+async fn history(disk: SimDisk) -> Vec<u64> {
     let db = simulated(&disk).await;
     let mut session = db.session(1, DATABASE);
     let shape = indexed(&mut session).await;
+    let mut points = Vec::new();
     for step in 0..5 {
+        points.push(disk.points());
         session.begin(TxnOptions::default());
         match step {
             0 => insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted"),
@@ -169,9 +172,11 @@ async fn history(disk: SimDisk) {
         }
         session.commit(Durability::Wait).await.expect("committed");
     }
+    points.push(disk.points());
     assert_sound(&mut session, &shape).await;
     drop(session);
     db.close().await.expect("closed");
+    points
 }
 
 /// How far the history had come: the step after which the rows are as they are.
@@ -216,12 +221,15 @@ async fn what_is_left(disk: SimDisk) -> Option<usize> {
 fn a_crash_leaves_the_rows_of_whole_statements() {
     for_each_seed!(1, |seed| {
         let whole = SimDisk::new(seed);
-        in_simulation(seed, history(whole.clone()));
+        let points = in_simulation(seed, history(whole.clone()));
         assert_eq!(in_simulation(seed, what_is_left(whole.restart())), Some(4));
         let (mut rng, mut seen) = (Rng::new(seed), [0; 5]);
-        for _ in 0..25 {
+        // Half of them while the last transaction works, which is undone.
+        for (step, turn) in (0..5).flat_map(|step| (0..if step == 4 { 16 } else { 4 }).map(move |turn| (step, turn))) {
             let disk = SimDisk::new(seed);
-            disk.crash_at(rng.range(whole.points() / 8..whole.points()));
+            // The first one as soon as anything is written.
+            let at = points[step] + 1;
+            disk.crash_at(if turn == 0 { at } else { rng.range(at..points[step + 1].max(at + 1)) });
             let options = SimOptions { steps_max: 40_000_000 };
             let ended = Sim::with_options(seed, options).block_on(history(disk.clone()));
             assert_eq!(ended.err(), Some(Stop::Crashed));
@@ -229,7 +237,7 @@ fn a_crash_leaves_the_rows_of_whole_statements() {
                 seen[step] += 1;
             }
         }
-        assert!(seen.iter().filter(|count| **count > 0).count() >= 4, "crashes after too few steps: {seen:?}");
+        assert!(seen.iter().all(|count| *count > 0), "crashes after too few steps: {seen:?}");
     });
 }
 
@@ -407,6 +415,61 @@ fn a_rollback_of_runs_that_is_broken_off_goes_on_where_it_was() {
             assert_eq!(spilled > 0, budget.is_some(), "{spilled} bytes were spilled");
             assert_eq!(ids(&mut session, &shape).await, (0..ROWS).collect::<Vec<_>>());
             session.commit(Durability::Wait).await.expect("committed");
+            assert_sound(&mut session, &shape).await;
+            drop(session);
+            db.close().await.expect("closed");
+        });
+    }
+}
+
+/// A transaction of runs is undone a part of the way, with checkpoints before and after, and then the world stops.
+async fn stopped(disk: SimDisk, polls: usize) -> (usize, usize) {
+    let db = simulated(&disk).await;
+    let mut session = db.session(1, DATABASE);
+    let shape = indexed(&mut session).await;
+    session.begin(TxnOptions::default());
+    insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
+    session.commit(Durability::Wait).await.expect("committed");
+    session.begin(TxnOptions::default());
+    let mark = session.mark();
+    insert_all(&mut session, &shape, LONG..LONG + 1_000).await.expect("inserted");
+    delete_even(&mut session, &shape).await;
+    let active = || {
+        let all = db.transactions().book().active();
+        all.first().map_or(0, |txn| txn.changes())
+    };
+    let (made, store) = (active(), db.transactions().store().clone());
+    // The second one saves the undo of a transaction that began before the first one.
+    for _ in 0..2 {
+        store.checkpoint().await.expect("a checkpoint");
+    }
+    for _ in 0..polls {
+        if polled(2, session.roll_back_to(&mark)).await.is_some() {
+            break;
+        }
+    }
+    for _ in 0..2 {
+        store.checkpoint().await.expect("a checkpoint");
+    }
+    (made, active())
+}
+
+#[test]
+fn checkpoints_among_runs_and_their_undo_keep_what_is_left_to_undo() {
+    // BTR-24, REC-2
+    for polls in [0, 1, 10, 60] {
+        let disk = SimDisk::new(1);
+        let (made, left) = in_simulation(1, stopped(disk.clone(), polls));
+        assert!(left > 0 && (polls < 10 || left < made), "{left} of {made} changes are left after {polls} polls");
+        in_simulation(1, async move {
+            let db = simulated(&disk.restart()).await;
+            let mut session = db.session(1, DATABASE);
+            let table = session.catalog().objects().find(|o| o.kind() == "table").map(|o| o.oid()).expect("a table");
+            let shape = TableShape::new(&session.catalog(), table).expect("the table");
+            testkit::sleep(Duration::from_secs(5)).await;
+            session.begin(TxnOptions::default());
+            assert_eq!(ids(&mut session, &shape).await, (0..ROWS).collect::<Vec<_>>(), "after {polls} polls");
+            session.roll_back().await.expect("ended");
             assert_sound(&mut session, &shape).await;
             drop(session);
             db.close().await.expect("closed");

@@ -11,6 +11,7 @@
 //!   PURGE     horizon u64, key
 //!   FREE      nothing                                                    given back to space by the same record
 //!   OVERFLOW  see `overflow`
+//!   RUN       see `run_record`
 //! ```
 //!
 //! # Invariants
@@ -22,6 +23,7 @@
 use super::edit::{Strip, put_at, remove, truncate};
 use super::image::{Frame, Image, NodeRow, Rows, node_of};
 use super::node::NO_HIGH;
+use super::run_record::RunChanges;
 use crate::buffer::page::{PageMut, kind};
 use crate::error::Corruption;
 use crate::ids::{PageId, Tag, TreeId};
@@ -43,6 +45,8 @@ pub(super) const PURGE: u8 = 6;
 pub(super) const FREE: u8 = 7;
 /// Formats a page of an overflow chain.
 pub(super) const OVERFLOW: u8 = 8;
+/// Puts the rows of a run in.
+pub(super) const RUN: u8 = 9;
 
 const PUT_GHOST: u8 = 1;
 const PUT_OVERFLOW: u8 = 2;
@@ -105,7 +109,8 @@ impl Redo for TreeRedo {
 
     fn redo(&self, page: &PageMut<'_>, op: u8, payload: &[u8], record: &RecordView<'_>) -> Result<(), Corruption> {
         let damaged = |what: &str| {
-            Corruption::in_page(page.id(), record.lsn.start, format!("arguments of {what}"), format!("{payload:02x?}"))
+            let found = format!("{} bytes: {:02x?}", payload.len(), &payload[..payload.len().min(64)]);
+            Corruption::in_page(page.id(), record.lsn.start, format!("arguments of {what}"), found)
         };
         if op == INIT {
             let image = Image::from_parts(payload).ok_or_else(|| damaged("INIT"))?;
@@ -135,6 +140,7 @@ impl Redo for TreeRedo {
                 .and_then(|rest| Strip::decode(rest, node_of(page).count()))
                 .and_then(|strip| strip.apply(page).ok())
                 .ok_or_else(|| damaged("STRIP")),
+            RUN => redo_run(page, payload).ok_or_else(|| damaged("RUN")),
             PURGE => removed(page, payload.get(8..).ok_or_else(|| damaged("PURGE"))?, record),
             _ => Err(damaged("an operation of trees")),
         }
@@ -183,6 +189,17 @@ fn redo_put(page: &PageMut<'_>, payload: &[u8], record: &RecordView<'_>) -> Opti
     }
     let found = node_of(page).search(key);
     put_at(page, &NodeRow { key, value: rest, tag, ghost, overflow }, found, flags & PUT_SHARES != 0).ok()
+}
+
+/// Puts the rows in as the run did, one after the other: each fits (BTR-18).
+fn redo_run(page: &PageMut<'_>, payload: &[u8]) -> Option<()> {
+    let changes = RunChanges::of(RUN, payload).filter(|changes| changes.tree() == page.tree())?;
+    for change in changes {
+        let change = change?;
+        let row = change.row();
+        put_at(page, &row, node_of(page).search(row.key), change.shares).ok()?;
+    }
+    Some(())
 }
 
 /// The arguments of TRUNCATE before the fence.

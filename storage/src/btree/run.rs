@@ -2,8 +2,9 @@
 //!
 //! # Life of a run
 //! ```text
-//! credit, without a wait -> descend -> latch -> row by row: room? -> the caller decides -> page changed, record appended
+//! credit, without a wait -> descend -> latch -> row by row: room? -> the caller decides -> page changed, change noted for the record
 //!      a row that does not fit, or that the caller leaves, or the end of the leaf: the run ends before it
+//!      -> one record of all changes appended -> the caller learns their positions -> latch goes
 //! ```
 //! A run makes only changes that need no wait and no split. The caller passes the first row that the run did not change to [`Tree::edit`],
 //! and begins another run behind that row.
@@ -16,10 +17,10 @@
 //! building nodes.)
 //!
 //! # Invariants
-//! - BTR-18: after each record the rows of the leaf fit a node, with two bytes to spare for a longer prefix (`write::fits`). So redo, which
+//! - BTR-18: after each change the rows of the leaf fit a node, with two bytes to spare for a longer prefix (`write::fits`). So redo, which
 //!   makes the changes one after the other, succeeds at each of them (BTR-3), and so does the node that the run builds at its end.
-//! - BTR-19: a run appends the records that edits of the same rows would append, in the same order. So redo, undo and recovery know nothing of
-//!   runs.
+//! - BTR-19: a run appends one record, of all its changes in their order, before its latch goes (BTR-24, BTR-25 in `run_record`). From the first change of the
+//!   page to the record nothing fails or waits: the credit for a change's part of the record, and for its undo, is there before the caller decides on it.
 //! - BTR-8 and BTR-9 hold as for edits.
 //! - BTR-23: rows of one run may carry one tag. They then share it in the page, where no other tag is shared: the record of a row says so, and redo
 //!   does the same. A row that only gets a shared tag takes no more room than before, and neither does its undo: so neither splits a leaf.
@@ -29,15 +30,16 @@ use super::edit::put_at;
 use super::image::{Frame, Image, NodeRow, Rows, node_bytes_with, node_of, row_bytes};
 use super::node::{MEMORY_LOCKS, SLOT_BYTES, common_prefix};
 use super::ops;
+use super::run_record::{CHANGE_BYTES, HEAD_BYTES, RunPositions, RunRecord};
 use super::tree::{LeafRow, RowBuf, Tree, read_row};
 use super::write::{PREFIX_SLACK, record_bytes, undo_bytes};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::Latched;
 use crate::buffer::page::PAGE_BYTES;
 use crate::error::StorageError;
-use crate::ids::{Lsn, Tag};
-use crate::record::{LsnRange, TxnLog};
-use crate::seams::{Credit, Purpose};
+use crate::ids::Tag;
+use crate::record::{PageOp, Record, RecordKind, TxnLog};
+use crate::seams::{Credit, PageLog, Purpose};
 use crate::wal::RoomChange;
 
 /// Log bytes that a run takes credit for beside those of its first row.
@@ -79,8 +81,32 @@ pub trait RunEdits<'v> {
     /// The row then fits with a tag that `fits` allows.
     fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'v>>;
 
-    /// The edit was logged; `previous` is the transaction's record before it. Called under the latch.
-    fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn);
+    /// The edits from number `from` on, so many, were logged at these positions. Called once, under the latch, if there was any.
+    fn logged(&mut self, from: usize, count: usize, positions: RunPositions);
+}
+
+/// What the changes of a run take of the log at most.
+struct Cost {
+    /// Their record, without the changes.
+    record: usize,
+    /// The record that undoes a change, without key and value.
+    undo: usize,
+}
+
+impl Cost {
+    fn of(log: &dyn PageLog) -> Cost {
+        Cost { record: record_bytes(log, 1, HEAD_BYTES), undo: undo_bytes(log, 0, 0) }
+    }
+
+    /// The record that undoes a change.
+    fn undo(&self, key_len: usize, before_len: usize) -> usize {
+        self.undo + key_len + before_len
+    }
+
+    /// A change, and its undo.
+    fn change(&self, key_len: usize, max_value: usize, before_len: usize) -> usize {
+        CHANGE_BYTES + key_len + max_value + before_len + self.undo(key_len, before_len)
+    }
 }
 
 /// Where the rows of the leaf stand during a run.
@@ -99,15 +125,18 @@ struct Leaf<'p> {
     /// Bytes that a node of these rows leaves free.
     free: usize,
     before: RowBuf,
-    /// A row was put in place.
-    changed: bool,
+    /// The changes that were made.
+    record: RunRecord,
+    /// Log bytes to be set aside for undoing them.
+    undo_bytes: usize,
 }
 
 impl<'p> Leaf<'p> {
     fn new(latched: Latched<'p>) -> Leaf<'p> {
         let node = node_of(latched.page());
         let (prefix_len, free) = (node.prefix_len(), node.gap() + node.garbage());
-        Leaf { latched, work: Work::Page, prefix_len, free, before: RowBuf::default(), changed: false }
+        let (before, record) = (RowBuf::default(), RunRecord::default());
+        Leaf { latched, work: Work::Page, prefix_len, free, before, record, undo_bytes: 0 }
     }
 
     /// Where the row with this key, which is above the first `low` rows, stands, or would; copied to `before` if it is there.
@@ -141,6 +170,28 @@ impl<'p> Leaf<'p> {
             Work::Page => node_of(self.latched.page()).shared_tag(),
             Work::Copy(frame, _) => frame.shared_tag,
         }
+    }
+
+    /// For which tags there is room beside any row with this key and at most so many bytes, if there is any (BTR-18). `tag`: that of the last edit,
+    /// which the next one may carry.
+    fn tag_room(
+        &mut self,
+        key: &[u8],
+        max_value: usize,
+        found: Result<usize, usize>,
+        tag: Option<Tag>,
+    ) -> Option<TagRoom> {
+        if self.fits(key, max_value, found, true) {
+            return Some(TagRoom::Any);
+        }
+        let shared = self.shared_tag();
+        let room = match shared.is_settled() {
+            true => TagRoom::Shared,
+            // BTR-23
+            false if tag == Some(shared) => TagRoom::Last,
+            false => return None,
+        };
+        self.fits(key, max_value, found, false).then_some(room)
     }
 
     /// BTR-18: whether any row with this key and at most so many bytes fits the node; with a tag of its own, if `own`.
@@ -199,7 +250,6 @@ impl<'p> Leaf<'p> {
 
     /// Puts a row in place, which fits.
     fn put(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>, shares: bool) {
-        self.changed = true;
         let bytes_before = if found.is_ok() { self.bytes_before(row.key) } else { 0 };
         if let Work::Page = self.work {
             let node = node_of(self.latched.page());
@@ -235,9 +285,22 @@ impl<'p> Leaf<'p> {
         }
     }
 
+    /// Puts a row in place, which fits, and notes the change for the record. Returns what it does to the room in the leaf.
+    fn change(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>, shares: bool) -> RoomChange {
+        self.latched.will_change();
+        self.put(row, found, shares);
+        if shares {
+            // BTR-23: undo puts the row back without a tag.
+            self.before.tag = Tag::SETTLED;
+        }
+        let before = found.is_ok().then(|| self.before.row());
+        self.record.push(row, shares, before);
+        RoomChange::of(row.key.len(), before.map(|before| before.value.len()), Some(row.value.len()))
+    }
+
     /// The copy becomes the page.
-    fn finish(self) {
-        if let (Work::Copy(frame, rows), true) = (&self.work, self.changed) {
+    fn finish(&self) {
+        if let (Work::Copy(frame, rows), true) = (&self.work, self.record.changes() > 0) {
             let mut image = Image::new();
             assert!(image.build(frame, rows, 0, rows.len()), "BTR-18: the rows of a leaf fit a node");
             image.store(self.latched.page());
@@ -262,7 +325,8 @@ impl Tree {
         let Some(root) = self.root_now() else { return Ok(0) };
         self.pool().throttle().await?;
         let wal = &**self.pool().log();
-        let first = edit_bytes(self, key, max_value, ROW_BYTES_MAX - key.len());
+        let cost = Cost::of(wal);
+        let first = cost.record + cost.change(key.len(), max_value, ROW_BYTES_MAX - key.len());
         let more = if edits.key(from + 1).is_some() { CREDIT_BYTES } else { 0 };
         let Some(mut credit) = wal.try_credit(Purpose::Change, first + more) else { return Ok(0) };
         let leaf = match self.latch_append_leaf(key) {
@@ -275,19 +339,20 @@ impl Tree {
                 _ => return Ok(0),
             },
         };
-        Ok(self.run_in(leaf, log, &mut credit, from, edits))
+        Ok(self.run_in(Leaf::new(leaf), &cost, log, &mut credit, from, edits))
     }
 
     fn run_in<'v>(
         &self,
-        leaf: Latched<'_>,
+        mut leaf: Leaf<'_>,
+        cost: &Cost,
         log: &mut TxnLog,
         credit: &mut Credit<'_>,
         from: usize,
         edits: &mut impl RunEdits<'v>,
     ) -> usize {
-        let (page, flags) = (leaf.page().id(), leaf.page().flags());
-        let mut leaf = Leaf::new(leaf);
+        let (page, flags) = (leaf.latched.page().id(), leaf.latched.page().flags());
+        let undo_room = self.pool().log().undo_room();
         let mut last: Option<&[u8]> = None;
         // Rows that are below the next key: the last edit's and those before it.
         let (mut done, mut low) = (0, 0);
@@ -298,21 +363,14 @@ impl Tree {
             }
             let found = leaf.find(key, low);
             let before_len = found.map_or(0, |_| leaf.before.value.len());
-            let shared = leaf.shared_tag();
-            // BTR-23
-            let own = !shared.is_settled() && edits.tag() != Some(shared);
-            if !leaf.fits(key, max_value, found, own)
-                || credit.left_bytes() < edit_bytes(self, key, max_value, before_len)
-            {
+            // BTR-19
+            let bytes = cost.record + leaf.record.bytes() + leaf.undo_bytes;
+            if credit.left_bytes() < bytes + cost.change(key.len(), max_value, before_len) {
                 break;
             }
-            let fits = match own || leaf.fits(key, max_value, found, true) {
-                true => TagRoom::Any,
-                false if shared.is_settled() => TagRoom::Shared,
-                false => TagRoom::Last,
-            };
+            let Some(fits) = leaf.tag_room(key, max_value, found, edits.tag()) else { break };
             let at_most = RoomChange { given_up: found.map_or(0, |_| PAGE_BYTES), taken: key.len() + max_value + 32 };
-            if self.pool().log().undo_room().is_some_and(|room| !room.allows(at_most)) {
+            if undo_room.is_some_and(|room| !room.allows(at_most)) {
                 break;
             }
             let slot = found.unwrap_or_else(|index| index) as u16;
@@ -321,9 +379,11 @@ impl Tree {
             let Some(put) = edits.decide(from + done, leaf_row, fits) else { break };
             assert!(put.value.len() <= max_value, "BTR-9: a value longer than announced");
             let row = NodeRow { key, value: put.value, tag: put.tag, ghost: put.ghost, overflow: false };
-            let previous = log.last_lsn;
-            let range = self.log_run_put(&mut leaf, log, credit, &row, found, put.shares);
-            edits.logged(from + done, range, previous);
+            leaf.undo_bytes += cost.undo(key.len(), before_len);
+            let change = leaf.change(&row, found, put.shares);
+            if let Some(claims) = undo_room {
+                claims.changed(log, change);
+            }
             let count = node_of(leaf.latched.page()).count();
             self.note_append(page, found.is_err() && usize::from(slot) + 1 >= count);
             last = Some(key);
@@ -331,33 +391,31 @@ impl Tree {
             done += 1;
         }
         leaf.finish();
+        if done > 0 {
+            let positions = self.append_run(&mut leaf, log, credit);
+            edits.logged(from, done, positions);
+        }
         done
     }
 
-    fn log_run_put(
-        &self,
-        leaf: &mut Leaf<'_>,
-        log: &mut TxnLog,
-        credit: &mut Credit<'_>,
-        row: &NodeRow<'_>,
-        found: Result<usize, usize>,
-        shares: bool,
-    ) -> LsnRange {
-        leaf.latched.will_change();
-        leaf.put(row, found, shares);
-        if shares {
-            // BTR-23: undo puts the row back without a tag.
-            leaf.before.tag = Tag::SETTLED;
-        }
-        let head = [ops::put_flags(row) | if shares { ops::PUT_SHARES } else { 0 }];
-        let before = found.is_ok().then(|| leaf.before.row());
-        let room = RoomChange::of(row.key.len(), before.map(|before| before.value.len()), Some(row.value.len()));
-        self.append_row(&mut leaf.latched, log, credit, ops::PUT, &[&head, row.value], row.key, row.tag, before, room)
+    /// BTR-19
+    fn append_run(&self, leaf: &mut Leaf<'_>, log: &mut TxnLog, credit: &mut Credit<'_>) -> RunPositions {
+        let wal = self.pool().log();
+        let previous = log.last_lsn;
+        let (head, changes) = leaf.record.parts(self.id());
+        let record = Record {
+            kind: RecordKind::Run,
+            txn: log.txn,
+            undo_next: previous,
+            undo: None,
+            ops: &[PageOp { page: leaf.latched.page().id(), op: ops::RUN, payload: &[&head, changes] }],
+            body: &[],
+        };
+        wal.set_aside(credit, log, leaf.undo_bytes);
+        let range = wal.append(credit, &record);
+        leaf.latched.changed(range.end);
+        let positions = leaf.record.positions(range, previous);
+        log.appended_run(range, positions.of(leaf.record.changes() - 1).0);
+        positions
     }
-}
-
-/// What the record of an edit, and that of its undo, take of the log at most.
-fn edit_bytes(tree: &Tree, key: &[u8], max_value: usize, before_len: usize) -> usize {
-    let wal = &**tree.pool().log();
-    record_bytes(wal, 1, 16 + key.len() + max_value + key.len() + before_len) + undo_bytes(wal, key.len(), before_len)
 }

@@ -1,9 +1,9 @@
 //! Runs beside a map: rows that a run leaves go one by one; the log is redone afterwards.
 
 use super::tree_tests::put;
-use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunPut, TagRoom, Tree};
+use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunPositions, RunPut, TagRoom, Tree};
 use crate::ids::{Lsn, PageId, Tag, TxnId};
-use crate::record::{LsnRange, TxnLog, UndoEntry};
+use crate::record::{TxnLog, UndoEntry};
 use crate::testing::{Kept, Rig, now};
 use clearway_base::for_each_seed;
 use clearway_base::testkit::Rng;
@@ -25,7 +25,7 @@ struct Edits<'v> {
     /// Rows that were absent, or settled without a value, share a tag.
     shares: bool,
     tag: Option<(PageId, Tag)>,
-    logged: Vec<(usize, LsnRange, Lsn)>,
+    logged: Option<(usize, usize, RunPositions)>,
 }
 
 impl<'v> RunEdits<'v> for Edits<'v> {
@@ -56,8 +56,9 @@ impl<'v> RunEdits<'v> for Edits<'v> {
         Some(RunPut { value, tag, ghost: *ghost, shares })
     }
 
-    fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn) {
-        self.logged.push((n, range, previous));
+    fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
+        assert!(count > 0 && self.logged.is_none(), "BTR-19: once");
+        self.logged = Some((from, count, positions));
     }
 }
 
@@ -83,15 +84,12 @@ async fn make(tree: &Tree, log: &mut TxnLog, wanted: &[Wanted], model: &mut Mode
     let (mut by_run, mut alone, mut done, mut last) = (0, 0, 0, None);
     while done < wanted.len() {
         let before = log.last_lsn;
-        let mut edits = Edits { wanted, model: &mut *model, refused, shares, tag: last, logged: Vec::new() };
+        let mut edits = Edits { wanted, model: &mut *model, refused, shares, tag: last, logged: None };
         let made = tree.edit_run(log, done, &mut edits).await.unwrap();
-        // BTR-19: one record an edit, each naming the one before.
-        let mut previous = before;
-        for (place, (n, range, said)) in edits.logged.iter().enumerate() {
-            assert_eq!((*n, *said), (done + place, previous), "BTR-19");
-            previous = range.start;
-        }
-        assert_eq!((edits.logged.len(), log.last_lsn), (made, previous), "BTR-19");
+        // BTR-19, BTR-24: one record, whose changes name each the one before.
+        let logged =
+            edits.logged.map(|(from, count, positions)| (from, count, positions.of(0).1, positions.of(count - 1).0));
+        assert_eq!(logged, (made > 0).then_some((done, made, before, log.last_lsn)), "BTR-19");
         last = edits.tag.filter(|_| made > 0);
         (done, by_run) = (done + made, by_run + made as u64);
         if made == 0 {
@@ -149,7 +147,7 @@ fn runs_make_what_single_edits_make_and_redo_makes_it_again() {
 
 /// Undoes all changes, latest first.
 async fn undo(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
-    let entries: Vec<UndoEntry> = rig.log.records.lock().iter().filter_map(|kept: &Kept| kept.undo.clone()).collect();
+    let entries: Vec<UndoEntry> = rig.log.records.lock().iter().flat_map(Kept::changes).collect();
     for entry in entries.iter().rev() {
         tree.compensate(log, entry).await.unwrap();
     }

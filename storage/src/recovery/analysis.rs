@@ -1,13 +1,15 @@
 //! Analysis, the first pass over the log: finds the losers, their undo, and what is still to be freed.
 //!
 //! # Invariants
-//! - REC-3: each record gives the absolute head of its transaction's undo chain (a row change: the record itself; a compensation:
-//!   its `undo_next`). So reading a record twice, or reading a record that the checkpoint knew already, changes nothing.
-//! - REC-4: a loser's undo is the chain from its last record; a link to a place without a record is corruption.
+//! - REC-3: each record gives the absolute head of its transaction's undo chain (a row change: the record itself; a run: its last change;
+//!   a compensation: its `undo_next`). So reading a record twice, or reading a record that the checkpoint knew already, changes nothing.
+//! - REC-4: a loser's undo is the chain from its last change; a link to a place without a change is corruption. A run's record has as many places as changes
+//!   (BTR-24).
 //! - REC-10: if a before-image refers to an overflow chain and its transaction commits, the chain is on the list of chains to be freed. A
 //!   change that was compensated before the commit adds no chain.
 
 use super::saved::{PendingChain, PendingDrop, Saved};
+use crate::btree::{RunChanges, RunPositions};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, Tag, TreeId, TxnId};
 use crate::record::{Before, BeforeImage, RecordKind, RowUndo, TxnLog, UndoEntry};
@@ -157,6 +159,7 @@ impl Analysis {
                 standing.last = start;
                 standing.entries.insert(start.0, owned(start, record.undo_next, undo));
             }
+            RecordKind::Run => self.take_run(record, place)?,
             RecordKind::Compensation => {
                 let standing = self.txns.entry(record.txn).or_default();
                 standing.last = record.undo_next; // REC-3
@@ -183,6 +186,26 @@ impl Analysis {
         Ok(())
     }
 
+    /// Takes in the changes of a run, each at its own position (BTR-24).
+    fn take_run(&mut self, record: &Decoded<'_>, place: impl Fn() -> (String, u64)) -> Result<(), StorageError> {
+        let damaged = || odd(record, place(), "the changes of a run", "something else");
+        let [op] = &record.ops[..] else { return Err(damaged()) };
+        let changes = RunChanges::of(op.op, op.payload).ok_or_else(damaged)?;
+        let positions = RunPositions::new(record.lsn.start, record.undo_next);
+        let standing = self.txns.entry(record.txn).or_default();
+        if standing.first == Lsn::ZERO {
+            standing.first = record.lsn.start;
+        }
+        for (n, change) in changes.enumerate() {
+            let undo = change.ok_or_else(damaged)?.undo;
+            let (at, before) = positions.of(n);
+            self.tag_high_water = self.tag_high_water.max(undo.tag);
+            standing.last = at;
+            standing.entries.insert(at.0, owned(at, before, &undo));
+        }
+        Ok(())
+    }
+
     /// Follows the losers' chains (REC-4).
     ///
     /// # Errors
@@ -199,7 +222,7 @@ impl Analysis {
                         offset: None,
                         page: None,
                         lsn: Some(at),
-                        expected: format!("a record of transaction {txn}, to be undone"),
+                        expected: format!("a change of transaction {txn}, to be undone"),
                         found: "none, in log and checkpoint".to_owned(),
                     }
                     .into());

@@ -1,9 +1,9 @@
 //! The minimal transaction layer that storage needs above it: the active transactions, their undo, and which tags are settled. It has no
 //! locks: every task of the workload has keys of its own.
 
-use clearway_storage::btree::{Edit, RowBuf, Tree};
+use clearway_storage::btree::{Edit, LeafRow, Row, RowBuf, RunEdits, RunPositions, RunPut, TagRoom, Tree};
 use clearway_storage::error::StorageError;
-use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::ids::{Lsn, PageId, Tag, TreeId, TxnId};
 use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog, UndoEntry};
 use clearway_storage::recovery::{CommitBody, Loser, Recovered};
 use clearway_storage::seams::{ActiveTxn, ActiveTxns, Purpose, Versions};
@@ -123,6 +123,59 @@ impl Versions for Book {
     }
 }
 
+/// A row to be put in place, or a ghost.
+pub type Wanted = (Vec<u8>, Option<Vec<u8>>);
+
+/// Rows that are written by runs, with the undo of those that are logged.
+struct Written<'v> {
+    tree: TreeId,
+    rows: &'v [Wanted],
+    tags: Vec<Tag>,
+    /// The tag of the last row, if the next one in its leaf may share it.
+    shared: Option<(PageId, Tag)>,
+    /// Tags and images before of rows that are not logged yet.
+    decided: Vec<(Tag, Tag, BeforeImage)>,
+    undo: Vec<UndoEntry>,
+}
+
+impl<'v> RunEdits<'v> for Written<'v> {
+    fn key(&self, n: usize) -> Option<(&'v [u8], usize)> {
+        self.rows.get(n).map(|(key, value)| (&key[..], value.as_ref().map_or(0, Vec::len)))
+    }
+
+    fn tag(&self) -> Option<Tag> {
+        self.shared.map(|(_, tag)| tag)
+    }
+
+    fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'v>> {
+        let value = self.rows[n].1.as_deref();
+        let gone = |row: Row<'_>| value.is_none() && row.tag.is_settled() && row.value.is_empty() && !row.overflow;
+        let shares = leaf.row.map_or(value.is_some(), gone);
+        let joined = self.shared.filter(|(page, _)| shares && *page == leaf.page).map(|(_, tag)| tag);
+        if joined.is_none() && (fits == TagRoom::Last || fits == TagRoom::Shared && !shares) {
+            return None;
+        }
+        let tag = joined.unwrap_or(self.tags[n]);
+        self.shared = shares.then_some((leaf.page, tag));
+        let before = leaf.row.map_or(BeforeImage::Absent, |row| BeforeImage::Row {
+            ghost: row.ghost,
+            overflow: row.overflow,
+            value: row.value.into(),
+        });
+        self.decided.push((tag, leaf.row.map_or(Tag::SETTLED, |row| row.tag), before));
+        Some(RunPut { value: value.unwrap_or_default(), tag, ghost: value.is_none(), shares })
+    }
+
+    fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
+        assert_eq!(self.decided.len(), count, "BTR-19");
+        for (n, (tag, prev_tag, before)) in self.decided.drain(..).enumerate() {
+            let (lsn, undo_next) = positions.of(n);
+            let key = self.rows[from + n].0.as_slice().into();
+            self.undo.push(UndoEntry { lsn, undo_next, tree: self.tree, key, tag, prev_tag, before });
+        }
+    }
+}
+
 /// A transaction.
 pub struct Txn {
     store: Arc<Store>,
@@ -197,6 +250,26 @@ impl Txn {
         let lsn = range.start;
         self.undo.push(UndoEntry { lsn, undo_next, tree, key: key.into(), tag, prev_tag, before });
         self.book.set(&self.log, &self.undo);
+        Ok(())
+    }
+
+    /// Puts rows, or ghosts, whose keys ascend: as many as possible by runs.
+    pub async fn write_run(&mut self, tree: TreeId, rows: &[Wanted]) -> Result<(), StorageError> {
+        let tags = rows.iter().map(|_| self.next_tag()).collect();
+        let mut written = Written { tree, rows, tags, shared: None, decided: Vec::new(), undo: Vec::new() };
+        let (handle, mut done) = (self.store.tree(tree), 0);
+        while done < rows.len() {
+            let made = handle.edit_run(&mut self.log, done, &mut written).await?;
+            if made > 0 {
+                self.undo.append(&mut written.undo);
+                self.book.set(&self.log, &self.undo);
+                done += made;
+                continue;
+            }
+            let (key, value) = &rows[done];
+            self.write(tree, key, value.as_deref()).await?;
+            (written.shared, done) = (None, done + 1);
+        }
         Ok(())
     }
 

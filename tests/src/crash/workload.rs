@@ -262,6 +262,10 @@ impl Worker {
     ) -> Result<(), StorageError> {
         for _ in 0..steps {
             let tree = *self.rng.pick(trees);
+            if self.rng.chance(1, 6) {
+                self.change_run(txn, rows, tree).await?;
+                continue;
+            }
             // Keys of all tasks are mixed in every leaf.
             let key = format!("{:04}-{}", self.rng.below(self.size.keys), self.task).into_bytes();
             if self.rng.chance(1, 4) {
@@ -279,5 +283,24 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Changes neighbours together: new rows, and rows without values that go, share tags.
+    async fn change_run(&mut self, txn: &mut Txn, rows: &mut Rows, tree: TreeId) -> Result<(), StorageError> {
+        let (from, count, goes) = (self.rng.below(self.size.keys), 1 + self.rng.below(12), self.rng.chance(1, 3));
+        let longest = *self.rng.pick(&[1, 20, self.size.value_bytes]);
+        let mut wanted = Vec::new();
+        for number in from..(from + count).min(self.size.keys) {
+            let key = format!("{number:04}-{}", self.task).into_bytes();
+            let mut value = vec![0; self.rng.below(longest) as usize];
+            self.rng.fill(&mut value);
+            let value = (!goes && self.rng.chance(7, 8)).then_some(value);
+            match &value {
+                Some(value) => _ = rows.insert((tree, key.clone()), value.clone()),
+                None => _ = rows.remove(&(tree, key.clone())),
+            }
+            wanted.push((key, value));
+        }
+        txn.write_run(tree, &wanted).await
     }
 }

@@ -1,8 +1,9 @@
 //! The rows that share an undo record: neighbours in a leaf that one run has changed in the same way.
 //!
 //! # Invariants
-//! - RSH-1: a record of several rows stands for as many changes as it has rows: each has a log record of its own, which names the change before it as the
-//!   next to undo. They are consecutive changes of their transaction, in the order of their keys, and no mark stands between them: they have one position.
+//! - RSH-1: a record of several rows stands for as many changes as it has rows: each has a position in the log of its own (BTR-24), and names the change before it as
+//!   the next to undo. They are consecutive changes of their transaction, in the order of their keys, and no mark stands between them: in their transaction they
+//!   have one position.
 //! - RSH-2: rows share a record only if each of them was settled before, for every snapshot, and the same as the others: absent, or there without a
 //!   value. So the record gives the right answer for each of them, it leads to no older version, and no snapshot can need it any more before all do: it is
 //!   freed, never led past.
@@ -24,7 +25,7 @@ struct Place {
     lsn: Lsn,
 }
 
-/// Keys and log records of rows.
+/// Keys of rows, and the positions of their changes in the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunRows {
     keys: Vec<u8>,
@@ -39,7 +40,7 @@ impl RunRows {
         rows
     }
 
-    /// Adds the next row: its key, and where its log record begins.
+    /// Adds the next row: its key, and the position of its change in the log.
     pub(crate) fn push(&mut self, key: &[u8], lsn: Lsn) {
         assert!(self.last().is_none_or(|last| last < lsn), "RSH-1: {lsn} after {:?}", self.last());
         self.keys.extend_from_slice(key);
@@ -47,12 +48,7 @@ impl RunRows {
         self.places.push(Place { end: self.keys.len() as u32, lsn });
     }
 
-    /// The first row's log record.
-    pub(crate) fn first(&self) -> Option<Lsn> {
-        self.places.first().map(|place| place.lsn)
-    }
-
-    /// The last row's log record.
+    /// The position of the last row's change.
     pub(crate) fn last(&self) -> Option<Lsn> {
         self.places.last().map(|place| place.lsn)
     }
@@ -62,7 +58,7 @@ impl RunRows {
         self.places.len()
     }
 
-    /// Their keys and log records.
+    /// Their keys, and the positions of their changes.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Lsn)> {
         let mut from = 0;
         self.places.iter().map(move |place| {

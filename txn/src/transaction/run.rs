@@ -2,20 +2,20 @@
 //! a conflict.
 //!
 //! # Invariants
-//! - TXN-11: a run makes exactly the changes that [`Transaction::change`] would make, in the same order, each with its own log record. Changes
+//! - TXN-11: a run makes exactly the changes that [`Transaction::change`] would make, in the same order, each with its own position in the log. Changes
 //!   of neighbours that RSH-2 allows to share an undo record do so, with one tag and one position for all of them. A row that another
 //!   transaction is changing or may have locked, a row whose undo was spilled, and a change that is refused end the run:
 //!   [`Transaction::change`] judges such a row again, and waits or refuses.
 //!
 //! # Crash safety
-//! The log tells a run from single changes only by the tags (BTR-19, RSH-1).
+//! A run's changes in one leaf are in the log together or not at all (BTR-19). A restart that finds them undoes them one by one, as single changes (BTR-24).
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use clearway_base::sync::yield_now;
-use clearway_storage::btree::{Edit, LeafRow, Row, RunEdits, RunPut, TagRoom, Tree};
+use clearway_storage::btree::{Edit, LeafRow, Row, RunEdits, RunPositions, RunPut, TagRoom, Tree};
 use clearway_storage::ids::{Lsn, PageId, Tag};
-use clearway_storage::record::LsnRange;
 
 use super::judge::{Judge, Permit};
 use super::{Basis, Change, IfTaken, Transaction};
@@ -81,11 +81,49 @@ struct Open {
     record: Arc<UndoRecord>,
     alike: Option<Alike>,
     page: PageId,
+    /// The edits of its rows that are not logged yet, by number.
+    waiting: Range<usize>,
+    /// The positions of its first row's change and of the change before that; none: all of its rows wait.
+    first: Option<(Lsn, Lsn)>,
+    /// Its rows that are logged, if they are several and the record does not have all of them yet.
     rows: RunRows,
-    /// How many of them the record has.
-    saved: usize,
-    /// The log record before that of the first row.
-    previous: Lsn,
+}
+
+impl Open {
+    /// The edits that wait were logged; their run begins with number `from`.
+    fn enter(&mut self, changes: &[RunChange<'_>], from: usize, positions: RunPositions) {
+        let waiting = std::mem::replace(&mut self.waiting, 0..0);
+        if waiting.is_empty() {
+            return;
+        }
+        let of = |n: usize| positions.of(n - from);
+        if let Some((first, _)) = self.first {
+            // More rows of a leaf that took more than one run.
+            let rows = self.record.rows().expect("RSH-4: a record of one row is closed before the writer waits");
+            assert!(self.rows.len() == 0, "RSH-4: before the writer waited, the record had {first} and all behind it");
+            self.rows = RunRows::clone(rows);
+            assert_eq!(self.rows.last(), Some(of(waiting.start).1), "RSH-1: consecutive changes of their transaction");
+        }
+        let alone = self.first.is_none() && waiting.len() == 1;
+        self.first.get_or_insert(of(waiting.start));
+        if !alone {
+            waiting.for_each(|n| self.rows.push(changes[n].key, of(n).0));
+        }
+    }
+
+    /// Gives the record its rows, if they are several.
+    fn save(&mut self, all: &Transactions) {
+        let (Some((_, previous)), true) = (self.first, self.rows.len() > 0) else { return };
+        let rows = std::mem::take(&mut self.rows);
+        self.record = all.book().undo().put_rows(self.tag, &self.record, rows, previous);
+    }
+
+    /// No more rows share the record; all that do are logged.
+    fn end(mut self, all: &Transactions) {
+        self.save(all);
+        let (first, previous) = self.first.expect("TXN-11: the change that was decided on is logged");
+        self.record.logged(first, previous);
+    }
 }
 
 struct Run<'a> {
@@ -101,31 +139,30 @@ struct Run<'a> {
     over_shown: bool,
     /// The latest undo record.
     open: Option<Open>,
-    /// A change was decided on and is not logged yet.
-    decided: bool,
+    /// Records before it whose changes are not logged yet.
+    closed: Vec<Open>,
+    /// So many changes were decided on and are not logged yet.
+    decided: usize,
     judged: Lsn,
 }
 
 impl Run<'_> {
     /// Gives the latest record its rows. Called before any wait, so that checkpoints and a rollback find all of them.
     fn save(&mut self) {
+        assert!(self.closed.is_empty(), "RSH-4: {} records have changes that are not logged", self.closed.len());
         let Some(open) = &mut self.open else { return };
-        if open.rows.len() > 1 && open.rows.len() > open.saved {
-            open.record = self.all.book().undo().put_rows(open.tag, &open.record, open.rows.clone(), open.previous);
-            open.saved = open.rows.len();
-        }
-        if open.rows.len() == 1 {
+        open.save(self.all);
+        if open.record.rows().is_none() {
             self.close();
         }
     }
 
     /// No more rows share the latest record.
     fn close(&mut self) {
-        if self.open.as_ref().is_some_and(|open| open.rows.len() > 1) {
-            self.save();
-        }
-        if let Some(Open { record, rows, previous, .. }) = self.open.take() {
-            record.logged(rows.first().expect("TXN-11: the change that was decided on is logged"), previous);
+        match self.open.take() {
+            Some(open) if open.waiting.is_empty() => open.end(self.all),
+            Some(open) => self.closed.push(open),
+            None => {}
         }
     }
 }
@@ -178,23 +215,27 @@ impl<'a> RunEdits<'a> for Run<'a> {
             let (edit, record) = judge.put(&leaf, run.change, (value, false), permit);
             let Edit::Put { tag, .. } = edit else { return None };
             let (page, rows) = (leaf.page, RunRows::default());
-            self.open = Some(Open { tag, record, alike, page, rows, saved: 0, previous: Lsn::ZERO });
+            self.open = Some(Open { tag, record, alike, page, waiting: n..n, first: None, rows });
         }
-        let tag = self.open.as_ref()?.tag;
-        assert!(!self.decided, "TXN-11: each change of a run is logged before the next is decided on");
-        self.decided = true;
+        let open = self.open.as_mut()?;
+        if open.waiting.is_empty() {
+            open.waiting = n..n;
+        }
+        assert_eq!(open.waiting.end, n, "RSH-1: consecutive changes of their transaction");
+        open.waiting.end = n + 1;
+        self.decided += 1;
         self.judged = self.judged.max(judged);
-        Some(RunPut { value, tag, ghost, shares: alike.is_some() })
+        Some(RunPut { value, tag: open.tag, ghost, shares: alike.is_some() })
     }
 
-    fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn) {
-        assert!(std::mem::take(&mut self.decided), "TXN-11: the change that was decided on");
-        let open = self.open.as_mut().expect("TXN-11: the change that was decided on has a record");
-        match open.rows.last() {
-            None => open.previous = previous,
-            Some(last) => assert_eq!(last, previous, "RSH-1: consecutive changes of their transaction"),
+    fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
+        assert_eq!(std::mem::take(&mut self.decided), count, "TXN-11: the changes that were decided on");
+        for mut closed in self.closed.drain(..) {
+            closed.enter(self.changes, from, positions);
+            closed.end(self.all);
         }
-        open.rows.push(self.changes[n].key, range.start);
+        let open = self.open.as_mut().expect("TXN-11: a change that was decided on has a record");
+        open.enter(self.changes, from, positions);
     }
 }
 
@@ -225,7 +266,8 @@ impl Transaction {
             snapshot: self.snapshot,
             over_shown: self.over_shown,
             open: None,
-            decided: false,
+            closed: Vec::new(),
+            decided: 0,
             judged: Lsn::ZERO,
         };
         let (mut done, mut breath) = (0, BREATH_ROWS);
@@ -246,7 +288,7 @@ impl Transaction {
         }
         run.close();
         assert!(done <= changes.len(), "TXN-11: {done} of {} changes were made", changes.len());
-        assert!(!run.decided, "TXN-11: a change that was decided on is logged");
+        assert_eq!(run.decided, 0, "TXN-11: a change that was decided on is logged");
         let judged = run.judged;
         if !mutation::active(Mutation::NoDepWaitErrors) {
             self.depends_on(judged);
