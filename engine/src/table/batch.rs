@@ -10,6 +10,8 @@
 //!   that meets the entry meanwhile asks for the row, finds the row's writer, and waits for that writer.
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
 
+use std::ops::Range;
+
 use clearway_base::sync::yield_now;
 use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
 
@@ -18,8 +20,11 @@ use super::write;
 use crate::error::EngineError;
 use crate::value::Value;
 
-/// Bytes of the entries of all indexes that a batch holds, about.
-const BYTES_MAX: usize = 8 << 20;
+/// The least and the most bytes of the entries of all indexes that a batch holds, about. A second batch of one statement finds leaves in which the rows of the
+/// first one share a tag: there each further row has eight bytes for its own, and full leaves are split for them. With 8 MB for 150,000 deleted rows with two
+/// entries each, that was a quarter of the statement.
+const BYTES_MIN: usize = 8 << 20;
+const BYTES_MAX: usize = 32 << 20;
 /// So many entries are given to a run: several leaves of them, since those of one run share undo records leaf by leaf.
 const RUN_ENTRIES: usize = 4_096;
 
@@ -28,8 +33,23 @@ struct EntryPlace {
     /// The first bytes of the key.
     head: u64,
     at: u32,
-    len: u32,
-    inserts: bool,
+    /// Twice the key's length, and one more if the entry is to be inserted: a place takes 16 bytes.
+    len_inserts: u32,
+}
+
+impl EntryPlace {
+    fn range(&self) -> Range<usize> {
+        let at = self.at as usize;
+        at..at + self.len()
+    }
+
+    fn len(&self) -> usize {
+        (self.len_inserts >> 1) as usize
+    }
+
+    fn inserts(&self) -> bool {
+        self.len_inserts & 1 == 1
+    }
 }
 
 /// The entries of one index.
@@ -44,9 +64,16 @@ struct List {
 pub struct EntryBatch {
     /// By the index's place in the shape.
     lists: Vec<List>,
+    /// Bytes that it may have beyond the least.
+    more_bytes: usize,
 }
 
 impl EntryBatch {
+    /// The batch is of a statement whose workspaces may have so many bytes: it holds up to half of them.
+    pub fn stay_within(&mut self, work_bytes: usize) {
+        self.more_bytes = (work_bytes / 2).clamp(BYTES_MIN, BYTES_MAX) - BYTES_MIN;
+    }
+
     /// The entry of a row, if it has one, is to be inserted into, or deleted from, the index at a place of `shape.indexes`.
     pub(crate) fn note(
         &mut self,
@@ -97,22 +124,23 @@ impl EntryBatch {
         let mut head = [0; 8];
         let len = key.len().min(8);
         head[..len].copy_from_slice(&key[..len]);
-        assert!(u32::try_from(list.bytes.len()).is_ok(), "places in a batch of entries have four bytes");
-        let noted = EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len: key.len() as u32, inserts };
+        assert!(list.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
+        let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
+        let noted = EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts };
         list.noted.push(noted);
     }
 
     /// Whether the batch is to be applied before more is noted.
     pub(crate) fn is_full(&self) -> bool {
         let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<EntryPlace>();
-        self.lists.iter().map(bytes).sum::<usize>() >= BYTES_MAX
+        self.lists.iter().map(bytes).sum::<usize>() >= BYTES_MIN + self.more_bytes
     }
 
     /// Changes the entries that were noted.
     pub(crate) async fn apply(&mut self, txn: &mut Transaction, shape: &TableShape) -> Result<(), EngineError> {
         for (index, list) in shape.indexes.iter().zip(std::mem::take(&mut self.lists)) {
             let List { bytes, mut noted } = list;
-            let key = |n: &EntryPlace| &bytes[n.at as usize..(n.at + n.len) as usize];
+            let key = |n: &EntryPlace| &bytes[n.range()];
             // BAT-3: a stable sort.
             noted.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
             let tree = index.entries(txn.all());
@@ -120,7 +148,7 @@ impl EntryBatch {
             // side by side, where the changes of a leaf would wait one after the other.
             let mut keys: Vec<u8> = Vec::new();
             for part in noted.chunks(RUN_ENTRIES) {
-                let change = |n: &EntryPlace| match n.inserts {
+                let change = |n: &EntryPlace| match n.inserts() {
                     true => Change::Insert { value: &[] },
                     false => Change::Delete { moved_to: None },
                 };
@@ -129,7 +157,7 @@ impl EntryBatch {
                 let mut rest = &keys[..];
                 let mut changes: Vec<RunChange<'_>> = Vec::with_capacity(part.len());
                 for n in part {
-                    let (key, behind) = rest.split_at(n.len as usize);
+                    let (key, behind) = rest.split_at(n.len());
                     changes.push(RunChange { key, change: change(n) });
                     rest = behind;
                 }

@@ -129,6 +129,7 @@ impl Cx<'_> {
     ) -> Result<()> {
         self.breathe().await?;
         batch.changed = true;
+        batch.entries.stay_within(self.work_bytes());
         let target = &update.target;
         let (table, rows) = (&target.table, std::mem::take(&mut batch.rows));
         let range = table.base..table.base + table.types.len();
@@ -217,6 +218,7 @@ impl Cx<'_> {
         out: &mut Changes,
     ) -> Result<()> {
         self.breathe().await?;
+        batch.entries.stay_within(self.work_bytes());
         let (table, rows) = (&delete.target.table, std::mem::take(&mut batch.rows));
         let range = table.base..table.base + table.types.len();
         batch.deleted.clear();
