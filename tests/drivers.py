@@ -65,8 +65,6 @@ REASONS = {
     "gin": "Indexes other than btree and exclusion constraints are refused.",
     "opclass": "Operator classes for patterns are taken, and shown as the plain ones: C.UTF-8 needs no other.",
     "nulls": "NULLS NOT DISTINCT is refused.",
-    "jsonb-key": "An index by a jsonb is refused.",
-    "array-key": "An index by an array is refused; the migration that makes one leaves its failed transaction to the tests behind it.",
     "index-options": "Storage parameters of an index are not kept.",
     "order": "Rows without ORDER BY come in the order of the key.",
     "rules": "Rules other than DO INSTEAD NOTHING are refused.",
