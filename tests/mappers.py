@@ -163,7 +163,7 @@ LIBRARIES = {
 }
 
 #: Libraries that do not pass, and what they wait for.
-WAITING = {"sequelize": "it makes an index over a column of type jsonb, which is refused"}
+WAITING = {"sequelize": "findOrCreate within a transaction makes a function in pg_temp, which is refused"}
 
 
 def run(command, server, name):
