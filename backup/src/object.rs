@@ -1,11 +1,11 @@
 //! How pages and log are packed: a header, then a zstd frame.
 //!
 //! ```text
-//!   0 CLRWYLOG or CLRWYPGS   8 version u32   12 checksum u32 of bytes 16..72   16 database u64   24 epoch u32
+//!   0 CLRWYLOG or CLRWYPGS   8 version u32   12 checksum u32   16 database u64   24 epoch u32
 //!  28 checksum u32 of the packed bytes   32 from u64   40 to u64   48 wall clock, us since 1970, i64
 //!  56 length of the packed bytes u64   64 length of what is packed u64   72 the packed bytes
 //! ```
-//! Checksums are CRC-32C. Log: the stream's bytes from `from` to `to`. Pages: whole pages of the numbers from `from` to `to`, rising.
+//! Checksums are CRC-32C. That at 12 is of bytes 8..12 and 16..72, so that a changed version is found, too; in versions 1 and 2 of bytes 16..72. Log: the stream's bytes from `from` to `to`. Pages: whole pages of the numbers from `from` to `to`, rising.
 
 use crate::error::{BackupError, Result};
 use sha2::{Digest as _, Sha256};
@@ -14,6 +14,8 @@ use sha2::{Digest as _, Sha256};
 /// version 3 from version 2, only by the log in it, which an older program can't redo.
 pub const FORMAT_VERSION: u32 = 3;
 const HEADER_BYTES: usize = 72;
+/// The first version whose headers' checksums have the version in them.
+const VERSION_IS_CHECKED: u32 = 3;
 /// The most that one object unpacks to.
 const UNPACKED_MAX: u64 = 1 << 30;
 /// Packs quickly: what is saved by higher levels is small beside what they cost.
@@ -72,7 +74,7 @@ pub fn pack(header: Header, bytes: &[u8]) -> Result<Vec<u8>> {
     out.extend_from_slice(&header.wall_us.to_le_bytes());
     out.extend_from_slice(&(packed.len() as u64).to_le_bytes());
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-    let crc = crc32c::crc32c(&out[16..HEADER_BYTES]);
+    let crc = header_crc(FORMAT_VERSION, &out[16..HEADER_BYTES]);
     out[12..16].copy_from_slice(&crc.to_le_bytes());
     out.extend_from_slice(&packed);
     Ok(out)
@@ -98,15 +100,17 @@ pub fn unpack(name: &str, kind: Kind, object: &[u8]) -> Result<(Header, Vec<u8>)
         let (expected, found) = (format!("format version {FORMAT_VERSION} or older"), format!("version {version}"));
         return Err(BackupError::damaged(name, expected, found));
     }
-    let same = |what: &str, stored: u32, bytes: &[u8]| match crc32c::crc32c(bytes) {
-        crc if crc == stored => Ok(()),
-        crc => Err(BackupError::damaged(name, format!("{what} with checksum {stored:#010x}"), format!("{crc:#010x}"))),
+    let same = |what: &str, stored: u32, crc: u32| match crc == stored {
+        true => Ok(()),
+        false => {
+            Err(BackupError::damaged(name, format!("{what} with checksum {stored:#010x}"), format!("{crc:#010x}")))
+        }
     };
-    same("a header", word(12)?, &head[16..])?;
+    same("a header", word(12)?, header_crc(version, &head[16..]))?;
     if long(56)? != packed.len() as u64 {
         return Err(BackupError::damaged(name, format!("{} packed bytes", long(56)?), packed.len().to_string()));
     }
-    same("packed bytes", word(28)?, packed)?;
+    same("packed bytes", word(28)?, crc32c::crc32c(packed))?;
     let unpacked = long(64)?;
     if unpacked > UNPACKED_MAX {
         return Err(BackupError::damaged(name, format!("at most {UNPACKED_MAX} bytes"), unpacked.to_string()));
@@ -125,6 +129,14 @@ pub fn unpack(name: &str, kind: Kind, object: &[u8]) -> Result<(Header, Vec<u8>)
         wall_us: long(48)? as i64,
     };
     Ok((header, bytes))
+}
+
+/// The checksum of a header of that version; `rest` is what stands behind the checksum.
+fn header_crc(version: u32, rest: &[u8]) -> u32 {
+    match version >= VERSION_IS_CHECKED {
+        true => crc32c::crc32c_append(crc32c::crc32c(&version.to_le_bytes()), rest),
+        false => crc32c::crc32c(rest),
+    }
 }
 
 /// SHA-256 in hex.
