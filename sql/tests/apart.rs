@@ -11,25 +11,11 @@ use clearway_base::sync::block_on;
 use clearway_base::waits::with_session;
 use clearway_engine::db::Db;
 use clearway_sql::SqlError;
-use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Reason, Session};
+use memory::Lines;
 
 #[global_allocator]
 static ALLOCATOR: Accounted = Accounted;
-
-/// Keeps every row, its columns between bars.
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl Client for Lines {
-    fn row(&mut self, columns: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
-        let column = |at| {
-            let mut bytes = Vec::new();
-            if write(at, &mut bytes) { String::from_utf8_lossy(&bytes).into_owned() } else { "null".to_owned() }
-        };
-        self.0.push((0..columns).map(column).collect::<Vec<_>>().join("|"));
-    }
-}
 
 fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
     let mut lines = Lines::default();

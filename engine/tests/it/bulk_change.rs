@@ -41,6 +41,15 @@ async fn indexed(session: &mut Session) -> Arc<TableShape> {
     TableShape::new(&session.catalog(), table).expect("the table")
 }
 
+/// The same with `ROWS` rows.
+async fn filled(session: &mut Session) -> Arc<TableShape> {
+    let shape = indexed(session).await;
+    session.begin(TxnOptions::default());
+    insert_all(session, &shape, 0..ROWS).await.expect("inserted");
+    session.commit(Durability::Wait).await.expect("committed");
+    shape
+}
+
 async fn insert_all(
     session: &mut Session,
     shape: &TableShape,
@@ -270,10 +279,7 @@ fn runs_before_and_behind_a_savepoint_are_undone_each_for_itself() {
         in_simulation(seed, async move {
             let db = simulated(&SimDisk::new(seed)).await;
             let (mut session, mut old) = (db.session(1, DATABASE), db.session(2, DATABASE));
-            let shape = indexed(&mut session).await;
-            session.begin(TxnOptions::default());
-            insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
-            session.commit(Durability::Wait).await.expect("committed");
+            let shape = filled(&mut session).await;
             old.begin(TxnOptions { isolation: Isolation::RepeatableRead, read_only: false });
             let first: Vec<i64> = (0..ROWS).collect();
             assert_eq!(ids(&mut old, &shape).await, first);
@@ -397,10 +403,7 @@ fn a_rollback_of_runs_that_is_broken_off_goes_on_where_it_was() {
                 db.transactions().book().set_budget(budget);
             }
             let mut session = db.session(1, DATABASE);
-            let shape = indexed(&mut session).await;
-            session.begin(TxnOptions::default());
-            insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
-            session.commit(Durability::Wait).await.expect("committed");
+            let shape = filled(&mut session).await;
             session.begin(TxnOptions::default());
             let mark = session.mark();
             // More than the cache holds, so that the rollback has to wait for pages.
@@ -426,10 +429,7 @@ fn a_rollback_of_runs_that_is_broken_off_goes_on_where_it_was() {
 async fn stopped(disk: SimDisk, polls: usize) -> (usize, usize) {
     let db = simulated(&disk).await;
     let mut session = db.session(1, DATABASE);
-    let shape = indexed(&mut session).await;
-    session.begin(TxnOptions::default());
-    insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
-    session.commit(Durability::Wait).await.expect("committed");
+    let shape = filled(&mut session).await;
     session.begin(TxnOptions::default());
     let mark = session.mark();
     insert_all(&mut session, &shape, LONG..LONG + 1_000).await.expect("inserted");
@@ -482,10 +482,7 @@ fn a_run_ends_before_a_row_that_another_transaction_has() {
     in_simulation(1, async {
         let db = simulated(&SimDisk::new(1)).await;
         let (mut session, mut other) = (db.session(1, DATABASE), db.session(2, DATABASE));
-        let shape = indexed(&mut session).await;
-        session.begin(TxnOptions::default());
-        insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
-        session.commit(Durability::Wait).await.expect("committed");
+        let shape = filled(&mut session).await;
         other.begin(TxnOptions::default());
         let (old, new) = (row(57, (57 * 7_919) % 1_009, "xyz"), row(57, 9_000, "other"));
         let done = other.update(&shape, &key(&shape, 57), &old, &new, Basis::Locked).await.expect("updated");

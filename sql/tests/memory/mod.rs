@@ -6,9 +6,24 @@ use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, Vfs};
 use clearway_base::waits::SessionStats;
 use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Session, SessionStart};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Keeps every row, its columns between bars.
+#[derive(Default)]
+pub struct Lines(pub Vec<String>);
+
+impl Client for Lines {
+    fn row(&mut self, columns: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let column = |at| {
+            let mut bytes = Vec::new();
+            if write(at, &mut bytes) { String::from_utf8_lossy(&bytes).into_owned() } else { "null".to_owned() }
+        };
+        self.0.push((0..columns).map(column).collect::<Vec<_>>().join("|"));
+    }
+}
 
 pub fn open() -> Arc<Db> {
     open_with(|_| true)
