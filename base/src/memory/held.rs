@@ -59,7 +59,7 @@ impl Held {
         }
     }
 
-    /// Holds so many bytes, of which the owner knows how many they are. One that is set does not measure.
+    /// Holds exactly so many bytes, for an owner that knows the size of what it has. A `Held` is either set or measured, never both.
     #[inline]
     pub fn set(&mut self, bytes: usize) {
         let more = bytes as i64 - self.bytes;

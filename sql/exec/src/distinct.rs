@@ -3,7 +3,7 @@
 //! # Life of a row
 //! ```text
 //! its key is new -> the key is kept, the row is given at once
-//! the keys exceed work_mem -> they stay; a row with another key is put aside with its number, in a file chosen by the key's hash
+//! the keys exceed their memory (`Cx::hash_bytes`) -> they stay; a row with another key is put aside with its number, in a file chosen by the key's hash
 //! the input has ended -> file by file, the first row of each key -> these rows are given in the order of their numbers
 //! ```
 //!
@@ -25,7 +25,7 @@ use std::collections::HashSet;
 /// Keys that are kept in memory at least.
 const KEYS_MIN: usize = 64;
 
-/// The keys that have been met, as far as they fit `work_mem`.
+/// The keys that have been met, as far as they fit their memory.
 struct Seen {
     keys: HashSet<Row, FoldState>,
     held: Held,
@@ -61,7 +61,7 @@ pub(super) struct FirstRows {
     /// Whose the memory is: DISTINCT's, or a set operation's.
     kind: Kind,
     seen: Seen,
-    /// The keys exceed `work_mem`: rows with other keys are put aside.
+    /// The keys exceed their memory: rows with other keys are put aside.
     full: bool,
     aside: Option<Aside>,
 }

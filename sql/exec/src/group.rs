@@ -1,6 +1,6 @@
 //! GROUP BY and aggregates: rows are assigned to groups by a hash of their keys, once for each grouping set.
 //!
-//! When the groups exceed `work_mem`, the groups in memory continue to take rows. Rows of other groups are put aside in files chosen by
+//! When the groups exceed their memory (`Cx::hash_bytes`), the groups in memory continue to take rows. Rows of other groups are put aside in files chosen by
 //! their hash, and each file is grouped when the input has ended. Of a row in a file only the slots are there that the keys and the
 //! aggregates name, unless groups keep their first row. The values that one aggregate with DISTINCT or ORDER BY collects for one group
 //! are not divided among files.
@@ -63,8 +63,9 @@ pub(super) struct Groups<'a> {
     /// No room is left for new groups: the sets and the hashes of the row at hand whose groups are not here.
     full: bool,
     elsewhere: Vec<(usize, u64)>,
-    /// Rows of groups that are not here, by their hash, and which slots of them.
+    /// Rows of groups that are not here, by their hash.
     parts: Vec<Spilled>,
+    /// The slots of a row that are put there.
     slots: Box<[usize]>,
 }
 

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //! - PAR-6: what the parts' groups take counts to the statement's account and, from the end of a round on, to what the groups hold. Where
-//!   the groups exceed `work_mem`, no part is begun any more: the session's thread reads the rest, and puts rows aside as without parts.
+//!   the groups exceed their memory, no part is begun any more: the session's thread reads the rest, and puts rows aside as without parts.
 
 use super::apart::{Apart, Done};
 use super::group::Groups;

@@ -1,7 +1,7 @@
-//! The hash table of one side of a join, and what happens when it exceeds `work_mem`.
+//! The hash table of one side of a join, and what happens when it exceeds its memory (`Cx::hash_bytes`).
 //!
 //! # Life of a side that does not fit
-//! The rows go into a table -> the table exceeds `work_mem` -> its rows and all that follow go into files chosen by the hash of the key
+//! The rows go into a table -> the table exceeds its memory -> its rows and all that follow go into files chosen by the hash of the key
 //! -> the other side, whose rows are looked up, is divided in the same way -> each pair of files is joined by itself. A file for the table that
 //! does not fit is divided again, and the other file of its pair with it.
 //!

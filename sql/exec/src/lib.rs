@@ -314,7 +314,7 @@ impl<'a> Cx<'a> {
         usize::try_from(self.run.core.settings.lock().work_mem).unwrap_or(usize::MAX)
     }
 
-    /// The same of what is found by its hash.
+    /// The same for hash tables, which have `hash_mem_multiplier` times `work_mem`, as in PostgreSQL.
     fn hash_bytes(self) -> usize {
         let settings = self.run.core.settings.lock();
         (settings.work_mem as f64 * settings.hash_mem_multiplier) as usize

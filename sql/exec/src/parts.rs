@@ -1,4 +1,4 @@
-//! Divides rows that do not fit `work_mem` among temporary files by the hash of their keys: rows with the same key are in one file.
+//! Divides rows that do not fit a hash's memory (`Cx::hash_bytes`) among temporary files by the hash of their keys: rows with the same key are in one file.
 
 use super::Cx;
 use super::keys::hash_of;

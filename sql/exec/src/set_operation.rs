@@ -1,8 +1,8 @@
 //! UNION, INTERSECT and EXCEPT. UNION gives the rows of one side and then those of the other, each row once unless ALL is given.
 //! INTERSECT and EXCEPT count the rows of the right side, and then compare each row of the left side with the counts.
 //!
-//! # Life of a right side that does not fit `work_mem`
-//! Its rows are counted -> the counts exceed `work_mem` -> the counted rows and all that follow go into files chosen by the row's hash ->
+//! # Life of a right side that does not fit its memory (`Cx::hash_bytes`)
+//! Its rows are counted -> the counts exceed it -> the counted rows and all that follow go into files chosen by the row's hash ->
 //! the left side is divided in the same way -> each pair of files is processed by itself. A right file that does not fit is divided
 //! again, and its left file with it.
 

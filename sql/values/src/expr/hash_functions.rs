@@ -1,6 +1,7 @@
 //! The hash functions behind PostgreSQL's hash operator classes: the same values, since programs divide work and place rows by them.
 //!
-//! The hash of bytes is Bob Jenkins' lookup3, with PostgreSQL's first value (`src/common/hashfn.c`); that of 64 bits begins with a seed.
+//! Bytes are hashed by Bob Jenkins' lookup3, which begins with PostgreSQL's initial value (`src/common/hashfn.c`). The functions whose name ends in
+//! `extended` take a seed and give 64 bits.
 
 use super::eval::Env;
 use super::functions::{Function, table};
