@@ -174,7 +174,7 @@ impl Db {
         let (mut batch, mut dep, mut catalog) = (RowBatch::default(), Lsn::ZERO, Catalog::with_predefined_roles());
         while scan.next(all.book(), &mut dep, &mut batch).await? {
             for (_, value) in batch.iter() {
-                catalog = catalog.with(decode_object(value)?)?;
+                catalog.put(Arc::new(decode_object(value)?))?;
             }
         }
         Ok(catalog)

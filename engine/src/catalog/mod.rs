@@ -274,45 +274,10 @@ impl Catalog {
     /// The version with an object added or replaced.
     ///
     /// # Errors
-    /// `Exists` if another object has the name (CAT-1); `BadCatalog` if a column's storage is unknown.
+    /// Those of `put`.
     pub fn with(&self, object: Object) -> Result<Catalog, EngineError> {
-        if let Object::Relation(relation) = &object
-            && let Some(column) = relation.columns.iter().find(|c| Storage::from_code(c.storage).is_none())
-        {
-            return Err(EngineError::BadCatalog(format!(
-                "column {} of {} has an unknown storage",
-                column.name, relation.name
-            )));
-        }
-        let mut next = self.without(object.oid());
-        let (space, within) = object.name_space();
-        if matches!(&object, Object::Schema(schema) if schema.name.starts_with(TEMP_PREFIX)) {
-            next.temp_schema = Some(object.oid());
-        }
-        let name = (space, within, Arc::from(&*object.unique_name()));
-        if next.names.contains_key(&name) {
-            return Err(EngineError::Exists { kind: object.kind(), name: object.name().to_owned() });
-        }
-        next.names.insert(name, object.oid());
-        match &object {
-            Object::Index(index) => insert_sorted(next.indexes_of.entry(index.table).or_default(), index.oid),
-            Object::Relation(relation) => {
-                for key in &relation.foreign_keys {
-                    insert_sorted(next.referenced_by.entry(key.references).or_default(), relation.oid);
-                }
-            }
-            Object::Type(found) => {
-                next.types.insert(found.oid, ());
-            }
-            Object::Routine(routine) => {
-                next.routines.insert(routine.oid, ());
-            }
-            Object::Operator(operator) => {
-                next.operators.insert(operator.oid, ());
-            }
-            _ => {}
-        }
-        next.objects.insert(object.oid(), Arc::new(object));
+        let mut next = self.clone();
+        next.put(Arc::new(object))?;
         Ok(next)
     }
 
@@ -320,26 +285,88 @@ impl Catalog {
     #[must_use]
     pub fn without(&self, oid: Oid) -> Catalog {
         let mut next = self.clone();
-        let Some(object) = next.objects.remove(&oid) else {
-            return next;
-        };
-        next.temp_schema = next.temp_schema.filter(|schema| *schema != oid);
-        next.types.remove(&oid);
-        next.routines.remove(&oid);
-        next.operators.remove(&oid);
-        let (space, within) = object.name_space();
-        next.names.remove(&(space, within, Arc::from(&*object.unique_name())));
+        next.remove(oid);
+        next
+    }
+
+    /// Whether an object can be added, or take the place of the object of its number.
+    ///
+    /// # Errors
+    /// `Exists` if another object has the name (CAT-1); `BadCatalog` if a column's storage is unknown.
+    pub(crate) fn takes(&self, object: &Object) -> Result<(), EngineError> {
+        if let Object::Relation(relation) = object
+            && let Some(column) = relation.columns.iter().find(|c| Storage::from_code(c.storage).is_none())
+        {
+            return Err(EngineError::BadCatalog(format!(
+                "column {} of {} has an unknown storage",
+                column.name, relation.name
+            )));
+        }
+        match self.names.get(&key_of(object)) {
+            Some(oid) if *oid != object.oid() => {
+                Err(EngineError::Exists { kind: object.kind(), name: object.name().to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds an object, or replaces the object of its number.
+    ///
+    /// # Errors
+    /// Those of `takes`; then nothing has changed.
+    pub(crate) fn put(&mut self, object: Arc<Object>) -> Result<(), EngineError> {
+        self.takes(&object)?;
+        self.remove(object.oid());
+        if matches!(&*object, Object::Schema(schema) if schema.name.starts_with(TEMP_PREFIX)) {
+            self.temp_schema = Some(object.oid());
+        }
+        self.names.insert(key_of(&object), object.oid());
         match &*object {
-            Object::Index(index) => remove_from(&mut next.indexes_of, index.table, oid),
+            Object::Index(index) => insert_sorted(self.indexes_of.entry(index.table).or_default(), index.oid),
             Object::Relation(relation) => {
                 for key in &relation.foreign_keys {
-                    remove_from(&mut next.referenced_by, key.references, oid);
+                    insert_sorted(self.referenced_by.entry(key.references).or_default(), relation.oid);
+                }
+            }
+            Object::Type(found) => {
+                self.types.insert(found.oid, ());
+            }
+            Object::Routine(routine) => {
+                self.routines.insert(routine.oid, ());
+            }
+            Object::Operator(operator) => {
+                self.operators.insert(operator.oid, ());
+            }
+            _ => {}
+        }
+        self.objects.insert(object.oid(), object);
+        Ok(())
+    }
+
+    /// Removes an object, if it is there.
+    pub(crate) fn remove(&mut self, oid: Oid) {
+        let Some(object) = self.objects.remove(&oid) else { return };
+        self.temp_schema = self.temp_schema.filter(|schema| *schema != oid);
+        self.types.remove(&oid);
+        self.routines.remove(&oid);
+        self.operators.remove(&oid);
+        self.names.remove(&key_of(&object));
+        match &*object {
+            Object::Index(index) => remove_from(&mut self.indexes_of, index.table, oid),
+            Object::Relation(relation) => {
+                for key in &relation.foreign_keys {
+                    remove_from(&mut self.referenced_by, key.references, oid);
                 }
             }
             _ => {}
         }
-        next
     }
+}
+
+/// Where the name of an object stands in `names`.
+fn key_of(object: &Object) -> (u8, Oid, Arc<str>) {
+    let (space, within) = object.name_space();
+    (space, within, Arc::from(&*object.unique_name()))
 }
 
 fn insert_sorted(list: &mut Vec<Oid>, oid: Oid) {

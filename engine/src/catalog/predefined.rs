@@ -1,6 +1,7 @@
 //! The roles that every directory has, with PostgreSQL's numbers. They are not stored until something changes them.
 
 use super::{BOOTSTRAP_ROLE, Catalog, Membership, Object, Oid, Role};
+use std::sync::Arc;
 
 /// Implicit members: the owner of the database at hand.
 pub const DATABASE_OWNER: Oid = 6171;
@@ -51,7 +52,7 @@ impl Catalog {
                 let of = [READ_ALL_SETTINGS, READ_ALL_STATS, STAT_SCAN_TABLES];
                 role.member_of = of.map(|role| Membership { role, admin: false, by: BOOTSTRAP_ROLE }).to_vec();
             }
-            catalog = catalog.with(Object::Role(role)).expect("their names differ");
+            catalog.put(Arc::new(Object::Role(role))).expect("their names differ");
         }
         catalog
     }

@@ -5,6 +5,9 @@
 //!   transaction's change would be lost.
 //! - SES-8: a transaction that makes an object name a schema, a role or a type holds `AccessShare` on that other object, and a transaction that drops
 //!   one holds `AccessExclusive` on it before it looks for objects that depend on it. So no committed object names one that was dropped.
+//! - SES-9: the session's own version of the catalog has been made of the first changes of the transaction, in their order, and changes are only
+//!   appended while it is kept: what takes changes back gives it up. So the changes that came since make the next version of it, and a statement
+//!   over many objects does not apply all changes again for each of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -107,16 +110,26 @@ impl Session {
             return published;
         }
         let version = (self.temporary.version(), self.changes.len());
-        match &self.private {
-            Some((lsn, of, catalog)) if *lsn == published.lsn && *of == version => catalog.clone(),
-            _ => {
-                // SES-5: names are locked, so the session's changes fit a catalog that others have published meanwhile.
+        let of_first = match &self.private {
+            Some((lsn, of, catalog)) if *lsn == published.lsn && of.0 == version.0 => Some((of.1, catalog)),
+            _ => None,
+        };
+        let made = match of_first {
+            Some((first, catalog)) if first == version.1 => return catalog.clone(),
+            // SES-9
+            Some((first, catalog)) => apply(catalog, &self.changes[first..]),
+            // SES-5: names are locked, so the session's changes fit a catalog that others have published meanwhile.
+            None => {
                 let all: Vec<_> = self.temporary.changes().chain(self.changes.iter().cloned()).collect();
-                let catalog = apply(&published, &all).map_or_else(|_| published.clone(), Arc::new);
-                self.private = Some((published.lsn, version, catalog.clone()));
-                catalog
+                apply(&published, &all)
             }
-        }
+        };
+        let Ok(catalog) = made.map(Arc::new) else {
+            self.private = None;
+            return published;
+        };
+        self.private = Some((published.lsn, version, catalog.clone()));
+        catalog
     }
 
     /// Creates an empty tree.
@@ -175,7 +188,7 @@ impl Session {
         let catalog = self.catalog();
         let is_new = catalog.get(object.oid()).is_none();
         // CAT-1 is checked before anything is written.
-        catalog.with(object.clone())?;
+        catalog.takes(&object)?;
         if catalog.is_temporary(&object) {
             self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: true });
             return Ok(());

@@ -298,6 +298,10 @@ impl Ddl<'_> {
             let message = format!("tables can have at most {COLUMNS_MAX} columns");
             return Err(SqlError::new(code::TOO_MANY_COLUMNS, message));
         }
+        if let Some(user) = routine_drop::temporary_calls(&self.catalog(), &object).first() {
+            // PostgreSQL drops it when the session ends.
+            return Err(SqlError::unsupported(format!("a call of a temporary function in the {}", user.shown)));
+        }
         self.lock_row_types(&object).await?;
         let orphans = comment::of_policies_gone(&self.catalog(), &object);
         self.put_changed(object, kind, name).await?;

@@ -13,6 +13,7 @@ use crate::session::routine::judge_body;
 use crate::session::session::Session;
 use crate::session::utility::{set_value, with_env};
 use crate::syntax::ast::{ExprKind, Literal, TypeName};
+use crate::syntax::ddl::Persistence;
 use crate::syntax::routine as ast;
 use crate::syntax::routine::{
     CreateRoutine, RoutineBody, RoutineChange, RoutineName, RoutineOptions, RoutineSetting, RoutineStatement,
@@ -82,8 +83,9 @@ impl Ddl<'_> {
     }
 
     async fn create_routine(&self, c: &CreateRoutine) -> Result<&'static str> {
+        let name = self.placed(&c.name, Persistence::Permanent).await?;
         let catalog = self.catalog();
-        let schema = with_env(self.core, &catalog, |env| env.schema_for(&c.name))?;
+        let schema = with_env(self.core, &catalog, |env| env.schema_for(&name))?;
         let language = language_of(c)?;
         let mut r = self.described(c, schema, language)?;
         if r.atomic || r.arguments.iter().any(|a| a.default.is_some()) {

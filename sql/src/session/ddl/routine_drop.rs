@@ -145,40 +145,77 @@ pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
 /// What of a database has a text that uses what is to go; but for one object.
 pub(super) fn users_of(catalog: &Catalog, database: u32, except: u32, uses: Uses<'_>) -> Vec<Dependent> {
     let mut out = Vec::new();
-    for object in catalog.objects() {
-        match &**object {
-            Object::Relation(o) if o.database == database => of_relation(o, uses, &mut out),
-            Object::Index(i) if i.database == database => {
-                let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
-                if expressions.chain(&i.condition).any(|text| uses(text)) {
-                    let settled = is_settled(i.path.as_deref());
-                    out.push(Dependent {
-                        shown: format!("index {}", i.name),
-                        what: DependentObject::Index(i.oid),
-                        settled,
-                    });
-                }
-            }
-            Object::Type(t) if t.database == database => {
-                if let TypeBody::Domain(d) = &t.body
-                    && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| uses(text))
-                {
-                    let what = DependentObject::Kept("a domain");
-                    let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
-                    let settled = paths.all(|path| is_settled(path.as_deref()));
-                    out.push(Dependent { shown: format!("type {}", t.name), what, settled });
-                }
-            }
-            Object::Routine(o) if o.database == database && o.oid != except => {
-                let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| uses(text));
-                if (o.atomic && uses(&o.body)) || by_default {
-                    let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
-                    let settled = is_settled(o.path.as_deref());
-                    out.push(Dependent { shown, what: DependentObject::Routine(o.oid), settled });
-                }
-            }
-            _ => {}
+    for object in catalog.objects().filter(|object| object.oid() != except) {
+        let inside = match &**object {
+            Object::Relation(o) => o.database == database,
+            Object::Index(o) => o.database == database,
+            Object::Type(o) => o.database == database,
+            Object::Routine(o) => o.database == database,
+            _ => false,
+        };
+        if inside {
+            of_object(object, uses, &mut out);
         }
+    }
+    out
+}
+
+/// What of an object has a text that uses what `uses` looks for.
+fn of_object(object: &Object, uses: Uses<'_>, out: &mut Vec<Dependent>) {
+    match object {
+        Object::Relation(o) => of_relation(o, uses, out),
+        Object::Index(i) => {
+            let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
+            if expressions.chain(&i.condition).any(|text| uses(text)) {
+                let settled = is_settled(i.path.as_deref());
+                out.push(Dependent {
+                    shown: format!("index {}", i.name),
+                    what: DependentObject::Index(i.oid),
+                    settled,
+                });
+            }
+        }
+        Object::Type(t) => {
+            if let TypeBody::Domain(d) = &t.body
+                && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| uses(text))
+            {
+                let what = DependentObject::Kept("a domain");
+                let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
+                let settled = paths.all(|path| is_settled(path.as_deref()));
+                out.push(Dependent { shown: format!("type {}", t.name), what, settled });
+            }
+        }
+        Object::Routine(o) => {
+            let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| uses(text));
+            if (o.atomic && uses(&o.body)) || by_default {
+                let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
+                let settled = is_settled(o.path.as_deref());
+                out.push(Dependent { shown, what: DependentObject::Routine(o.oid), settled });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a text calls a function of a schema by the schema's name.
+fn calls_within(text: &str, schemas: &[&str]) -> bool {
+    let Ok(list) = tokens(text) else { return false };
+    list.windows(4).any(|part| {
+        let schema = match &part[0].kind {
+            Tok::Word(word) | Tok::Quoted(word) => schemas.contains(&&**word),
+            _ => false,
+        };
+        schema && part[1].kind == Tok::Punct(b'.') && part[3].kind == Tok::Punct(b'(')
+    })
+}
+
+/// What of an object calls a function of the schema of temporary objects, which goes with the session.
+pub(super) fn temporary_calls(catalog: &Catalog, object: &Object) -> Vec<Dependent> {
+    let mut out = Vec::new();
+    if let Some(own) = catalog.temp_schema()
+        && !catalog.is_temporary(object)
+    {
+        of_object(object, &|text| calls_within(text, &["pg_temp", &own.name]), &mut out);
     }
     out
 }
@@ -325,12 +362,14 @@ fn skipped(name: &RoutineName, kind: RoutineKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::calls;
+    use super::{calls, calls_within};
 
     #[test]
     fn a_call_is_told_from_a_column() {
         assert!(calls("a + F (b)", "f"));
         assert!(calls("public.f(1)", "f") && calls("\"f\"(1)", "f"));
         assert!(!calls("f + g(1)", "f") && !calls("'f(1)'", "f"));
+        assert!(calls_within("1 + pg_temp . f (a)", &["pg_temp"]) && calls_within("\"pg_temp_3\".f()", &["pg_temp_3"]));
+        assert!(!calls_within("pg_temp.f + f(1)", &["pg_temp"]) && !calls_within("public.f(1)", &["pg_temp"]));
     }
 }

@@ -8,6 +8,7 @@ use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
 use crate::syntax::routine::{ArgumentDef, RoutineKind, RoutineName};
 use crate::types::Oid;
+use crate::types::routine::is_temporary;
 use clearway_engine::catalog::{self, ArgumentMode, Catalog, Object};
 use std::sync::Arc;
 
@@ -105,7 +106,11 @@ impl Ddl<'_> {
                 Some(schema) => return Err(denied("schema", &schema.name)),
                 None => return Ok(Err(missing("schema", schema))),
             },
-            None => path.iter().filter_map(|s| Some(catalog.schema(self.core.database, s)?.oid)).collect(),
+            // A function of the schema of temporary objects is found under that schema's name only.
+            None => {
+                let searched = path.iter().filter(|s| !is_temporary(s));
+                searched.filter_map(|s| Some(catalog.schema(self.core.database, s)?.oid)).collect()
+            }
         };
         let mut all: Vec<Arc<Object>> = Vec::new();
         for schema in schemas {

@@ -84,7 +84,7 @@ pub fn named(schema: Option<&str>, name: &str) -> Result<Vec<Found>> {
     }
     let catalog = types.path().iter().position(|schema| schema == "pg_catalog");
     let mut out: Vec<Found> = Vec::new();
-    for (at, schema) in types.path().iter().enumerate().filter(|(_, schema)| !schema.starts_with(routine::TEMPORARY)) {
+    for (at, schema) in types.path().iter().enumerate().filter(|(_, schema)| !routine::is_temporary(schema)) {
         for found in routines.operators(schema, name) {
             if !out.iter().any(|(known, _)| known.types() == found.types()) {
                 out.push((found, catalog.is_some_and(|catalog| at < catalog)));

@@ -75,8 +75,11 @@ pub trait Routines: Send + Sync + std::fmt::Debug {
     fn operator(&self, oid: Oid) -> Option<Arc<UserOperator>>;
 }
 
-/// Schemas of temporary objects. No function is looked for there, as in PostgreSQL: the caller would put one in front of another role's.
-pub(super) const TEMPORARY: &str = "pg_temp_";
+/// Whether a schema of the search path is the one of temporary objects. No function or operator is looked for there, as in PostgreSQL: a role could
+/// put its own in front of another role's.
+pub fn is_temporary(schema: &str) -> bool {
+    schema == "pg_temp" || schema.starts_with("pg_temp_")
+}
 
 /// Those that a name may mean, in the order of the search path; of several with the same arguments the first.
 ///
@@ -98,7 +101,7 @@ pub fn named(schema: Option<&str>, name: &str) -> Result<Vec<Arc<Signature>>> {
     }
     let path: &[String] = definition.as_ref().map_or(types.path(), |path| &path.schemas);
     let mut out: Vec<Arc<Signature>> = Vec::new();
-    for schema in path.iter().filter(|schema| !schema.starts_with(TEMPORARY)) {
+    for schema in path.iter().filter(|schema| !is_temporary(schema)) {
         for found in routines.named(schema, name).into_iter().filter(known) {
             if !out.iter().any(|known| known.types() == found.types()) {
                 out.push(found);
