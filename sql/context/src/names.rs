@@ -327,8 +327,7 @@ impl<'a> PlanEnv<'a> {
     /// # Errors
     /// 3F000, 42501.
     pub fn schema_for(&self, name: &QualName) -> Result<Oid> {
-        let missing =
-            |s: &str| SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{s}\" does not exist")).at(name.pos);
+        let missing = |s: &str| SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{s}\" does not exist"));
         match name.schema() {
             Some(s @ ("pg_catalog" | "information_schema")) => {
                 let message = format!("permission denied to create \"{s}.{}\"", name.name());

@@ -117,6 +117,15 @@ impl RowTypes for Rows {
         // A role that is gone may look for names, and has no rights to what it finds.
         judge.role().is_none() || judge.may_with_schema(schema, 'U')
     }
+
+    fn has_schema(&self, schema: &str) -> bool {
+        is_schema(&self.catalog, self.database, schema)
+    }
+}
+
+/// Whether a database has a schema of a name, or the system has.
+pub fn is_schema(catalog: &Catalog, database: Oid, name: &str) -> bool {
+    name.starts_with("pg_") || name == "information_schema" || catalog.schema(database, name).is_some()
 }
 
 /// The name of the schema of a number.

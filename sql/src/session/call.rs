@@ -113,6 +113,9 @@ fn bind(core: &Core, call: &Call, pos: Pos, params: &mut Params) -> Result<(Arc<
                 Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("To call a function, use SELECT.").at(pos))
             }
             _ => {
+                if let Some(missing) = crate::types::user::missing_schema(call.name.schema()) {
+                    return Err(missing.at(pos));
+                }
                 let message = format!("procedure {} does not exist", shown(&mut binder)?);
                 let hint = "No procedure matches the given name and argument types. You might need to add explicit type casts.";
                 Err(SqlError::new(code::UNDEFINED_FUNCTION, message).hint(hint).at(pos))

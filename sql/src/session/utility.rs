@@ -9,7 +9,7 @@ use crate::context::errors::from_engine;
 use crate::context::names::{self, Found};
 use crate::context::privileges::{self, Judge};
 use crate::context::settings::all;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::planner::{PlanEnv, Planner};
@@ -17,7 +17,7 @@ use crate::syntax::ast::{Expr, QualName};
 use crate::syntax::stmt::{LockTable, OptionValue, SetVariable, Statement, TableLockMode};
 use crate::types::cast::Context;
 use crate::types::text::Conversion;
-use crate::types::{Datum, SqlType, oid};
+use crate::types::{Datum, SqlType, oid, user};
 use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_engine::progress::{Work, WorkView};
@@ -320,11 +320,21 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
     Ok(())
 }
 
-/// The oid of a table or view, and the catalog in which it was found.
+/// The oid of a table or view, and the catalog in which it was found. As in PostgreSQL the errors have no place in the statement, and say where
+/// it is the schema that does not exist.
+///
+/// # Errors
+/// 3F000, 42P01, 42809, 42501.
 pub fn relation_oid(core: &Core, name: &QualName) -> Result<(u32, Arc<Catalog>)> {
     let catalog = core.catalog();
-    let oid = with_env(core, &catalog, |env| env.relation(name).map(|r| r.oid))?;
-    Ok((oid, catalog))
+    let found = with_env(core, &catalog, |env| {
+        let found = env.relation(name).map(|r| r.oid);
+        found.map_err(|e| match e.code() == code::UNDEFINED_TABLE {
+            true => user::missing_schema(name.schema()).unwrap_or_else(|| e.nowhere()),
+            false => e.nowhere(),
+        })
+    });
+    Ok((found?, catalog))
 }
 
 /// A relation and the places of its columns that a statement names, or all of them.

@@ -53,6 +53,7 @@ use crate::context::convert::{not_storable, storage_of};
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::context::privileges;
+use crate::context::types::is_schema;
 use crate::error::{Result, SqlError, code};
 use crate::exec::BoxFuture;
 use crate::syntax::ast::QualName;
@@ -418,19 +419,14 @@ fn made_name(parts: &[&str], suffix: &str) -> String {
 impl Ddl<'_> {
     /// The schema that a name asks for, if there is none of that name.
     fn missing_schema<'n>(&self, name: &'n QualName) -> Option<&'n str> {
-        let is_there = |schema: &str| {
-            schema.starts_with("pg_")
-                || objects::is_of_system(schema)
-                || self.catalog().schema(self.core.database, schema).is_some()
-        };
-        name.schema().filter(|schema| !is_there(schema))
+        name.schema().filter(|schema| !is_schema(&self.catalog(), self.core.database, schema))
     }
 
     /// What is said of a name that leads to nothing: 3F000 where its schema does not exist.
     fn no_such(&self, kind: &str, name: &QualName) -> SqlError {
         match self.missing_schema(name) {
             Some(schema) => missing("schema", schema),
-            None if kind == "relation" => missing(kind, &name.dotted()).at(name.pos),
+            None if kind == "relation" => missing(kind, &name.dotted()),
             None => missing(kind, name.name()),
         }
     }

@@ -457,6 +457,10 @@ impl Ddl<'_> {
                 if !self.judge(&catalog).may_with_schema(to, 'C') {
                     return Err(denied("schema", schema));
                 }
+                let own = catalog.temp_schema().map(|own| own.oid);
+                if r.schema != to.oid && own.is_some() && (own == Some(r.schema) || own == Some(to.oid)) {
+                    return Err(SqlError::new("0A000", "cannot move objects into or out of temporary schemas"));
+                }
                 r.schema = to.oid;
                 self.may_move(&catalog, old, &r)?;
             }

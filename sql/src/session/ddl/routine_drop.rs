@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::session::utility::with_env;
 use crate::syntax::lexer::{Tok, tokens};
 use crate::syntax::routine::{RoutineKind, RoutineName};
-use crate::types::{Oid, array_of};
+use crate::types::{Oid, array_of, user};
 use clearway_base::stack;
 use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind, Routine, TypeBody};
 use clearway_txn::lockmgr::LockMode;
@@ -350,6 +350,9 @@ fn uses_type(r: &Routine, ty: Oid) -> bool {
 /// What DROP IF EXISTS says of a routine that is not there.
 fn skipped(name: &RoutineName, kind: RoutineKind) -> String {
     let what = if kind == RoutineKind::Procedure { "procedure" } else { "function" };
+    if let Some(missing) = user::missing_schema(name.name.schema()) {
+        return format!("{}, skipping", missing.message());
+    }
     match &name.arguments {
         Some(arguments) => {
             // The types as they were understood, not as they are known: they may not exist.

@@ -309,9 +309,17 @@ impl Ddl<'_> {
         }
         let name = self.placed(&s.name, s.persistence).await?;
         let on_commit = self.on_commit(&name, s.on_commit)?;
-        let Some(schema) = self.new_name_or_skip(&name, s.if_not_exists)? else { return Ok("CREATE TABLE") };
+        let new = self.new_name_or_skip(&name, s.if_not_exists).map_err(|e| match e.code() {
+            code::INVALID_SCHEMA_NAME => e.at(name.pos),
+            _ => e,
+        });
+        let Some(schema) = new? else { return Ok("CREATE TABLE") };
         for (_, like) in &s.like {
-            self.lock_named(&like.table, LockMode::AccessShare, |_, _| Ok(())).await?;
+            let locked = self.lock_named(&like.table, LockMode::AccessShare, |_, _| Ok(())).await;
+            locked.map_err(|e| match e.code() {
+                code::INVALID_SCHEMA_NAME | code::UNDEFINED_TABLE => e.at(like.table.pos),
+                _ => e,
+            })?;
         }
         let mut rest = LikeRest::default();
         let mut d = self.draft(s, &mut rest)?;

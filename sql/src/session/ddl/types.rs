@@ -303,7 +303,10 @@ impl Ddl<'_> {
             let catalog = self.catalog();
             with_env(self.core, &catalog, |_| ());
             if if_exists && user::find(name.schema(), name.name())?.is_none() {
-                let message = format!("type \"{}\" does not exist, skipping", name.dotted());
+                let message = match user::missing_schema(name.schema()) {
+                    Some(missing) => format!("{}, skipping", missing.message()),
+                    None => format!("type \"{}\" does not exist, skipping", name.dotted()),
+                };
                 self.core.notice("NOTICE", SqlError::new("00000", message));
                 continue;
             }

@@ -74,6 +74,8 @@ impl Binder<'_> {
             })?;
             let ty = call.ty;
             (WindowFunction::Aggregate(Box::new(call)), Vec::new(), ty)
+        } else if let Some(missing) = crate::types::user::missing_schema(call.name.schema()) {
+            return Err(missing.at(pos));
         } else {
             let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));

@@ -42,7 +42,10 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             let found = super::resolve(&crate::syntax::parse_type_name(text)?).map(|t| t.oid);
             found.or_else(|e| pseudo.map(|(oid, _)| *oid).ok_or_else(|| SqlError::new(e.code(), e.message())))
         }
-        oid::REGCLASS => c.names.relation(text)?.ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
+        oid::REGCLASS => c.names.relation(text)?.ok_or_else(|| {
+            let schema = user::missing_schema(qualified(text).0.as_deref());
+            schema.unwrap_or_else(|| missing(code::UNDEFINED_TABLE, "relation"))
+        }),
         oid::REGNAMESPACE => c.names.schema(&single(text)?).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
         oid::REGROLE => c.names.role(&single(text)?).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
         oid::REGCOLLATION => {
@@ -58,7 +61,7 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             let known = builtin::procs_named(&name).iter().map(|p| p.oid);
             let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog"));
             let own = routine::named(schema.as_deref(), &name)?;
-            one(known.chain(own.iter().map(|s| s.oid)), text, "function")
+            one(known.chain(own.iter().map(|s| s.oid)), (text, schema.as_deref()), "function")
         }
         oid::REGPROCEDURE => procedure(text),
         oid::REGOPER => {
@@ -66,7 +69,7 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             let own = operator::named(schema.as_deref(), &name)?;
             let of_system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
             let known = operators_named(&name).filter(|_| of_system).map(|o| o.oid);
-            one(known.chain(own.iter().map(|(o, _)| o.oid)), text, "operator")
+            one(known.chain(own.iter().map(|(o, _)| o.oid)), (text, schema.as_deref()), "operator")
         }
         _ => operator_with_operands(text),
     }
@@ -159,9 +162,14 @@ fn operators_named(name: &str) -> impl Iterator<Item = &'static Operator> + use<
     builtin::operators().iter().filter(move |o| o.name == name)
 }
 
-fn one(mut found: impl Iterator<Item = Oid>, text: &str, what: &str) -> Result<Oid> {
+fn one(
+    mut found: impl Iterator<Item = Oid>,
+    (text, schema): (&str, Option<&str>),
+    what: &str,
+) -> Result<Oid> {
     match (found.next(), found.next()) {
         (Some(oid), None) => Ok(oid),
+        (None, _) if let Some(missing) = user::missing_schema(schema) => Err(missing),
         (None, _) if what == "operator" => {
             Err(SqlError::new(code::UNDEFINED_FUNCTION, format!("operator does not exist: {text}")))
         }
@@ -192,7 +200,10 @@ fn procedure(text: &str) -> Result<Oid> {
     let known = builtin::procs_named(&name).iter().find(|p| p.arguments == types);
     let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog")).map(|p| p.oid);
     let own = routine::named(schema.as_deref(), &name)?.iter().find(|s| s.types() == types).map(|s| s.oid);
-    known.or(own).ok_or_else(|| SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
+    known.or(own).ok_or_else(|| {
+        let missing = || SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"));
+        user::missing_schema(schema.as_deref()).unwrap_or_else(missing)
+    })
 }
 
 fn operator_with_operands(text: &str) -> Result<Oid> {
@@ -210,7 +221,7 @@ fn operator_with_operands(text: &str) -> Result<Oid> {
     let known = named.find(|o| is_one(o.left, o.right)).map(|o| o.oid);
     match (own, known) {
         (Some((own, true)), _) | (Some((own, _)), None) => Ok(own),
-        (_, known) => known.ok_or_else(missing),
+        (_, known) => known.ok_or_else(|| user::missing_schema(schema.as_deref()).unwrap_or_else(missing)),
     }
 }
 

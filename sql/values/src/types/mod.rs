@@ -295,6 +295,9 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
         if in_catalog && NOT_HERE.contains(&written) {
             return Err(SqlError::unsupported(format!("type {written}")).at(pos));
         }
+        if let Some(missing) = user::missing_schema(name.name.schema()) {
+            return Err(missing.at(pos));
+        }
         let message = format!("type \"{}\" does not exist", name.name.dotted());
         return Err(SqlError::new(code::UNDEFINED_OBJECT, message).at(pos));
     };

@@ -72,6 +72,8 @@ pub trait RowTypes: Send + Sync + std::fmt::Debug {
     fn of_name(&self, schema: &str, name: &str) -> Option<UserType>;
     /// Whether the session's role may look for names in a schema.
     fn may_look_into(&self, schema: &str) -> bool;
+    /// Whether there is such a schema.
+    fn has_schema(&self, schema: &str) -> bool;
 }
 
 /// A type.
@@ -300,6 +302,15 @@ pub fn find(schema: Option<&str>, name: &str) -> Result<Option<&'static TypeFact
     let Some(types) = current() else { return Ok(None) };
     schema.map_or(Ok(()), |schema| types.may_look_into(schema))?;
     Ok(types.find(schema, name))
+}
+
+/// 3F000 where a name that leads to nothing has a schema that does not exist.
+pub fn missing_schema(schema: Option<&str>) -> Option<SqlError> {
+    let schema = schema?;
+    let types = current()?;
+    let (rows, _) = types.rows.as_ref()?;
+    let message = || format!("schema \"{schema}\" does not exist");
+    (!rows.has_schema(schema)).then(|| SqlError::new(code::INVALID_SCHEMA_NAME, message()))
 }
 
 /// Whether a type is a composite one, or that of a table's rows.

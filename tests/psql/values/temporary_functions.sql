@@ -1,0 +1,58 @@
+-- Functions in the schema of temporary objects: how they are made and found, and what may call them.
+\set VERBOSITY terse
+create schema temporary_functions;
+set search_path = temporary_functions;
+create table people (id int primary key, name text unique);
+create function pg_temp.twice(a int) returns int language sql as 'select a * 2';
+select pg_temp.twice(4);
+select twice(4);
+create function twice(a int) returns int language sql as 'select a * 3';
+select twice(4), pg_temp.twice(4);
+drop function twice(int);
+select pg_temp.twice(5);
+drop function twice(int);
+select proname, pronamespace = pg_my_temp_schema() as own from pg_proc where proname = 'twice';
+create or replace function pg_temp.twice(a int) returns int language sql as 'select a + a';
+select pg_temp.twice(6);
+create function pg_temp.twice(a int) returns int language sql as 'select a + a';
+create or replace function pg_temp.testfunc(out response people, out caught text) returns record as $$
+begin
+  insert into people values (1, 'a') returning * into response;
+exception when unique_violation then get stacked diagnostics caught = pg_exception_detail;
+end $$ language plpgsql;
+select (testfunc.response).*, testfunc.caught from pg_temp.testfunc();
+select (testfunc.response).*, testfunc.caught from pg_temp.testfunc();
+drop function if exists pg_temp.testfunc();
+drop function if exists pg_temp.testfunc();
+select * from pg_temp.testfunc();
+begin;
+create function pg_temp.gone() returns int language sql as 'select 1';
+select pg_temp.gone();
+rollback;
+select pg_temp.gone();
+set search_path = pg_temp, temporary_functions;
+create function inside() returns text language sql as $$select 'inside'::text$$;
+select inside();
+select pg_temp.inside();
+create procedure pg_temp.p(a int) language plpgsql as $$begin raise notice 'called with %', a; end$$;
+call pg_temp.p(3);
+call p(3);
+drop procedure pg_temp.p;
+set search_path = temporary_functions;
+create temp table t (a int default pg_temp.twice(4), check (pg_temp.twice(a) > 2));
+insert into t default values;
+insert into t values (1);
+select * from t;
+create temp view v as select pg_temp.twice(a) from t;
+select * from v;
+create function pg_temp.of_row(t) returns int language sql as 'select $1.a';
+select pg_temp.of_row(t) from t;
+alter function pg_temp.twice(int) set schema temporary_functions;
+alter function pg_temp.twice(int) rename to double;
+create function calls_it() returns int language sql as 'select pg_temp.of_row(row(3))';
+select calls_it();
+discard temp;
+select calls_it();
+select pg_temp.twice(1);
+select proname from pg_proc where pronamespace = pg_my_temp_schema();
+drop schema temporary_functions cascade;
