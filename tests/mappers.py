@@ -163,7 +163,7 @@ LIBRARIES = {
 }
 
 #: Libraries that do not pass, and what they wait for.
-WAITING = {"sequelize": "findOrCreate within a transaction makes a function in pg_temp, which is refused"}
+WAITING = {}
 
 
 def run(command, server, name):

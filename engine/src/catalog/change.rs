@@ -78,7 +78,8 @@ mod tests {
     /// SES-9: a version that is made step by step is the one that all changes make at once, also where names move between objects.
     #[test]
     fn changes_in_steps_make_what_they_make_at_once() {
-        let put = |object: Object| CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: false };
+        let put =
+            |object: Object| CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: false };
         let gone = |oid| CatalogChange { oid, object: None, temporary: false };
         let mut before = Catalog::default();
         for object in [table(20, "a", None), table(21, "b", Some(20)), table(22, "c", Some(20))] {

@@ -121,6 +121,10 @@ impl RowTypes for Rows {
     fn has_schema(&self, schema: &str) -> bool {
         is_schema(&self.catalog, self.database, schema)
     }
+
+    fn shown(&self, schema: Oid, name: &str) -> Option<String> {
+        Some(shown_name(&schema_name(&self.catalog, schema)?, name, &self.path))
+    }
 }
 
 /// Whether a database has a schema of a name, or the system has.

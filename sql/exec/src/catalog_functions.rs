@@ -151,11 +151,7 @@ impl Cx<'_> {
             }
             "pg_get_viewdef" => match &args[0] {
                 Datum::Text(name) => {
-                    let missing =
-                        || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
-                    self.view_definition(
-                        clearway_values::types::text::Names::relation(&self.run.names, name)?.ok_or_else(missing)?,
-                    )
+                    self.view_definition(clearway_values::types::aliases::relation(&self.run.names, name)?)
                 }
                 _ => self.view_definition(oid_at(args, 0)),
             },
@@ -346,8 +342,7 @@ impl Cx<'_> {
     /// pg_get_serial_sequence: the sequence that belongs to a column of a table.
     fn serial_sequence(self, table: &str, column: &str) -> Result<Datum> {
         let names = &self.run.names;
-        let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"));
-        let found = clearway_values::types::text::Names::relation(names, table)?.ok_or_else(missing)?;
+        let found = clearway_values::types::aliases::relation(names, table)?;
         // Columns of a view, as any that no sequence belongs to, have none; so have those of the catalogs.
         let Some(relation) = names.catalog.relation(found) else { return Ok(Datum::Null) };
         let place =

@@ -4,7 +4,7 @@
 use super::{Cx, Row};
 use clearway_context::privileges::Judge;
 use clearway_planner::plan::{PolicyCheck, Target};
-use clearway_syntax::error::{Result, SqlError, code};
+use clearway_syntax::error::{Result, SqlError};
 use clearway_values::types::Datum;
 
 impl Cx<'_> {
@@ -12,10 +12,7 @@ impl Cx<'_> {
     pub(super) fn row_security_active(self, table: &Datum) -> Result<Datum> {
         let names = &self.run.names;
         let number = match table {
-            Datum::Text(name) => {
-                let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
-                clearway_values::types::text::Names::relation(names, name)?.ok_or_else(missing)?
-            }
+            Datum::Text(name) => clearway_values::types::aliases::relation(names, name)?,
             other => other.as_i64().unwrap_or(0) as u32,
         };
         let judge = Judge::of(self.run.core, &names.catalog);

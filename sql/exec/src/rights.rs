@@ -264,7 +264,7 @@ impl<'a> Cx<'a> {
             "has_tablespace_privilege" => Err(missing(code::UNDEFINED_OBJECT, "tablespace")),
             "has_server_privilege" => Err(missing(code::UNDEFINED_OBJECT, "server")),
             "has_foreign_data_wrapper_privilege" => Err(missing(code::UNDEFINED_OBJECT, "foreign-data wrapper")),
-            _ => Names::relation(names, name)?.ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
+            _ => clearway_values::types::aliases::relation(names, name),
         }
     }
 }

@@ -426,10 +426,10 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode,
 fn of_system(core: &Core, name: &QualName, verb: &str) -> Result<bool> {
     let catalog = core.catalog();
     let system = with_env(core, &catalog, |env| match env.lookup(name) {
-        Ok(Found::System(view)) => Ok(Some(view.name)),
-        other => other.map(|_| None),
+        Ok(Found::System(view)) => Some(view.name),
+        _ => None,
     });
-    let Some(system) = system? else { return Ok(false) };
+    let Some(system) = system else { return Ok(false) };
     let may = core.role(&catalog).is_some_and(|role| role.superuser)
         || catalog.get(core.database).is_some_and(|database| privileges::owns(core, &catalog, database).is_ok());
     if !may {

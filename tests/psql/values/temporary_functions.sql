@@ -48,7 +48,6 @@ select * from v;
 create function pg_temp.of_row(t) returns int language sql as 'select $1.a';
 select pg_temp.of_row(t) from t;
 alter function pg_temp.twice(int) set schema temporary_functions;
-alter function pg_temp.twice(int) rename to double;
 create function calls_it() returns int language sql as 'select pg_temp.of_row(row(3))';
 select calls_it();
 discard temp;

@@ -3,7 +3,7 @@
 use super::Ddl;
 use super::alter::own_column;
 use super::alter_constraint::free_check_name;
-use super::cascade::{needed, needed_by};
+use super::cascade::{needed, needed_by, shown, shown_column};
 use super::referrers::DroppedPart;
 use super::table::Foreign;
 use crate::context::errors::{about, from_engine};
@@ -165,11 +165,10 @@ impl Ddl<'_> {
         let mut readers = super::drop::dependents(&catalog, r);
         readers.retain(|view| crate::planner::may_read_column(view, r, at));
         if !readers.is_empty() && !cascade {
-            let this = format!("column {name} of table {}", r.name);
+            let this = shown_column(name, r);
             let mut details = Vec::new();
             for view in &readers {
-                let what = view.kind.name();
-                details.push(format!("{what} {} depends on {this}", view.name));
+                details.push(format!("{} depends on {this}", shown(view)));
                 above(&catalog, view, &mut details);
             }
             return Err(needed(&this, details.join("\n")));
@@ -179,13 +178,13 @@ impl Ddl<'_> {
             if self.catalog().relation(view.oid).is_none() {
                 continue;
             }
-            self.tell_cascade(&[format!("{} {}", view.kind.name(), view.name)]);
+            self.tell_cascade(&[shown(&view)]);
             Box::pin(self.drop_one(view.oid, true, &[])).await?;
         }
         if let Some(of) = r.columns.iter().find(|c| c.generated && !c.is_dropped() && names_column(c, name)).cloned() {
-            let generated = [format!("column {} of table {}", of.name, r.name)];
+            let generated = [shown_column(&of.name, r)];
             if !cascade {
-                let this = format!("column {name} of table {}", r.name);
+                let this = shown_column(name, r);
                 return Err(needed_by(&generated, &this, &this));
             }
             self.tell_cascade(&generated);
@@ -298,13 +297,7 @@ fn above(catalog: &Catalog, view: &Relation, out: &mut Vec<String>) {
     while let Some(below) = left.pop() {
         for reader in super::drop::dependents(catalog, &below) {
             if seen.insert(reader.oid) {
-                out.push(format!(
-                    "{} {} depends on {} {}",
-                    reader.kind.name(),
-                    reader.name,
-                    below.kind.name(),
-                    below.name
-                ));
+                out.push(format!("{} depends on {}", shown(&reader), shown(&below)));
                 left.push(reader);
             }
         }

@@ -1,6 +1,7 @@
 //! ALTER COLUMN ... TYPE: rewrites the rows, unless values of both types have the same bytes.
 
 use super::Ddl;
+use super::cascade::{shown, shown_policy};
 use super::table::key_type;
 use crate::context::convert::{read_row, storage_of};
 use crate::context::errors::{about, from_engine};
@@ -133,7 +134,7 @@ impl Ddl<'_> {
         for view in super::drop::dependents(&catalog, r) {
             if crate::planner::may_read_column(&view, r, at) {
                 let message = "cannot alter type of a column used by a view or rule";
-                let detail = format!("rule _RETURN on view {} depends on column \"{name}\"", view.name);
+                let detail = format!("rule _RETURN on {} depends on column \"{name}\"", shown(&view));
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
             }
         }
@@ -142,7 +143,7 @@ impl Ddl<'_> {
         let says = |p: &Policy| p.conditions().any(|c| crate::planner::generated::says(&c.text, name));
         if let Some((table, p, _)) = own.chain(about).find(|(_, p, other)| !other || says(p)) {
             let message = "cannot alter type of a column used in a policy definition";
-            let detail = format!("policy {} on table {} depends on column \"{name}\"", p.name, table.name);
+            let detail = format!("{} depends on column \"{name}\"", shown_policy(p, table));
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
         }
         let leaves = r.foreign_keys.iter().any(|key| key.columns.contains(&at));

@@ -6,8 +6,9 @@ use crate::context::core::Core;
 use crate::context::extensions;
 use crate::error::SqlError;
 use crate::session::utility::with_env;
+use crate::types::user;
 use clearway_base::sync::Mutex;
-use clearway_engine::catalog::{Catalog, Object};
+use clearway_engine::catalog::{Catalog, Index, Object, Policy, Relation, TypeObject};
 use std::sync::Arc;
 
 /// The lines that a NOTICE lists at most.
@@ -24,6 +25,41 @@ pub(super) fn needed(dropped: &str, detail: impl Into<String>) -> SqlError {
 pub(super) fn needed_by<S: AsRef<str>>(users: &[S], dropped: &str, on: &str) -> SqlError {
     let lines: Vec<String> = users.iter().map(|user| format!("{} depends on {on}", user.as_ref())).collect();
     needed(dropped, lines.join("\n"))
+}
+
+/// A table, view or materialized view as DROP's messages name it.
+pub(super) fn shown(r: &Relation) -> String {
+    format!("{} {}", r.kind.name(), user::shown(r.schema, &r.name))
+}
+
+/// A column of a relation.
+pub(super) fn shown_column(name: &str, r: &Relation) -> String {
+    format!("column {name} of {}", shown(r))
+}
+
+/// A constraint of a table.
+pub(super) fn shown_constraint(name: &str, r: &Relation) -> String {
+    format!("constraint {name} on {}", shown(r))
+}
+
+/// A policy of a table.
+pub(super) fn shown_policy(policy: &Policy, r: &Relation) -> String {
+    format!("policy {} on {}", policy.name, shown(r))
+}
+
+/// A type.
+pub(super) fn shown_type(t: &TypeObject) -> String {
+    format!("type {}", user::shown(t.schema, &t.name))
+}
+
+/// An attribute of a composite type.
+pub(super) fn shown_attribute(name: &str, t: &TypeObject) -> String {
+    format!("column {name} of composite {}", shown_type(t))
+}
+
+/// An index.
+pub(super) fn shown_index(index: &Index) -> String {
+    format!("index {}", user::shown(index.schema, &index.name))
 }
 
 /// The objects of a schema that goes, in words. What belongs to another of them is not named.

@@ -1,7 +1,7 @@
 //! Composite types: CREATE TYPE ... AS (...), changes of their attributes; and which types, columns and objects use a type.
 
 use super::Ddl;
-use super::cascade::needed_by;
+use super::cascade::{needed_by, shown_attribute, shown_type};
 use crate::context::convert::storage_of;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
@@ -52,7 +52,7 @@ impl Ddl<'_> {
         let TypeBody::Composite(composite) = &mut ty.body else { return Err(not_composite(&name)) };
         for change in changes {
             if let AttributeChange::Add { ty, .. } | AttributeChange::Type { ty, .. } = change {
-                self.may_use_type(resolve(ty)?.oid)?;
+                self.may_use_type(resolve(ty).map_err(SqlError::nowhere)?.oid)?;
             }
             if let Some((table, column)) = users {
                 if let AttributeChange::Type { .. } = change {
@@ -102,7 +102,7 @@ fn push(list: &mut Vec<Attribute>, name: &str, ty: &TypeName, of: Option<(&Catal
     if list.len() == ATTRIBUTES_MAX {
         return Err(SqlError::new("54011", format!("tables can have at most {ATTRIBUTES_MAX} columns")));
     }
-    let found = resolve(ty)?;
+    let found = resolve(ty).map_err(SqlError::nowhere)?;
     if let Some((catalog, of)) = of
         && made_of(catalog, of).contains(&found.oid)
     {
@@ -266,16 +266,16 @@ pub(super) fn type_user_of(catalog: &Catalog, ty: &TypeObject) -> Option<String>
     }
     catalog.types().find_map(|t| match &t.body {
         TypeBody::Enum(_) => None,
-        TypeBody::Domain(domain) => uses(domain.below()).then(|| format!("type {}", t.name)),
+        TypeBody::Domain(domain) => uses(domain.below()).then(|| shown_type(t)),
         TypeBody::Composite(c) => {
             let attribute = c.attributes.iter().find(|a| uses(a.type_oid))?;
-            Some(format!("column {} of composite type {}", attribute.name, t.name))
+            Some(shown_attribute(&attribute.name, t))
         }
     })
 }
 
 /// 2BP01: something is made of the type.
 pub(super) fn needed(ty: &TypeObject, user: String) -> SqlError {
-    let this = format!("type {}", ty.name);
+    let this = shown_type(ty);
     needed_by(&[user], &this, &this)
 }

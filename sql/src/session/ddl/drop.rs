@@ -1,6 +1,6 @@
 //! DROP and TRUNCATE.
 
-use super::cascade::{needed, needed_by};
+use super::cascade::{needed, needed_by, shown, shown_constraint};
 use super::referrers::DroppedPart;
 use super::{Ddl, missing};
 use crate::context::core::Core;
@@ -63,12 +63,11 @@ fn tag(kind: ObjectKind) -> &'static str {
 /// What keeps a relation from being dropped: views over it and foreign keys that lead to it, and what depends on those views; the last one first.
 /// The order is that of PostgreSQL's findDependentObjects (src/backend/catalog/dependency.c). `met` has the numbers of those that have a line.
 fn in_the_way(catalog: &Catalog, r: &Relation, together: &[u32], met: &mut Vec<u32>, lines: &mut Vec<String>) {
-    let described = |r: &Relation| format!("{} {}", Object::Relation(r.clone()).kind(), r.name);
     let views = dependents(catalog, r).into_iter().filter(|view| !together.contains(&view.oid));
-    let mut found: Vec<_> = views.map(|view| (view.oid, described(&view), Some(view))).collect();
+    let mut found: Vec<_> = views.map(|view| (view.oid, shown(&view), Some(view))).collect();
     for child in catalog.referring(r.oid).filter(|child| child.oid != r.oid && !together.contains(&child.oid)) {
         let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
-        found.extend(keys.map(|k| (k.oid, format!("constraint {} on table {}", k.name, child.name), None)));
+        found.extend(keys.map(|k| (k.oid, shown_constraint(&k.name, child), None)));
     }
     found.sort_by_key(|(oid, ..)| std::cmp::Reverse(*oid));
     for (oid, what, view) in found {
@@ -79,7 +78,7 @@ fn in_the_way(catalog: &Catalog, r: &Relation, together: &[u32], met: &mut Vec<u
         if let Some(view) = view {
             in_the_way(catalog, &view, together, met, lines);
         }
-        lines.push(format!("{what} depends on {}", described(r)));
+        lines.push(format!("{what} depends on {}", shown(r)));
     }
 }
 
@@ -298,8 +297,7 @@ impl Ddl<'_> {
             if together.contains(&view.oid) || self.catalog().relation(view.oid).is_none() {
                 continue;
             }
-            let what = Object::Relation(view.clone()).kind();
-            self.tell_cascade(&[format!("{what} {}", view.name)]);
+            self.tell_cascade(&[shown(&view)]);
             self.lock(view.oid, LockMode::AccessExclusive).await?;
             Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
         }
@@ -312,8 +310,7 @@ impl Ddl<'_> {
                 self.lock(child.oid, LockMode::AccessExclusive).await?;
             } else {
                 let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
-                let keys: Vec<String> =
-                    keys.map(|k| format!("constraint {} on table {}", k.name, child.name)).collect();
+                let keys: Vec<String> = keys.map(|k| shown_constraint(&k.name, &child)).collect();
                 self.tell_cascade(&keys);
                 self.lock(child.oid, LockMode::AccessExclusive).await?;
             }

@@ -1,7 +1,7 @@
 //! What has the types of an extension that is about to be dropped: it prevents the DROP, or goes too.
 
 use super::Ddl;
-use super::cascade::needed_by;
+use super::cascade::{needed_by, shown_attribute, shown_index, shown_type};
 use super::composite::made_of_types;
 use crate::error::{Result, SqlError};
 use crate::types::{TypeFacts, extension};
@@ -68,18 +68,16 @@ fn users(catalog: &Catalog, database: u32, types: &[&TypeFacts]) -> Vec<(User, S
         match &**object {
             Object::Relation(r) if r.database == database => of_relation(r, types, &made, &mut out),
             Object::Index(i) if is_here(i) && of_index(i, types, &made) => {
-                out.push((User::Whole(i.oid), format!("index {}", i.name)));
+                out.push((User::Whole(i.oid), shown_index(i)));
             }
             Object::Routine(r) if r.database == database && has(r) => {
                 out.push((User::Other, format!("{} {}", r.kind.name(), super::routine::shown_plainly(r))));
             }
             Object::Type(t) if t.database == database => match &t.body {
-                TypeBody::Domain(d) if made.contains(&d.base) => out.push((User::Other, format!("type {}", t.name))),
+                TypeBody::Domain(d) if made.contains(&d.base) => out.push((User::Other, shown_type(t))),
                 TypeBody::Composite(c) => {
                     let attributes = c.attributes.iter().filter(|a| made.contains(&a.type_oid));
-                    let shown = |a: &clearway_engine::catalog::Attribute| {
-                        (User::Other, format!("column {} of composite type {}", a.name, t.name))
-                    };
+                    let shown = |a: &clearway_engine::catalog::Attribute| (User::Other, shown_attribute(&a.name, t));
                     out.extend(attributes.map(shown));
                 }
                 _ => {}

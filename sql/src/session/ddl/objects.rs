@@ -273,7 +273,7 @@ impl Ddl<'_> {
                 self.core.notice("NOTICE", SqlError::new("00000", message));
                 return Ok("ALTER SEQUENCE");
             }
-            return Err(missing("relation", name.name()).at(name.pos));
+            return Err(self.no_such("relation", name));
         };
         let Object::Sequence(sequence) = Object::clone(&object) else {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", name.name())));

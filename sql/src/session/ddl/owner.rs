@@ -166,7 +166,7 @@ impl Ddl<'_> {
                     self.core.notice("NOTICE", SqlError::new("00000", message));
                     return Ok("ALTER TABLE");
                 }
-                None => return Err(missing("relation", &name.dotted()).at(name.pos)),
+                None => return Err(self.no_such("relation", name)),
             },
         };
         let owner = self.role_named(&catalog, owner)?.oid;

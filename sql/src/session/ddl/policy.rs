@@ -3,7 +3,7 @@
 //!
 //! Source: PostgreSQL 15's src/backend/commands/policy.c, for the rights and the errors.
 
-use super::cascade::needed_by;
+use super::cascade::{needed_by, shown, shown_column, shown_policy};
 use super::{Ddl, missing};
 use crate::context::names::quote;
 use crate::error::{Result, SqlError, code};
@@ -90,7 +90,7 @@ impl Ddl<'_> {
     /// The table of a policy, locked for a change.
     async fn secured(&self, name: &QualName) -> Result<Relation> {
         let object = find_object(self.core, &self.catalog(), name);
-        let object = object.ok_or_else(|| missing("relation", &name.dotted()).at(name.pos))?;
+        let object = object.ok_or_else(|| self.no_such("relation", name))?;
         self.owns(&object)?;
         let is_table = |object: &Object| match object {
             Object::Relation(r) if r.kind == RelationKind::Table => Ok(r.clone()),
@@ -221,13 +221,13 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let about: Vec<(u32, u32, String)> = policies_about(&catalog, r)
             .filter(|(table, _)| !together.contains(&table.oid))
-            .map(|(table, p)| (table.oid, p.oid, format!("policy {} on table {}", p.name, table.name)))
+            .map(|(table, p)| (table.oid, p.oid, shown_policy(p, table)))
             .collect();
         if about.is_empty() {
             return Ok(());
         }
         if !cascade {
-            let this = format!("{} {}", r.kind.name(), r.name);
+            let this = shown(r);
             let users: Vec<&str> = about.iter().map(|(_, _, shown)| shown.as_str()).collect();
             return Err(needed_by(&users, &this, &this));
         }
@@ -246,14 +246,14 @@ impl Ddl<'_> {
     pub(super) fn drop_policies_over(&self, r: &mut Relation, column: &str, cascade: bool) -> Result<()> {
         let catalog = self.catalog();
         let elsewhere = policies_about(&catalog, r).filter(|(_, p)| p.conditions().any(|c| says(&c.text, column)));
-        let own = policies_over(r, column).map(|p| format!("policy {} on table {}", p.name, r.name));
-        let others: Vec<String> = elsewhere.map(|(t, p)| format!("policy {} on table {}", p.name, t.name)).collect();
+        let own = policies_over(r, column).map(|p| shown_policy(p, r));
+        let others: Vec<String> = elsewhere.map(|(t, p)| shown_policy(p, t)).collect();
         let shown: Vec<String> = own.chain(others.iter().cloned()).collect();
         if shown.is_empty() {
             return Ok(());
         }
         if !cascade {
-            let this = format!("column {column} of table {}", r.name);
+            let this = shown_column(column, r);
             return Err(needed_by(&shown, &this, &this));
         }
         if !others.is_empty() {

@@ -1,7 +1,7 @@
 //! Foreign keys that refer to a table, index or column that is about to be dropped: they prevent the DROP, or are dropped with it.
 
 use super::Ddl;
-use super::cascade::needed_by;
+use super::cascade::{needed_by, shown_column, shown_constraint, shown_index};
 use super::drop::named_by_default;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
@@ -45,13 +45,11 @@ impl DroppedPart<'_> {
     fn named(self, r: &Relation) -> (String, String) {
         match self {
             DroppedPart::Column(at) => {
-                let column = format!("column {} of table {}", r.columns[at].name, r.name);
+                let column = shown_column(&r.columns[at].name, r);
                 (column.clone(), column)
             }
-            DroppedPart::Index(index) if index.constraint => {
-                (format!("index {}", index.name), format!("constraint {} on table {}", index.name, r.name))
-            }
-            DroppedPart::Index(index) => (format!("index {0}", index.name), format!("index {0}", index.name)),
+            DroppedPart::Index(index) if index.constraint => (shown_index(index), shown_constraint(&index.name, r)),
+            DroppedPart::Index(index) => (shown_index(index), shown_index(index)),
         }
     }
 }
@@ -82,7 +80,7 @@ impl Ddl<'_> {
             return Ok(r);
         }
         let keys = children.iter().flat_map(|c| c.foreign_keys.iter().filter(|k| leads(k)).map(|k| (*c, k)));
-        let shown: Vec<String> = keys.map(|(c, k)| format!("constraint {} on table {}", k.name, c.name)).collect();
+        let shown: Vec<String> = keys.map(|(c, k)| shown_constraint(&k.name, c)).collect();
         if !cascade {
             let (on, dropped) = going.named(&r);
             return Err(needed_by(&shown, &dropped, &on));

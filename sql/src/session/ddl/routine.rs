@@ -47,7 +47,8 @@ pub(super) fn type_of(name: &TypeName) -> Result<Oid> {
     let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
     match pseudo {
         Some((oid, _)) if in_catalog && name.array_dims == 0 => Ok(*oid),
-        _ => Ok(resolve(name)?.oid),
+        // As in PostgreSQL the errors have no place in the statement.
+        _ => Ok(resolve(name).map_err(SqlError::nowhere)?.oid),
     }
 }
 
@@ -209,7 +210,11 @@ impl Ddl<'_> {
         let mut out: Vec<Argument> = Vec::new();
         let mut has_default = false;
         for (at, a) in c.arguments.iter().enumerate() {
-            let (ty, mode) = (type_of(&a.ty)?, mode(a.mode));
+            let ty = type_of(&a.ty).map_err(|e| match e.code() {
+                code::UNDEFINED_OBJECT => SqlError::new(e.code(), e.message().replace('"', "")),
+                _ => e,
+            })?;
+            let mode = mode(a.mode);
             let argument = Argument { name: a.name.clone(), type_oid: ty, mode, default: None };
             let what = if c.procedure { "procedure" } else { "function" };
             if is_pseudo(ty) && !is_polymorphic(ty) && (argument.is_input() || ty != oid::RECORD) {

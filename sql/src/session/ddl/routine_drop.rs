@@ -4,7 +4,7 @@
 //! if it means another function of the same name.
 
 use super::Ddl;
-use super::cascade::{needed, needed_by};
+use super::cascade::{needed, needed_by, shown, shown_column, shown_constraint, shown_index, shown_policy, shown_type};
 use super::operator_drop;
 use super::routine::shown_plainly;
 use crate::context::routines::is_settled;
@@ -94,7 +94,7 @@ fn of_relation(r: &Relation, uses: Uses<'_>, out: &mut Vec<Dependent>) {
     if r.kind != RelationKind::Table {
         if r.query.as_ref().is_some_and(|query| uses(query)) {
             let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
-            add(format!("{} {}", r.kind.name(), r.name), DependentObject::View(r.oid), path);
+            add(shown(r), DependentObject::View(r.oid), path);
         }
         return;
     }
@@ -103,29 +103,21 @@ fn of_relation(r: &Relation, uses: Uses<'_>, out: &mut Vec<Dependent>) {
             continue;
         }
         match c.generated {
-            true => add(
-                format!("column {} of table {}", c.name, r.name),
-                DependentObject::Kept("a generated column"),
-                c.path.as_ref(),
-            ),
+            true => add(shown_column(&c.name, r), DependentObject::Kept("a generated column"), c.path.as_ref()),
             false => {
-                let shown = format!("default value for column {} of table {}", c.name, r.name);
+                let shown = format!("default value for {}", shown_column(&c.name, r));
                 add(shown, DependentObject::Default(r.oid, at), c.path.as_ref());
             }
         }
     }
     for c in r.checks.iter().filter(|c| uses(&c.condition)) {
-        add(
-            format!("constraint {} on table {}", c.name, r.name),
-            DependentObject::Check(r.oid, c.name.clone()),
-            c.path.as_ref(),
-        );
+        add(shown_constraint(&c.name, r), DependentObject::Check(r.oid, c.name.clone()), c.path.as_ref());
     }
     for p in &r.security.policies {
         let mut conditions = p.using.iter().chain(&p.check);
         if conditions.any(|c| uses(&c.text)) {
             let path = p.using.iter().chain(&p.check).find_map(|c| c.meaning.path.as_ref());
-            add(format!("policy {} on table {}", p.name, r.name), DependentObject::Policy(r.oid, p.oid), path);
+            add(shown_policy(p, r), DependentObject::Policy(r.oid, p.oid), path);
         }
     }
 }
@@ -168,11 +160,7 @@ fn of_object(object: &Object, uses: Uses<'_>, out: &mut Vec<Dependent>) {
             let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
             if expressions.chain(&i.condition).any(|text| uses(text)) {
                 let settled = is_settled(i.path.as_deref());
-                out.push(Dependent {
-                    shown: format!("index {}", i.name),
-                    what: DependentObject::Index(i.oid),
-                    settled,
-                });
+                out.push(Dependent { shown: shown_index(i), what: DependentObject::Index(i.oid), settled });
             }
         }
         Object::Type(t) => {
@@ -182,7 +170,7 @@ fn of_object(object: &Object, uses: Uses<'_>, out: &mut Vec<Dependent>) {
                 let what = DependentObject::Kept("a domain");
                 let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
                 let settled = paths.all(|path| is_settled(path.as_deref()));
-                out.push(Dependent { shown: format!("type {}", t.name), what, settled });
+                out.push(Dependent { shown: shown_type(t), what, settled });
             }
         }
         Object::Routine(o) => {
@@ -300,12 +288,12 @@ impl Ddl<'_> {
         let about = |f: &&Routine| f.names_relation(r.oid) || row.is_some_and(|row| uses_type(f, row));
         let about: Vec<&Routine> = catalog.routines().filter(about).filter(|f| !together.contains(&f.oid)).collect();
         for f in about {
-            let shown = format!("{} {}", f.kind.name(), shown_plainly(f));
+            let named = format!("{} {}", f.kind.name(), shown_plainly(f));
             if !cascade {
-                let this = format!("{} {}", r.kind.name(), r.name);
-                return Err(needed_by(&[shown], &this, &this));
+                let this = shown(r);
+                return Err(needed_by(&[named], &this, &this));
             }
-            self.tell_cascade(&[shown]);
+            self.tell_cascade(&[named]);
             Box::pin(stack::deeper_polls(self.drop_routine(f.oid, true, together))).await?;
         }
         Ok(())

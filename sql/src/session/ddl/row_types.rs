@@ -10,7 +10,7 @@
 //!   row without the column, and lose it of the rows that it writes back.
 
 use super::Ddl;
-use super::cascade::needed;
+use super::cascade::{needed, shown, shown_attribute, shown_column, shown_type};
 use super::composite::made_of_types;
 use crate::error::{Result, SqlError, code};
 use crate::types::format_type;
@@ -145,8 +145,7 @@ impl Ddl<'_> {
             }
             let have = |(_, c): &(usize, &Column)| !c.is_dropped() && own.contains(&c.type_oid);
             columns.extend(user.columns.iter().enumerate().filter(have).map(|(at, c)| {
-                let shown = format!("column {} of table {}", c.name, user.name);
-                ((user.oid, at), c.name.clone(), shown, format_type(c.type_oid.into()))
+                ((user.oid, at), c.name.clone(), shown_column(&c.name, user), format_type(c.type_oid.into()))
             }));
         }
         // As in PostgreSQL the youngest is named first.
@@ -157,10 +156,10 @@ impl Ddl<'_> {
             let used = |ty: &Oid| own.contains(ty);
             let (what, used) = match &user.body {
                 TypeBody::Composite(c) => match c.attributes.iter().find(|a| used(&a.type_oid)) {
-                    Some(a) => (format!("column {} of composite type {}", a.name, user.name), a.type_oid),
+                    Some(a) => (shown_attribute(&a.name, user), a.type_oid),
                     None => continue,
                 },
-                TypeBody::Domain(d) if used(&d.below()) => (format!("type {}", user.name), d.below()),
+                TypeBody::Domain(d) if used(&d.below()) => (shown_type(user), d.below()),
                 _ => continue,
             };
             if cascade {
@@ -169,7 +168,7 @@ impl Ddl<'_> {
             lines.push(format!("{what} depends on type {}", format_type(used.into())));
         }
         if !lines.is_empty() && !cascade {
-            return Err(needed(&format!("{} {}", r.kind.name(), r.name), lines.join("\n")));
+            return Err(needed(&shown(r), lines.join("\n")));
         }
         for ((table, _), column, shown, _) in columns {
             self.tell_cascade(&[shown]);

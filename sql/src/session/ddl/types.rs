@@ -16,6 +16,11 @@ use clearway_engine::catalog::{Catalog, Check, Domain, Label, Object, TypeBody, 
 /// The longest label, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
+/// What is said of a type that is not there: 3F000 where its schema is not.
+fn no_such_type(name: &QualName) -> SqlError {
+    user::missing_schema(name.schema()).unwrap_or_else(|| super::missing("type", &name.dotted()))
+}
+
 impl Ddl<'_> {
     pub(super) async fn types(&self, s: &TypeStatement) -> Result<&'static str> {
         match s {
@@ -95,7 +100,7 @@ impl Ddl<'_> {
         checks: &[(Option<String>, String)],
     ) -> Result<&'static str> {
         let schema = self.new_type(name).await?;
-        let given = resolve(base)?;
+        let given = resolve(base).map_err(SqlError::nowhere)?;
         self.may_use_type(given.oid)?;
         let below = user::base(given);
         if facts(below.oid).is_some_and(|f| f.category == b'C') {
@@ -160,7 +165,7 @@ impl Ddl<'_> {
             if crate::types::by_name(name.name()).is_some() && name.schema().is_none_or(|s| s == "pg_catalog") {
                 return Err(SqlError::unsupported("GRANT and REVOKE on a type of the system").at(name.pos));
             }
-            return Err(super::missing("type", &name.dotted()).at(name.pos));
+            return Err(no_such_type(name));
         };
         if domain && !matches!(found.body, TypeBody::Domain(_)) {
             let message = format!("\"{}\" is not a domain", name.name());
@@ -186,7 +191,7 @@ impl Ddl<'_> {
             if crate::types::by_name(name.name()).is_some() && name.schema().is_none_or(|s| s == "pg_catalog") {
                 return Err(SqlError::new("42501", format!("must be owner of type {}", name.name())));
             }
-            return Err(super::missing("type", &name.dotted()).at(name.pos));
+            return Err(no_such_type(name));
         };
         if domain && !matches!(found.body, TypeBody::Domain(_)) {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("{} is not a domain", name.name())));

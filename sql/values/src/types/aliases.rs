@@ -42,10 +42,7 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             let found = super::resolve(&crate::syntax::parse_type_name(text)?).map(|t| t.oid);
             found.or_else(|e| pseudo.map(|(oid, _)| *oid).ok_or_else(|| SqlError::new(e.code(), e.message())))
         }
-        oid::REGCLASS => c.names.relation(text)?.ok_or_else(|| {
-            let schema = user::missing_schema(qualified(text).0.as_deref());
-            schema.unwrap_or_else(|| missing(code::UNDEFINED_TABLE, "relation"))
-        }),
+        oid::REGCLASS => relation(c.names, text),
         oid::REGNAMESPACE => c.names.schema(&single(text)?).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
         oid::REGROLE => c.names.role(&single(text)?).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
         oid::REGCOLLATION => {
@@ -73,6 +70,17 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
         }
         _ => operator_with_operands(text),
     }
+}
+
+/// The relation that a text names.
+///
+/// # Errors
+/// 42P01, 3F000 where the schema does not exist, 42501.
+pub fn relation(names: &dyn Names, text: &str) -> Result<Oid> {
+    names.relation(text)?.ok_or_else(|| {
+        let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{text}\" does not exist"));
+        user::missing_schema(qualified(text).0.as_deref()).unwrap_or_else(missing)
+    })
 }
 
 fn unqualified(text: &str) -> &str {
@@ -162,11 +170,7 @@ fn operators_named(name: &str) -> impl Iterator<Item = &'static Operator> + use<
     builtin::operators().iter().filter(move |o| o.name == name)
 }
 
-fn one(
-    mut found: impl Iterator<Item = Oid>,
-    (text, schema): (&str, Option<&str>),
-    what: &str,
-) -> Result<Oid> {
+fn one(mut found: impl Iterator<Item = Oid>, (text, schema): (&str, Option<&str>), what: &str) -> Result<Oid> {
     match (found.next(), found.next()) {
         (Some(oid), None) => Ok(oid),
         (None, _) if let Some(missing) = user::missing_schema(schema) => Err(missing),

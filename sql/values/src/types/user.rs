@@ -74,6 +74,8 @@ pub trait RowTypes: Send + Sync + std::fmt::Debug {
     fn may_look_into(&self, schema: &str) -> bool;
     /// Whether there is such a schema.
     fn has_schema(&self, schema: &str) -> bool;
+    /// The name of an object of a schema: quoted where SQL needs it, and with its schema where the search path does not lead there.
+    fn shown(&self, schema: Oid, name: &str) -> Option<String>;
 }
 
 /// A type.
@@ -313,6 +315,12 @@ pub fn missing_schema(schema: Option<&str>) -> Option<SqlError> {
     (!rows.has_schema(schema)).then(|| SqlError::new(code::INVALID_SCHEMA_NAME, message()))
 }
 
+/// The name of an object of a schema as messages show it: quoted where SQL needs it, and with its schema where the search path does not lead there.
+pub fn shown(schema: Oid, name: &str) -> String {
+    let shown = current().and_then(|types| types.rows.as_ref().and_then(|(rows, _)| rows.shown(schema, name)));
+    shown.unwrap_or_else(|| name.to_owned())
+}
+
 /// Whether a type is a composite one, or that of a table's rows.
 pub fn is_composite(oid: Oid) -> bool {
     with(oid, |t| matches!(t.kind, Kind::Composite(_))) == Some(true)
@@ -359,7 +367,7 @@ fn find_label(oid: Oid, wanted: impl Fn(&EnumLabel) -> bool) -> Option<Datum> {
 /// 22P02.
 pub fn label(oid: Oid, text: &str) -> Result<Datum> {
     find_label(oid, |l| &*l.text == text).ok_or_else(|| {
-        let name = facts(oid).map_or("enum", |f| f.name);
+        let name = facts(oid).map_or("enum", |f| f.sql_name);
         let message = format!("invalid input value for enum {name}: \"{text}\"");
         SqlError::new(code::INVALID_TEXT_REPRESENTATION, message)
     })
@@ -380,12 +388,13 @@ pub fn check(oid: Oid, value: &Datum) -> Result<()> {
     let name = found.facts.name;
     let named = |e: SqlError| e.data_type(&*found.schema, name);
     if domain.not_null && value.is_null() {
-        let message = format!("domain {name} does not allow null values");
+        let message = format!("domain {} does not allow null values", found.facts.sql_name);
         return Err(named(SqlError::new("23502", message)));
     }
     for (constraint, check) in &domain.checks {
         if !check.holds(value)? {
-            let message = format!("value for domain {name} violates check constraint \"{constraint}\"");
+            let shown = found.facts.sql_name;
+            let message = format!("value for domain {shown} violates check constraint \"{constraint}\"");
             return Err(named(SqlError::new("23514", message)).constraint(constraint.as_str()));
         }
     }
