@@ -55,7 +55,6 @@ REASONS = {
     "casts": "CREATE CAST and CREATE AGGREGATE are refused.",
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
-    "temp-function": "Functions in pg_temp are refused.",
     "template1": "There is no database template1.",
     "messages": "PostgreSQL tells of implicit sequences and indexes at the level DEBUG1.",
     "scs": "standard_conforming_strings = off is refused.",

@@ -161,8 +161,12 @@ impl Planner<'_> {
         let scope = Scope::default();
         let bound = self.on_path(path, |p| {
             p.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))
-        })?;
-        Ok(Some(bound))
+        });
+        // Places in the text of the default are none in the statement.
+        bound.map(Some).map_err(|e| match e.message().replace(" but expression is of", " but default expression is of") {
+            message if e.code() == code::DATATYPE_MISMATCH => e.nowhere().saying(message),
+            _ => e.nowhere(),
+        })
     }
 
     fn default_value(&mut self, relation: &Relation, column: usize, pos: Pos) -> Result<Bound> {

@@ -1,7 +1,6 @@
 //! Composite types: CREATE TYPE ... AS (...), changes of their attributes; and which types, columns and objects use a type.
 
 use super::Ddl;
-use super::cascade::{needed_by, shown_attribute, shown_type};
 use crate::context::convert::storage_of;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
@@ -241,7 +240,7 @@ pub(super) fn check_depth(catalog: &Catalog) -> Result<()> {
 }
 
 /// A table and its column whose values are made of the type.
-pub(super) fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
+fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
     let made = made_of(catalog, ty);
     catalog.objects().find_map(|o| match &**o {
         Object::Relation(r) => {
@@ -250,32 +249,4 @@ pub(super) fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c 
         }
         _ => None,
     })
-}
-
-/// What another type has of it, as PostgreSQL names it.
-pub(super) fn type_user_of(catalog: &Catalog, ty: &TypeObject) -> Option<String> {
-    let uses = |oid: u32| oid == ty.oid || oid == ty.array;
-    let has =
-        |r: &&clearway_engine::catalog::Routine| r.arguments.iter().map(|a| a.type_oid).chain([r.result]).any(uses);
-    if let Some(r) = catalog.routines().find(has) {
-        return Some(format!("{} {}", r.kind.name(), super::routine::shown_plainly(r)));
-    }
-    // One without a function, which others have named: the function of any other has the type, too.
-    if let Some(o) = catalog.operators().find(|o| uses(o.left) || uses(o.right)) {
-        return Some(format!("operator {}", crate::context::operators::shown(o)));
-    }
-    catalog.types().find_map(|t| match &t.body {
-        TypeBody::Enum(_) => None,
-        TypeBody::Domain(domain) => uses(domain.below()).then(|| shown_type(t)),
-        TypeBody::Composite(c) => {
-            let attribute = c.attributes.iter().find(|a| uses(a.type_oid))?;
-            Some(shown_attribute(&attribute.name, t))
-        }
-    })
-}
-
-/// 2BP01: something is made of the type.
-pub(super) fn needed(ty: &TypeObject, user: String) -> SqlError {
-    let this = shown_type(ty);
-    needed_by(&[user], &this, &this)
 }

@@ -1,6 +1,6 @@
 //! DROP and TRUNCATE.
 
-use super::cascade::{needed, needed_by, shown, shown_constraint};
+use super::cascade::{needed, needed_by, shown, shown_column, shown_constraint, shown_index};
 use super::referrers::DroppedPart;
 use super::{Ddl, missing};
 use crate::context::core::Core;
@@ -13,7 +13,7 @@ use crate::session::utility::{constant_of, find_object, relation_oid, with_env};
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
 use crate::syntax::stmt::Truncate;
-use crate::types::oid;
+use crate::types::{oid, user};
 use clearway_base::stack;
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
@@ -184,11 +184,10 @@ impl Ddl<'_> {
             }
             Object::Index(i) => {
                 if i.constraint {
-                    let table = catalog.relation(i.table).map_or("", |r| &r.name);
-                    let message =
-                        format!("cannot drop index {0} because constraint {0} on table {table} requires it", i.name);
-                    return Err(SqlError::new("2BP01", message)
-                        .hint(format!("You can drop constraint {} on table {table} instead.", i.name)));
+                    let Some(table) = catalog.relation(i.table) else { return Ok(()) };
+                    let constraint = shown_constraint(&i.name, table);
+                    let message = format!("cannot drop {} because {constraint} requires it", shown_index(i));
+                    return Err(SqlError::new("2BP01", message).hint(format!("You can drop {constraint} instead.")));
                 }
                 self.lock(i.table, LockMode::AccessExclusive).await?;
                 self.lock(oid, LockMode::AccessExclusive).await?;
@@ -211,23 +210,21 @@ impl Ddl<'_> {
 
     /// The defaults of columns that take their values from a sequence go with it, or keep it from being dropped.
     async fn drop_defaults(&self, q: &Sequence, cascade: bool, together: &[u32]) -> Result<()> {
+        let this = format!("sequence {}", user::shown(q.schema, &q.name));
         let users = self.defaults_with(q)?;
         let mut details = Vec::new();
         for (relation, column) in users.iter().filter(|(r, _)| !together.contains(&r.oid)) {
-            let (table, name) = (&relation.name, &relation.columns[*column].name);
+            let named = shown_column(&relation.columns[*column].name, relation);
             if relation.columns[*column].identity.is_some() {
-                let message =
-                    format!("cannot drop sequence {} because column {name} of table {table} requires it", q.name);
-                let hint = format!("You can drop column {name} of table {table} instead.");
-                return Err(SqlError::new("2BP01", message).hint(hint));
+                let message = format!("cannot drop {this} because {named} requires it");
+                return Err(SqlError::new("2BP01", message).hint(format!("You can drop {named} instead.")));
             }
-            details.push(format!("default value for column {name} of table {table}"));
+            details.push(format!("default value for {named}"));
         }
         if details.is_empty() {
             return Ok(());
         }
         if !cascade {
-            let this = format!("sequence {}", q.name);
             return Err(needed_by(&details, &this, &this));
         }
         for detail in details {
@@ -281,43 +278,20 @@ impl Ddl<'_> {
 
     async fn drop_relation(&self, r: &Relation, cascade: bool, together: &[u32]) -> Result<()> {
         let catalog = self.catalog();
-        let kind = Object::Relation(r.clone()).kind();
         if !cascade {
             let mut lines = Vec::new();
             in_the_way(&catalog, r, together, &mut Vec::new(), &mut lines);
             if !lines.is_empty() {
                 lines.reverse();
-                let error = needed(&format!("{kind} {}", r.name), lines.join("\n"));
+                let error = needed(&shown(r), lines.join("\n"));
                 let of_several = "cannot drop desired object(s) because other objects depend on them";
                 return Err(if together.len() > 1 { error.saying(of_several) } else { error });
             }
         }
-        for view in dependents(&catalog, r) {
-            // It may have gone with another view, over which it is, too.
-            if together.contains(&view.oid) || self.catalog().relation(view.oid).is_none() {
-                continue;
-            }
-            self.tell_cascade(&[shown(&view)]);
-            self.lock(view.oid, LockMode::AccessExclusive).await?;
-            Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
-        }
+        self.drop_views_and_keys(&catalog, r, together).await?;
         self.drop_policies_about(r, cascade, together).await?;
         self.drop_routines_about(r, cascade, together).await?;
         self.drop_row_users(r, cascade, together).await?;
-        let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
-        for child in children {
-            if together.contains(&child.oid) {
-                self.lock(child.oid, LockMode::AccessExclusive).await?;
-            } else {
-                let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
-                let keys: Vec<String> = keys.map(|k| shown_constraint(&k.name, &child)).collect();
-                self.tell_cascade(&keys);
-                self.lock(child.oid, LockMode::AccessExclusive).await?;
-            }
-            let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };
-            child.foreign_keys.retain(|k| k.references != r.oid);
-            self.put(Object::Relation(child)).await?;
-        }
         self.no_check_waits("DROP TABLE", r.oid, &r.name)?;
         self.lock_parents(r, r.foreign_keys.iter()).await?;
         let catalog = self.catalog();
@@ -330,6 +304,39 @@ impl Ddl<'_> {
             self.take_away(sequence, None).await?;
         }
         self.take_away(r.oid, Some(r.tree)).await
+    }
+
+    /// A relation goes: so do the views over it and the foreign keys that lead to it, the older ones first.
+    async fn drop_views_and_keys(&self, catalog: &Catalog, r: &Relation, together: &[u32]) -> Result<()> {
+        let views = dependents(catalog, r).into_iter().map(|view| (view.oid, view));
+        let mut users: Vec<(u32, Relation)> = views.collect();
+        let children = catalog.referring(r.oid).filter(|c| c.oid != r.oid);
+        users.extend(children.filter_map(|child| {
+            let key = child.foreign_keys.iter().find(|k| k.references == r.oid)?;
+            Some((key.oid, child.clone()))
+        }));
+        users.sort_by_key(|(oid, _)| *oid);
+        for (_, user) in users {
+            if user.kind == RelationKind::Table {
+                if !together.contains(&user.oid) {
+                    let keys = user.foreign_keys.iter().filter(|k| k.references == r.oid);
+                    self.tell_cascade(&keys.map(|k| shown_constraint(&k.name, &user)).collect::<Vec<_>>());
+                }
+                self.lock(user.oid, LockMode::AccessExclusive).await?;
+                let Some(mut child) = self.catalog().relation(user.oid).cloned() else { continue };
+                child.foreign_keys.retain(|k| k.references != r.oid);
+                self.put(Object::Relation(child)).await?;
+                continue;
+            }
+            // It may have gone with another view, over which it is, too.
+            if together.contains(&user.oid) || self.catalog().relation(user.oid).is_none() {
+                continue;
+            }
+            self.tell_cascade(&[shown(&user)]);
+            self.lock(user.oid, LockMode::AccessExclusive).await?;
+            Box::pin(stack::deeper_polls(self.drop_relation(&user, true, together))).await?;
+        }
+        Ok(())
     }
 
     /// Locks the tables to which foreign keys that go lead: no statement on them looks for referrers meanwhile.

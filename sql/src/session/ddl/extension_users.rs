@@ -1,7 +1,7 @@
 //! What has the types of an extension that is about to be dropped: it prevents the DROP, or goes too.
 
 use super::Ddl;
-use super::cascade::{needed_by, shown_attribute, shown_index, shown_type};
+use super::cascade::{needed_by, shown, shown_attribute, shown_column, shown_constraint, shown_index, shown_type};
 use super::composite::made_of_types;
 use crate::error::{Result, SqlError};
 use crate::types::{TypeFacts, extension};
@@ -31,24 +31,23 @@ fn names(text: &str, types: &[&TypeFacts]) -> bool {
 }
 
 fn of_relation(r: &Relation, types: &[&TypeFacts], made: &HashSet<u32>, out: &mut Vec<(User, String)>) {
-    let (kind, name) = (r.kind.name(), &r.name);
     let is_of = |ty: u32| made.contains(&ty);
     if r.kind != RelationKind::Table {
         let has = r.columns.iter().any(|c| is_of(c.type_oid)) || r.query.as_ref().is_some_and(|q| names(q, types));
         if has {
-            out.push((User::Whole(r.oid), format!("{kind} {name}")));
+            out.push((User::Whole(r.oid), shown(r)));
         }
         return;
     }
     for c in r.columns.iter().filter(|c| !c.is_dropped()) {
         if is_of(c.type_oid) {
-            out.push((User::Column(r.oid, c.name.clone()), format!("column {} of table {name}", c.name)));
+            out.push((User::Column(r.oid, c.name.clone()), shown_column(&c.name, r)));
         } else if c.default.as_ref().is_some_and(|text| names(text, types)) {
-            out.push((User::Other, format!("default value for column {} of table {name}", c.name)));
+            out.push((User::Other, format!("default value for {}", shown_column(&c.name, r))));
         }
     }
     for check in r.checks.iter().filter(|check| names(&check.condition, types)) {
-        out.push((User::Other, format!("constraint {} on table {name}", check.name)));
+        out.push((User::Other, shown_constraint(&check.name, r)));
     }
 }
 

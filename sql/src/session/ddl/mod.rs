@@ -45,6 +45,7 @@ mod table;
 mod table_as;
 pub(super) mod temporary;
 mod triggers;
+mod type_drop;
 mod types;
 mod view;
 

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP of enums and domains.
 
 use super::Ddl;
-use super::composite::{check_depth, made_of, needed, rename_attribute, type_user_of, user_of};
+use super::composite::{check_depth, made_of, rename_attribute};
 use crate::context::privileges::denied;
 use crate::context::types::bind_condition;
 use crate::error::{Result, SqlError, code};
@@ -295,48 +295,6 @@ impl Ddl<'_> {
         };
         labels.insert(at, Label { oid: self.new_oid(), order: order.ok_or_else(no_room)?, text: label.to_owned() });
         Ok(true)
-    }
-
-    async fn drop_types(
-        &self,
-        domain: bool,
-        names: &[QualName],
-        if_exists: bool,
-        cascade: bool,
-    ) -> Result<&'static str> {
-        for name in names {
-            let catalog = self.catalog();
-            with_env(self.core, &catalog, |_| ());
-            if if_exists && user::find(name.schema(), name.name())?.is_none() {
-                let message = match user::missing_schema(name.schema()) {
-                    Some(missing) => format!("{}, skipping", missing.message()),
-                    None => format!("type \"{}\" does not exist, skipping", name.dotted()),
-                };
-                self.core.notice("NOTICE", SqlError::new("00000", message));
-                continue;
-            }
-            let ty = self.own_type(&catalog, name, domain)?;
-            self.drop_type(&ty, cascade).await?;
-        }
-        Ok(if domain { "DROP DOMAIN" } else { "DROP TYPE" })
-    }
-
-    /// Drops a type that no column has.
-    pub(super) async fn drop_type(&self, ty: &TypeObject, cascade: bool) -> Result<()> {
-        self.lock_to_drop(ty.oid).await?;
-        if let Some((table, column)) = user_of(&self.catalog(), ty) {
-            if cascade {
-                return Err(SqlError::unsupported("DROP TYPE ... CASCADE while columns have the type"));
-            }
-            return Err(needed(ty, format!("column {column} of table {table}")));
-        }
-        if let Some(user) = type_user_of(&self.catalog(), ty) {
-            if cascade {
-                return Err(SqlError::unsupported("DROP TYPE ... CASCADE while other types are made of the type"));
-            }
-            return Err(needed(ty, user));
-        }
-        self.take_away(ty.oid, None).await
     }
 }
 

@@ -1,0 +1,226 @@
+//! DROP TYPE and DROP DOMAIN, and what depends on a type: columns, functions, operators, domains, attributes, and stored texts that cast to it.
+//!
+//! A stored text names a type by its name. So a text that casts to a type of this name counts as dependent, unless types of this name stand in
+//! several schemas: then it may mean another one, and no text counts.
+
+use super::Ddl;
+use super::cascade::{needed, shown, shown_attribute, shown_column, shown_type};
+use super::drop::dependents;
+use super::routine::shown_plainly;
+use super::routine_drop::{Dependent, users_of};
+use crate::error::{Result, SqlError};
+use crate::syntax::ast::QualName;
+use crate::syntax::lexer::{Tok, tokens};
+use crate::types::{Oid, format_type, user};
+use clearway_base::stack;
+use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind, TypeBody, TypeObject};
+use clearway_txn::lockmgr::LockMode;
+
+/// What depends on a type.
+enum User {
+    Column(Oid, String),
+    Routine(Oid),
+    Operator(Oid),
+    Domain(Oid),
+    Attribute,
+    Text(Dependent),
+}
+
+/// What depends on a type, as DROP shows it, with the number of the type or of its arrays.
+struct TypeUser {
+    what: User,
+    shown: String,
+    on: Oid,
+}
+
+/// Whether a text casts to a type of a name: `x::name`, `CAST(x AS name)`, `name 'text'`, each also with a schema.
+fn casts_to(text: &str, name: &str) -> bool {
+    let Ok(list) = tokens(text) else { return false };
+    let is_name = |tok: &Tok<'_>| matches!(tok, Tok::Word(word) | Tok::Quoted(word) if *word == name);
+    list.iter().enumerate().any(|(at, token)| {
+        if !is_name(&token.kind) {
+            return false;
+        }
+        let first = if at >= 2 && list[at - 1].kind == Tok::Punct(b'.') { at - 2 } else { at };
+        let before = first.checked_sub(1).map(|at| &list[at].kind);
+        let is_as = matches!(before, Some(Tok::Word(word)) if *word == "as");
+        before == Some(&Tok::Typecast) || is_as || matches!(list.get(at + 1).map(|t| &t.kind), Some(Tok::Str(_)))
+    })
+}
+
+/// What depends on a type itself; what uses its arrays comes first, as in PostgreSQL.
+fn users(catalog: &Catalog, ty: &TypeObject) -> Vec<TypeUser> {
+    let mut out: Vec<(bool, Oid, TypeUser)> = Vec::new();
+    let mut add = |used: Oid, oid: Oid, what: User, shown: String| {
+        if used == ty.oid || used == ty.array {
+            out.push((used == ty.oid, oid, TypeUser { what, shown, on: used }));
+        }
+    };
+    for object in catalog.objects() {
+        match &**object {
+            Object::Relation(r) if r.kind == RelationKind::Table => {
+                for c in r.columns.iter().filter(|c| !c.is_dropped()) {
+                    add(c.type_oid, r.oid, User::Column(r.oid, c.name.clone()), shown_column(&c.name, r));
+                }
+            }
+            Object::Routine(r) => {
+                let mut types = r.arguments.iter().map(|a| a.type_oid).chain([r.result]);
+                if let Some(used) = types.find(|used| *used == ty.oid || *used == ty.array) {
+                    add(used, r.oid, User::Routine(r.oid), format!("{} {}", r.kind.name(), shown_plainly(r)));
+                }
+            }
+            Object::Operator(o) => {
+                // An operator with a function goes with that.
+                if let Some(used) = [o.left, o.right].into_iter().find(|used| *used == ty.oid || *used == ty.array) {
+                    let shown = format!("operator {}", crate::context::operators::shown(o));
+                    add(used, o.oid, User::Operator(o.oid), shown);
+                }
+            }
+            Object::Type(t) => match &t.body {
+                TypeBody::Enum(_) => {}
+                TypeBody::Domain(domain) => add(domain.below(), t.oid, User::Domain(t.oid), shown_type(t)),
+                TypeBody::Composite(c) => {
+                    for a in &c.attributes {
+                        add(a.type_oid, t.oid, User::Attribute, shown_attribute(&a.name, t));
+                    }
+                }
+            },
+            _ => {}
+        }
+    }
+    out.extend(text_users(catalog, ty).into_iter().map(|found| {
+        let shown = found.shown.clone();
+        (true, found.of(), TypeUser { what: User::Text(found), shown, on: ty.oid })
+    }));
+    out.sort_by_key(|(own, oid, _)| (*own, *oid));
+    out.into_iter().map(|(_, _, user)| user).collect()
+}
+
+/// What has a text that casts to the type.
+fn text_users(catalog: &Catalog, ty: &TypeObject) -> Vec<Dependent> {
+    let of_name = catalog.types().filter(|other| other.database == ty.database && other.name == ty.name).count();
+    match of_name {
+        1 => users_of(catalog, ty.database, ty.oid, &|text| casts_to(text, &ty.name)),
+        _ => Vec::new(),
+    }
+}
+
+/// What keeps a type, and what depends on that.
+fn lines(catalog: &Catalog, ty: &TypeObject, out: &mut Vec<String>) {
+    for user in users(catalog, ty) {
+        out.push(format!("{} depends on type {}", user.shown, format_type(user.on.into())));
+        match user.what {
+            User::Column(table, name) => {
+                if let Some(r) = catalog.relation(table) {
+                    let readers = readers(catalog, r, &name);
+                    out.extend(readers.iter().map(|view| format!("{} depends on {}", shown(view), user.shown)));
+                }
+            }
+            User::Domain(oid) => {
+                if let Some(Object::Type(domain)) = catalog.get(oid).map(|o| &**o) {
+                    stack::deeper(|| lines(catalog, domain, out));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut met = std::collections::HashSet::new();
+    out.retain(|line| met.insert(line.clone()));
+}
+
+/// The views that read a column.
+fn readers(catalog: &Catalog, r: &Relation, column: &str) -> Vec<Relation> {
+    let Some(at) = r.columns.iter().position(|c| c.name == column && !c.is_dropped()) else { return Vec::new() };
+    let mut readers = dependents(catalog, r);
+    readers.retain(|view| crate::planner::may_read_column(view, r, at));
+    readers
+}
+
+impl Ddl<'_> {
+    pub(super) async fn drop_types(
+        &self,
+        domain: bool,
+        names: &[QualName],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<&'static str> {
+        for name in names {
+            let catalog = self.catalog();
+            crate::session::utility::with_env(self.core, &catalog, |_| ());
+            if if_exists && user::find(name.schema(), name.name())?.is_none() {
+                let message = match user::missing_schema(name.schema()) {
+                    Some(missing) => format!("{}, skipping", missing.message()),
+                    None => format!("type \"{}\" does not exist, skipping", name.dotted()),
+                };
+                self.core.notice("NOTICE", SqlError::new("00000", message));
+                continue;
+            }
+            let ty = self.own_type(&catalog, name, domain)?;
+            self.drop_type(&ty, cascade).await?;
+        }
+        Ok(if domain { "DROP DOMAIN" } else { "DROP TYPE" })
+    }
+
+    /// Drops a type; what depends on it goes with it, or keeps it.
+    pub(super) async fn drop_type(&self, ty: &TypeObject, cascade: bool) -> Result<()> {
+        self.lock_to_drop(ty.oid).await?;
+        let users = users(&self.catalog(), ty);
+        if !users.is_empty() && !cascade {
+            let mut details = Vec::new();
+            lines(&self.catalog(), ty, &mut details);
+            return Err(needed(&shown_type(ty), details.join("\n")));
+        }
+        if users.iter().any(|user| matches!(user.what, User::Attribute)) {
+            return Err(SqlError::unsupported("DROP TYPE ... CASCADE while a composite type has the type"));
+        }
+        for TypeUser { what, shown, .. } in users {
+            self.drop_type_user(what, shown).await?;
+        }
+        self.take_away(ty.oid, None).await
+    }
+
+    async fn drop_type_user(&self, what: User, shown: String) -> Result<()> {
+        match what {
+            User::Column(table, name) => {
+                self.lock(table, LockMode::AccessExclusive).await?;
+                let Some(r) = self.catalog().relation(table).cloned() else { return Ok(()) };
+                if !r.columns.iter().any(|c| c.name == name && !c.is_dropped()) {
+                    return Ok(());
+                }
+                self.tell_cascade(&[shown]);
+                self.no_check_waits("ALTER TABLE", table, &r.name)?;
+                Box::pin(stack::deeper_polls(self.drop_column(r, &name, true, true))).await
+            }
+            User::Routine(oid) | User::Operator(oid) | User::Domain(oid) => {
+                if self.catalog().get(oid).is_none() {
+                    return Ok(()); // It has gone with one before it.
+                }
+                self.tell_cascade(&[shown]);
+                Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await
+            }
+            User::Attribute => Ok(()),
+            User::Text(user) => {
+                if self.catalog().get(user.of()).is_none() {
+                    return Ok(());
+                }
+                self.tell_cascade(&[shown]);
+                self.drop_user(user, "TYPE").await
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::casts_to;
+
+    #[test]
+    fn a_cast_is_told_from_a_column() {
+        for text in ["'ok'::mood", "cast(a AS mood)", "mood 'ok'", "x::public.mood[]", "public.\"mood\" 'ok'"] {
+            assert!(casts_to(text, "mood"), "{text}");
+        }
+        for text in ["mood <> 'ok'", "t.mood = 'ok'", "'mood'::text", "as_mood(mood)", "a::moody"] {
+            assert!(!casts_to(text, "mood"), "{text}");
+        }
+    }
+}
