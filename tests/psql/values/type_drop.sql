@@ -7,6 +7,7 @@ create table b (m mood[], n int);
 create function f(x mood) returns int language sql as 'select 1';
 create function g() returns mood language sql as $$select 'ok'::mood$$;
 create domain d as mood;
+create type comp as (x mood, y int);
 create domain dd as d;
 create table c (x dd);
 create view v as select id, m from a;
@@ -41,6 +42,7 @@ alter table dt."T" drop constraint "T_pkey";
 drop table dt."T" cascade;
 drop domain dt."Dom";
 set search_path = dt;
+select row(1)::comp;
 -- A column of the name of a type is no cast to it.
 create type status as enum ('on', 'off');
 create table s (status text check (status <> 'off'), other text default 'status');

@@ -240,7 +240,7 @@ pub(super) fn check_depth(catalog: &Catalog) -> Result<()> {
 }
 
 /// A table and its column whose values are made of the type.
-fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
+pub(super) fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
     let made = made_of(catalog, ty);
     catalog.objects().find_map(|o| match &**o {
         Object::Relation(r) => {

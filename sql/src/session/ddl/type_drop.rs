@@ -5,6 +5,7 @@
 
 use super::Ddl;
 use super::cascade::{needed, shown, shown_attribute, shown_column, shown_type};
+use super::composite::user_of;
 use super::drop::dependents;
 use super::routine::shown_plainly;
 use super::routine_drop::{Dependent, users_of};
@@ -22,7 +23,7 @@ enum User {
     Routine(Oid),
     Operator(Oid),
     Domain(Oid),
-    Attribute,
+    Attribute(Oid, String),
     Text(Dependent),
 }
 
@@ -81,7 +82,7 @@ fn users(catalog: &Catalog, ty: &TypeObject) -> Vec<TypeUser> {
                 TypeBody::Domain(domain) => add(domain.below(), t.oid, User::Domain(t.oid), shown_type(t)),
                 TypeBody::Composite(c) => {
                     for a in &c.attributes {
-                        add(a.type_oid, t.oid, User::Attribute, shown_attribute(&a.name, t));
+                        add(a.type_oid, t.oid, User::Attribute(t.oid, a.name.clone()), shown_attribute(&a.name, t));
                     }
                 }
             },
@@ -170,9 +171,6 @@ impl Ddl<'_> {
             lines(&self.catalog(), ty, &mut details);
             return Err(needed(&shown_type(ty), details.join("\n")));
         }
-        if users.iter().any(|user| matches!(user.what, User::Attribute)) {
-            return Err(SqlError::unsupported("DROP TYPE ... CASCADE while a composite type has the type"));
-        }
         for TypeUser { what, shown, .. } in users {
             self.drop_type_user(what, shown).await?;
         }
@@ -198,7 +196,19 @@ impl Ddl<'_> {
                 self.tell_cascade(&[shown]);
                 Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await
             }
-            User::Attribute => Ok(()),
+            User::Attribute(oid, name) => {
+                let Some(Object::Type(found)) = self.catalog().get(oid).map(|o| Object::clone(o)) else { return Ok(()) };
+                if user_of(&self.catalog(), &found).is_some() {
+                    let what = "DROP TYPE ... CASCADE while columns have a composite type with the type";
+                    return Err(SqlError::unsupported(what));
+                }
+                self.tell_cascade(&[shown]);
+                let mut composite = found;
+                if let TypeBody::Composite(c) = &mut composite.body {
+                    c.attributes.retain(|a| a.name != name);
+                }
+                self.put(Object::Type(composite)).await
+            }
             User::Text(user) => {
                 if self.catalog().get(user.of()).is_none() {
                     return Ok(());
