@@ -18,7 +18,7 @@ use clearway_values::builtin;
 /// What names an operator of the name and the schema of this one.
 pub(super) fn dependents(catalog: &Catalog, o: &Operator) -> Vec<Dependent> {
     let schema = schema_name(catalog, o.schema).unwrap_or_default();
-    let names = |text: &str| written(text).iter().any(|w| w.name == o.name && *w.schema == *schema);
+    let names = |text: &str, _: Option<&[u32]>| written(text).iter().any(|w| w.name == o.name && *w.schema == *schema);
     users_of(catalog, o.database, 0, &names)
 }
 

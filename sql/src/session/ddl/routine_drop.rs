@@ -84,22 +84,22 @@ fn calls(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a text uses what is to go.
-type Uses<'u> = &'u dyn Fn(&str) -> bool;
+/// Whether a text, which was written on a search path (USR-3), uses what is to go.
+type Uses<'u> = &'u dyn Fn(&str, Option<&[u32]>) -> bool;
 
 fn of_relation(r: &Relation, uses: Uses<'_>, out: &mut Vec<Dependent>) {
     let mut add = |shown: String, what, path: Option<&Vec<u32>>| {
         out.push(Dependent { shown, what, settled: is_settled(path.map(Vec::as_slice)) });
     };
     if r.kind != RelationKind::Table {
-        if r.query.as_ref().is_some_and(|query| uses(query)) {
-            let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
+        let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_ref());
+        if r.query.as_ref().is_some_and(|query| uses(query, path.map(Vec::as_slice))) {
             add(shown(r), DependentObject::View(r.oid), path);
         }
         return;
     }
     for (at, c) in r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped()) {
-        if !c.default.as_ref().is_some_and(|text| uses(text)) {
+        if !c.default.as_ref().is_some_and(|text| uses(text, c.path.as_deref())) {
             continue;
         }
         match c.generated {
@@ -110,12 +110,12 @@ fn of_relation(r: &Relation, uses: Uses<'_>, out: &mut Vec<Dependent>) {
             }
         }
     }
-    for c in r.checks.iter().filter(|c| uses(&c.condition)) {
+    for c in r.checks.iter().filter(|c| uses(&c.condition, c.path.as_deref())) {
         add(shown_constraint(&c.name, r), DependentObject::Check(r.oid, c.name.clone()), c.path.as_ref());
     }
     for p in &r.security.policies {
         let mut conditions = p.using.iter().chain(&p.check);
-        if conditions.any(|c| uses(&c.text)) {
+        if conditions.any(|c| uses(&c.text, c.meaning.path.as_deref())) {
             let path = p.using.iter().chain(&p.check).find_map(|c| c.meaning.path.as_ref());
             add(shown_policy(p, r), DependentObject::Policy(r.oid, p.oid), path);
         }
@@ -124,7 +124,7 @@ fn of_relation(r: &Relation, uses: Uses<'_>, out: &mut Vec<Dependent>) {
 
 /// What calls a function of the name of this one, and the operators that it computes or estimates for.
 pub(super) fn dependents(catalog: &Catalog, r: &Routine) -> Vec<Dependent> {
-    let mut out = users_of(catalog, r.database, r.oid, &|text| calls(text, &r.name));
+    let mut out = users_of(catalog, r.database, r.oid, &|text, _| calls(text, &r.name));
     let operators = catalog.operators().filter(|o| o.calls(r.oid));
     out.extend(operators.map(|o| Dependent {
         shown: format!("operator {}", crate::context::operators::shown(o)),
@@ -158,14 +158,15 @@ fn of_object(object: &Object, uses: Uses<'_>, out: &mut Vec<Dependent>) {
         Object::Relation(o) => of_relation(o, uses, out),
         Object::Index(i) => {
             let expressions = i.columns.iter().filter_map(|c| c.expression.as_ref()).map(|e| &e.text);
-            if expressions.chain(&i.condition).any(|text| uses(text)) {
+            if expressions.chain(&i.condition).any(|text| uses(text, i.path.as_deref())) {
                 let settled = is_settled(i.path.as_deref());
                 out.push(Dependent { shown: shown_index(i), what: DependentObject::Index(i.oid), settled });
             }
         }
         Object::Type(t) => {
             if let TypeBody::Domain(d) = &t.body
-                && d.default.iter().chain(d.checks.iter().map(|c| &c.condition)).any(|text| uses(text))
+                && (d.default.as_ref().is_some_and(|text| uses(text, d.default_path.as_deref()))
+                    || d.checks.iter().any(|c| uses(&c.condition, c.path.as_deref())))
             {
                 let what = DependentObject::Kept("a domain");
                 let mut paths = d.checks.iter().map(|c| &c.path).chain(d.default.as_ref().map(|_| &d.default_path));
@@ -174,10 +175,11 @@ fn of_object(object: &Object, uses: Uses<'_>, out: &mut Vec<Dependent>) {
             }
         }
         Object::Routine(o) => {
-            let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| uses(text));
-            if (o.atomic && uses(&o.body)) || by_default {
+            let path = o.path.as_deref();
+            let by_default = o.arguments.iter().filter_map(|a| a.default.as_ref()).any(|text| uses(text, path));
+            if (o.atomic && uses(&o.body, path)) || by_default {
                 let shown = format!("{} {}", o.kind.name(), shown_plainly(o));
-                let settled = is_settled(o.path.as_deref());
+                let settled = is_settled(path);
                 out.push(Dependent { shown, what: DependentObject::Routine(o.oid), settled });
             }
         }
@@ -203,7 +205,7 @@ pub(super) fn temporary_calls(catalog: &Catalog, object: &Object) -> Vec<Depende
     if let Some(own) = catalog.temp_schema()
         && !catalog.is_temporary(object)
     {
-        of_object(object, &|text| calls_within(text, &["pg_temp", &own.name]), &mut out);
+        of_object(object, &|text, _| calls_within(text, &["pg_temp", &own.name]), &mut out);
     }
     out
 }

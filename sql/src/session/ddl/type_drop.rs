@@ -1,7 +1,7 @@
 //! DROP TYPE and DROP DOMAIN, and what depends on a type: columns, functions, operators, domains, attributes, and stored texts that cast to it.
 //!
-//! A stored text names a type by its name. So a text that casts to a type of this name counts as dependent, unless types of this name stand in
-//! several schemas: then it may mean another one, and no text counts.
+//! A stored text names a type by its name, which is looked for on the search path of the text (USR-3). A text without a path, of an older version,
+//! counts as dependent if no other type has the name.
 
 use super::Ddl;
 use super::cascade::{needed, shown, shown_attribute, shown_column, shown_type};
@@ -34,19 +34,25 @@ struct TypeUser {
     on: Oid,
 }
 
-/// Whether a text casts to a type of a name: `x::name`, `CAST(x AS name)`, `name 'text'`, each also with a schema.
-fn casts_to(text: &str, name: &str) -> bool {
-    let Ok(list) = tokens(text) else { return false };
-    let is_name = |tok: &Tok<'_>| matches!(tok, Tok::Word(word) | Tok::Quoted(word) if *word == name);
-    list.iter().enumerate().any(|(at, token)| {
-        if !is_name(&token.kind) {
-            return false;
-        }
-        let first = if at >= 2 && list[at - 1].kind == Tok::Punct(b'.') { at - 2 } else { at };
+/// The casts of a text to types of a name, each with the schema that it says: `x::name`, `CAST(x AS schema.name)`, `name 'text'`.
+fn casts_to(text: &str, name: &str) -> Vec<Option<String>> {
+    let Ok(list) = tokens(text) else { return Vec::new() };
+    let word = |at: usize| match &list.get(at)?.kind {
+        Tok::Word(word) | Tok::Quoted(word) => Some(word.to_string()),
+        _ => None,
+    };
+    let mut out = Vec::new();
+    for at in (0..list.len()).filter(|at| word(*at).as_deref() == Some(name)) {
+        let schema = if at >= 2 && list[at - 1].kind == Tok::Punct(b'.') { word(at - 2) } else { None };
+        let first = if schema.is_some() { at - 2 } else { at };
         let before = first.checked_sub(1).map(|at| &list[at].kind);
         let is_as = matches!(before, Some(Tok::Word(word)) if *word == "as");
-        before == Some(&Tok::Typecast) || is_as || matches!(list.get(at + 1).map(|t| &t.kind), Some(Tok::Str(_)))
-    })
+        let is_literal = matches!(list.get(at + 1).map(|t| &t.kind), Some(Tok::Str(_)));
+        if before == Some(&Tok::Typecast) || is_as || is_literal {
+            out.push(schema);
+        }
+    }
+    out
 }
 
 /// What depends on a type itself; what uses its arrays comes first, as in PostgreSQL.
@@ -99,11 +105,18 @@ fn users(catalog: &Catalog, ty: &TypeObject) -> Vec<TypeUser> {
 
 /// What has a text that casts to the type.
 fn text_users(catalog: &Catalog, ty: &TypeObject) -> Vec<Dependent> {
-    let of_name = catalog.types().filter(|other| other.database == ty.database && other.name == ty.name).count();
-    match of_name {
-        1 => users_of(catalog, ty.database, ty.oid, &|text| casts_to(text, &ty.name)),
-        _ => Vec::new(),
-    }
+    let is_only =
+        || catalog.types().filter(|other| other.database == ty.database && other.name == ty.name).count() == 1;
+    let has =
+        |schema: &Oid| catalog.type_in(*schema, &ty.name).is_some() || catalog.in_schema(*schema, &ty.name).is_some();
+    let means = |schema: Option<String>, path: Option<&[Oid]>| match (schema, path) {
+        (Some(schema), _) => catalog.schema(ty.database, &schema).is_some_and(|schema| schema.oid == ty.schema),
+        (None, Some(path)) => path.iter().find(|schema| has(schema)) == Some(&ty.schema),
+        (None, None) => is_only(),
+    };
+    let uses =
+        |text: &str, path: Option<&[Oid]>| casts_to(text, &ty.name).into_iter().any(|schema| means(schema, path));
+    users_of(catalog, ty.database, ty.oid, &uses)
 }
 
 /// What keeps a type, and what depends on that.
@@ -197,7 +210,9 @@ impl Ddl<'_> {
                 Box::pin(stack::deeper_polls(self.drop_one(oid, true, &[]))).await
             }
             User::Attribute(oid, name) => {
-                let Some(Object::Type(found)) = self.catalog().get(oid).map(|o| Object::clone(o)) else { return Ok(()) };
+                let Some(Object::Type(found)) = self.catalog().get(oid).map(|o| Object::clone(o)) else {
+                    return Ok(());
+                };
                 if user_of(&self.catalog(), &found).is_some() {
                     let what = "DROP TYPE ... CASCADE while columns have a composite type with the type";
                     return Err(SqlError::unsupported(what));
@@ -226,11 +241,14 @@ mod tests {
 
     #[test]
     fn a_cast_is_told_from_a_column() {
-        for text in ["'ok'::mood", "cast(a AS mood)", "mood 'ok'", "x::public.mood[]", "public.\"mood\" 'ok'"] {
-            assert!(casts_to(text, "mood"), "{text}");
+        for text in ["'ok'::mood", "cast(a AS mood)", "mood 'ok'", "x::mood[]"] {
+            assert_eq!(casts_to(text, "mood"), [None], "{text}");
+        }
+        for text in ["x::public.mood[]", "public.\"mood\" 'ok'"] {
+            assert_eq!(casts_to(text, "mood"), [Some("public".to_owned())], "{text}");
         }
         for text in ["mood <> 'ok'", "t.mood = 'ok'", "'mood'::text", "as_mood(mood)", "a::moody"] {
-            assert!(!casts_to(text, "mood"), "{text}");
+            assert!(casts_to(text, "mood").is_empty(), "{text}");
         }
     }
 }
