@@ -202,7 +202,7 @@ impl Acl {
     }
 
     /// The roles that entries name, as grantees or grantors.
-    pub(crate) fn roles(&self) -> impl Iterator<Item = Oid> {
+    pub fn roles(&self) -> impl Iterator<Item = Oid> {
         self.0.iter().flatten().flat_map(|e| [e.role, e.by])
     }
 

@@ -6,7 +6,7 @@ use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX, Ty
 use clearway_engine::table::statistics::Statistics;
 use clearway_syntax::ast::QualName;
 use clearway_syntax::error::{Result, SqlError, code};
-use clearway_values::types::text::{Conversion, Names};
+use clearway_values::types::text::{CatalogRows, Conversion, Names};
 use clearway_values::types::{Oid, SqlType, user};
 use std::sync::Arc;
 
@@ -71,6 +71,23 @@ impl CatalogNames {
     }
 }
 
+impl CatalogNames {
+    /// The number that a composite type has in pg_class.
+    fn composite(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
+        let within = |schema: &str| {
+            let found = self.catalog.type_in(self.catalog.schema(self.database, schema)?.oid, name)?;
+            match &found.body {
+                TypeBody::Composite(c) => Some(c.class),
+                _ => None,
+            }
+        };
+        match schema {
+            Some(schema) => within(schema),
+            None => self.path.iter().find_map(|schema| within(schema)),
+        }
+    }
+}
+
 impl Names for CatalogNames {
     fn relation(&self, name: &str) -> Result<Option<Oid>> {
         let parts = split_name(name);
@@ -90,10 +107,11 @@ impl Names for CatalogNames {
             }
         };
         schema.map_or(Ok(()), |schema| self.may_look_into(schema))?;
-        Ok(self.find(schema, last).map(|found| match found {
+        let found = self.find(schema, last).map(|found| match found {
             Found::Object(o) => o.oid(),
             Found::System(v) => v.oid,
-        }))
+        });
+        Ok(found.or_else(|| self.composite(schema, last)))
     }
     fn relation_name(&self, oid: Oid) -> Option<String> {
         if let Some(view) = views::by_oid(oid) {
@@ -124,6 +142,11 @@ impl Names for CatalogNames {
     }
     fn has_extension_function(&self, schema: &str, function: &str) -> bool {
         super::extensions::has_function(&self.catalog, self.database, schema, function)
+    }
+    fn catalog_rows(&self, schema: Option<&str>, name: &str, arguments: usize) -> Option<CatalogRows> {
+        let found = views::functions::find(schema, name, arguments)?;
+        let at = views::functions::FUNCTIONS.iter().position(|f| f == found)?;
+        Some(CatalogRows { at, arguments: found.arguments, columns: found.columns })
     }
     fn role(&self, name: &str) -> Option<Oid> {
         self.catalog.role(name).map(|role| role.oid)

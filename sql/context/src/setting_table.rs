@@ -7,6 +7,9 @@
 use super::log_line::LOG_STATEMENT;
 use super::setting_text::ISOLATION;
 
+/// Names of the only locale that there is.
+const LOCALES: &[&str] = &["C.UTF-8", "C", "POSIX"];
+
 /// What `server_version` says: the reference that clients adapt to.
 pub const SERVER_VERSION: &str = "15.0 (Clearway 0.1.0)";
 
@@ -108,7 +111,11 @@ pub static SETTINGS: &[Setting] = &[
     s("IntervalStyle", "postgres", Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]), true, "Sets the display format for interval values."),
     s("is_superuser", "on", Kind::Fixed, true, "Shows whether the current user is a superuser."),
     s("lc_collate", "C.UTF-8", Kind::Fixed, false, "Shows the collation order locale."),
+    s("lc_ctype", "C.UTF-8", Kind::Fixed, false, "Shows the character classification and case conversion locale."),
     s("lc_messages", "C.UTF-8", Kind::Text, false, "Sets the language in which messages are displayed."),
+    s("lc_monetary", "C.UTF-8", Kind::Enum(LOCALES), false, "Sets the locale for formatting monetary amounts."),
+    s("lc_numeric", "C.UTF-8", Kind::Enum(LOCALES), false, "Sets the locale for formatting numbers."),
+    s("lc_time", "C.UTF-8", Kind::Enum(LOCALES), false, "Sets the locale for formatting date and time values."),
     s("limit_memory", "0", Kind::Bytes, false, "Kept for a role or a database: the memory that all its sessions may have together; 0 is no limit."),
     s("limit_processor_share", "0", Kind::Int(0, 100), false, "Kept for a role or a database: percent of the time of all processors that its sessions may use together; 0 is no limit."),
     s("limit_statement_time", "0", Kind::Milliseconds, false, "Kept for a role or a database: the longest time of any statement, whatever statement_timeout is; 0 is no limit."),

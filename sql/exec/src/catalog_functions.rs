@@ -59,6 +59,9 @@ fn settled(function: &str) -> Option<Datum> {
         "pg_collation_actual_version"
         | "pg_database_collation_actual_version"
         | "pg_get_partition_constraintdef"
+        | "pg_last_xact_replay_timestamp"
+        | "pg_last_wal_receive_lsn"
+        | "pg_last_wal_replay_lsn"
         | "pg_get_statisticsobjdef" => Datum::Null,
         _ => return None,
     })
@@ -73,9 +76,40 @@ impl Cx<'_> {
         if let Some(answer) = settled(name) {
             return Ok(answer);
         }
+        if let "pg_is_wal_replay_paused" | "pg_get_wal_replay_pause_state" = name {
+            let hint = "Recovery control functions can only be executed during recovery.";
+            return Err(SqlError::new("55000", "recovery is not in progress").hint(hint));
+        }
+        if let Some(field) = name.strip_prefix("pg_stat_get_") {
+            return Ok(Datum::Int8(self.counted(field, oid_at(args, 0)) as i64));
+        }
         match self.session_call(name).or_else(|| self.index_call(name, args)) {
             Some(answer) => answer,
             None => self.object_call(name, args),
+        }
+    }
+
+    /// What statements have done with a table or an index, as pg_stat_all_tables and pg_stat_all_indexes show it.
+    fn counted(self, field: &str, oid: Oid) -> u64 {
+        let catalog = &self.run.names.catalog;
+        let index = match catalog.get(oid).map(|o| &**o) {
+            Some(Object::Index(index)) => Some(index),
+            _ => None,
+        };
+        // The primary key's index is the table itself.
+        let table = index.and_then(|i| catalog.relation(i.table).filter(|r| r.tree == i.tree));
+        let used = self.run.core.db.usage().of(table.map_or(oid, |r| r.oid));
+        match (field, index.is_some()) {
+            ("numscans", true) => used.lookups,
+            ("tuples_returned" | "tuples_fetched", true) => used.lookup_rows,
+            ("numscans", false) => used.whole,
+            ("tuples_returned", false) => used.whole_rows,
+            ("tuples_fetched", false) => used.lookup_rows + used.fetched,
+            ("tuples_inserted", false) => used.inserted,
+            ("tuples_updated", false) => used.updated,
+            ("tuples_hot_updated", false) => used.in_place,
+            ("tuples_deleted", false) => used.deleted,
+            _ => 0,
         }
     }
 

@@ -364,7 +364,7 @@ impl Cx<'_> {
                 n => {
                     let pretty = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
                     let at = usize::try_from(n - 1).unwrap_or(usize::MAX);
-                    self.run.views.index_column(i, at, pretty, self.run).map_or(Datum::Null, Datum::text)
+                    Datum::text(self.run.views.index_column(i, at, pretty, self.run).unwrap_or_default())
                 }
             },
             _ => Datum::Null,

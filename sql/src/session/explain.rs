@@ -41,7 +41,7 @@ fn asked(options: &[GenericOption]) -> Result<ExplainOptions> {
             o.as_bool().ok_or_else(|| SqlError::new(code::SYNTAX_ERROR, format!("{} requires a Boolean value", o.name)))
         };
         match o.name.as_str() {
-            "analyze" => out.analyze = boolean()?,
+            "analyze" | "analyse" => out.analyze = boolean()?,
             "verbose" => out.verbose = boolean()?,
             "costs" => out.costs = boolean()?,
             // Pages and log records are not counted by node, and no setting changes a plan: PostgreSQL leaves out what is zero, too.

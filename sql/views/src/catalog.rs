@@ -253,7 +253,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             columns: r.columns.len(),
             checks: r.checks.len(),
             has_index: catalog.indexes(r.oid).next().is_some(),
-            has_rules: r.kind == RelationKind::View || !r.insert_nothing_rules.is_empty(),
+            has_rules: r.kind != RelationKind::Table || !r.insert_nothing_rules.is_empty(),
             has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
             populated: r.kind != RelationKind::MaterializedView || r.populated,
             persistence: persistence(run, object, r.unlogged),

@@ -3,11 +3,13 @@
 
 use super::catalog::{int_oid, local};
 use super::constraints::{columns_in, default_oid, referenced_index, relations};
+use super::routines::language;
 use super::{ViewOf, text};
 use clearway_context::names::check_oid;
 use clearway_context::operators::written;
 use clearway_context::routines::named_sequences;
-use clearway_engine::catalog::{Object, Operator, Relation, RelationKind, Routine, TypeBody, TypeObject};
+use clearway_engine::catalog::types::{row_array, row_type};
+use clearway_engine::catalog::{FIRST_USER_OID, Language, Object, Operator, Relation, RelationKind, Routine, TypeBody, TypeObject};
 use clearway_exec::{Row, Run};
 use clearway_planner::may_read_column;
 use clearway_values::types::{Datum, Oid};
@@ -23,7 +25,9 @@ const PG_ATTRDEF: Oid = 2604;
 const PG_NAMESPACE: Oid = 2615;
 const PG_OPERATOR: Oid = 2617;
 const PG_REWRITE: Oid = 2618;
+const PG_LANGUAGE: Oid = 2612;
 const PG_EXTENSION: Oid = 3079;
+const PG_POLICY: Oid = 3256;
 
 /// An object, as pg_depend names it: its catalog, its oid, its column or 0.
 type Place = (Oid, Oid, usize);
@@ -48,8 +52,12 @@ fn rule_oid(r: &Relation, place: usize) -> Oid {
 fn pg_depend(run: &Run<'_>) -> Vec<Row> {
     let mut out = Vec::new();
     for object in local(run) {
+        on_schema(run, object, &mut out);
         match object {
-            Object::Relation(r) => of_relation(run, r, &mut out),
+            Object::Relation(r) => {
+                of_relation(run, r, &mut out);
+                of_columns(r, &mut out);
+            }
             Object::Index(i) if i.constraint => {
                 depend(&mut out, (PG_CLASS, i.oid, 0), (PG_CONSTRAINT, i.oid, 0), "i");
                 for c in &i.columns {
@@ -80,8 +88,41 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
     out
 }
 
-/// A composite type depends on the types of its attributes, a domain on the type below it.
+/// What stands in a schema depends on it; but for the sequences of identity columns.
+fn on_schema(run: &Run<'_>, object: &Object, out: &mut Vec<Row>) {
+    let (class, schema) = match object {
+        Object::Relation(r) => (PG_CLASS, r.schema),
+        Object::Type(t) => (PG_TYPE, t.schema),
+        Object::Routine(r) => (PG_PROC, r.schema),
+        Object::Sequence(s) => {
+            let column = s.owned_by.and_then(|(table, at)| run.names.catalog.relation(table)?.columns.get(at));
+            if column.is_some_and(|c| c.identity.is_some()) {
+                return;
+            }
+            (PG_CLASS, s.schema)
+        }
+        _ => return,
+    };
+    depend(out, (class, object.oid(), 0), (PG_NAMESPACE, schema, 0), "n");
+}
+
+/// Columns depend on the types that users define, the type of a relation's rows on the relation, and that of arrays of them on that type.
+fn of_columns(r: &Relation, out: &mut Vec<Row>) {
+    for (at, c) in r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped() && c.type_oid >= FIRST_USER_OID) {
+        depend(out, (PG_CLASS, r.oid, at + 1), (PG_TYPE, c.type_oid, 0), "n");
+    }
+    if let (Some(row), Some(array)) = (row_type(r.oid), row_array(r.oid)) {
+        depend(out, (PG_TYPE, row, 0), (PG_CLASS, r.oid, 0), "i");
+        depend(out, (PG_TYPE, array, 0), (PG_TYPE, row, 0), "i");
+    }
+    for p in &r.security.policies {
+        depend(out, (PG_POLICY, p.oid, 0), (PG_CLASS, r.oid, 0), "a");
+    }
+}
+
+/// A composite type depends on the types of its attributes, a domain on the type below it, and the type of its arrays on any.
 fn of_type(run: &Run<'_>, t: &TypeObject, out: &mut Vec<Row>) {
+    depend(out, (PG_TYPE, t.array, 0), (PG_TYPE, t.oid, 0), "i");
     let parts: Vec<Oid> = match &t.body {
         TypeBody::Enum(_) => Vec::new(),
         TypeBody::Domain(domain) => vec![domain.below()],
@@ -134,6 +175,9 @@ fn of_operator(run: &Run<'_>, o: &Operator, out: &mut Vec<Row>) {
 /// A routine depends on the types of its arguments and its result, and on the relations that a body of the standard names.
 fn of_routine(run: &Run<'_>, r: &Routine, out: &mut Vec<Row>) {
     let this = (PG_PROC, r.oid, 0);
+    if r.language != Language::Sql {
+        depend(out, this, (PG_LANGUAGE, language(r.language), 0), "n");
+    }
     let body = r.atomic.then_some(r.body.as_str());
     on_operators(run, this, body.into_iter().chain(r.arguments.iter().filter_map(|a| a.default.as_deref())), out);
     for used in r.arguments.iter().map(|a| a.type_oid).chain([r.result]) {
@@ -176,6 +220,7 @@ fn of_relation(run: &Run<'_>, r: &Relation, out: &mut Vec<Row>) {
     if r.kind != RelationKind::Table && r.query.is_some() {
         let rule = (PG_REWRITE, rule_oid(r, 0), 0);
         depend(out, rule, (PG_CLASS, r.oid, 0), "i");
+        depend(out, rule, (PG_CLASS, r.oid, 0), "n");
         for (_, oid) in r.meaning.iter().flat_map(|m| &m.names) {
             depend(out, rule, (PG_CLASS, *oid, 0), "n");
             let read = run.names.catalog.relation(*oid);

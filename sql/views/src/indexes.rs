@@ -21,7 +21,8 @@ pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_index", pg_index)];
 /// Those whose rows are found by a column.
 pub const SOUGHT: &[SoughtOf] = &[("pg_index", sought_indexes)];
 
-fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
+/// An oidvector or int2vector: an array whose first element is number 0.
+pub(super) fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
     let mut array = Array::one_dimensional(element, values.collect());
     array.dims.iter_mut().for_each(|d| d.1 = 0);
     Datum::Array(array.into())

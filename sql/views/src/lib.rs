@@ -6,6 +6,7 @@
 //! catalog, attributes, indexes, constraints    objects of the catalog, their columns and constraints
 //! types, routines    types and functions of users         builtin     the rows with which PostgreSQL's catalogs begin
 //! dependencies       what objects depend on               comments    what COMMENT adds
+//! owners             the roles that objects need
 //! rights             memberships, policies, defaults      configuration  settings and rules of access
 //! activity           sessions                             functions   set-returning functions over the catalog
 //! locks, locked      locks, and the names of what is locked
@@ -43,6 +44,7 @@ mod log;
 mod memory;
 mod mysql;
 mod operators;
+mod owners;
 mod progress;
 mod rights;
 mod routines;
@@ -74,6 +76,7 @@ const ROWS: &[&[ViewOf]] = &[
     types::ROWS,
     catalog::ROWS,
     dependencies::ROWS,
+    owners::ROWS,
     extensions::ROWS,
     attributes::ROWS,
     indexes::ROWS,

@@ -9,13 +9,15 @@ use clearway_engine::catalog::{AclKind, Argument, ArgumentMode, Language, Object
 use clearway_exec::{Row, Run};
 use clearway_values::types::datetime::Format;
 use clearway_values::types::text::{Conversion, NoNames, input};
+use clearway_values::types::oid::OID;
 use clearway_values::types::{Datum, SqlType, element_of};
 
 const SQL: u32 = 14;
 /// The number of PL/pgSQL in pg_language.
 const PLPGSQL: u32 = 13_545;
 
-fn language(language: Language) -> u32 {
+/// The number of a language.
+pub(super) fn language(language: Language) -> u32 {
     match language {
         Language::Sql => SQL,
         Language::Plpgsql => PLPGSQL,
@@ -77,7 +79,7 @@ fn row(view: &SystemView, r: &Routine, run: &Run<'_>) -> Row {
         ("pronargs", Datum::Int2(inputs.len() as i16)),
         ("pronargdefaults", Datum::Int2(defaults.len() as i16)),
         ("prorettype", int_oid(r.result)),
-        ("proargtypes", typed("proargtypes", Some(numbers(&mut inputs.iter().map(|a| a.type_oid), " ")))),
+        ("proargtypes", super::indexes::vector(OID, inputs.iter().map(|a| int_oid(a.type_oid)))),
         ("proallargtypes", typed("proallargtypes", all)),
         ("proargmodes", typed("proargmodes", modes)),
         ("proargnames", typed("proargnames", has_names.then(|| format!("{{{}}}", names.join(","))))),

@@ -22,6 +22,7 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_stat_wal", wal),
     ("pg_catalog", "pg_stat_archiver", archiver),
     ("pg_catalog", "pg_stat_ssl", ssl),
+    ("pg_catalog", "pg_stat_gssapi", gssapi),
     ("pg_catalog", "pg_prepared_statements", prepared),
     ("pg_catalog", "pg_cursors", cursors),
 ];
@@ -209,6 +210,18 @@ pub fn reset_shared(run: &Run<'_>, view: &str) -> bool {
     };
     run.core.backends.baselines.lock().insert(view, (figures, waits::wall_us()));
     true
+}
+
+/// No connection is encrypted or authenticated by GSSAPI.
+fn gssapi(run: &Run<'_>) -> Vec<Row> {
+    let rows = run.core.backends.all().into_iter().filter(|b| b.role.load(Relaxed) != 0).map(|backend| {
+        let no = match may_watch(run, backend.pid) {
+            true => Datum::Bool(false),
+            false => Datum::Null,
+        };
+        vec![Datum::Int4(backend.pid), no.clone(), Datum::Null, no]
+    });
+    rows.collect()
 }
 
 fn ssl(run: &Run<'_>) -> Vec<Row> {

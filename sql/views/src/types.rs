@@ -27,6 +27,7 @@ mod column {
     pub const NOT_NULL: usize = 24;
     pub const BASE: usize = 25;
     pub const MODIFIER: usize = 26;
+    pub const COLLATION: usize = 28;
     pub const DEFAULT_EXPRESSION: usize = 29;
     pub const DEFAULT: usize = 30;
     pub const ACL: usize = 31;
@@ -91,10 +92,10 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
                 own[column::DEFAULT] = default;
             }
         }
-        out.push(own);
         let mut array = named(array, ty.array, &array_name(&run.names.catalog, ty.schema, &ty.name, ty.oid));
         array[column::ELEMENT] = int_oid(ty.oid);
-        out.push(array);
+        array[column::COLLATION].clone_from(&own[column::COLLATION]);
+        out.extend([own, array]);
     }
     row_types(run, &like, sought, &mut out);
     out
@@ -141,11 +142,11 @@ fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, sought: Option<&S
         own[column::CATEGORY] = text("C");
         own[column::RELATION] = int_oid(r.oid);
         own[column::ARRAY] = int_oid(array_oid);
-        out.push(own);
         let name = array_name(&run.names.catalog, r.schema, &r.name, r.oid);
         let mut array = named(array.clone(), array_oid, &name);
         array[column::ELEMENT] = int_oid(row_oid);
-        out.push(array);
+        array[column::COLLATION].clone_from(&own[column::COLLATION]);
+        out.extend([own, array]);
     }
 }
 

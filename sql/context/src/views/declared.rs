@@ -17,7 +17,7 @@ pub const EMPTY: &[&str] = &[
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",
     "pg_statistic_ext", "pg_statistic_ext_data", "pg_stats_ext", "pg_stats_ext_exprs", "pg_subscription", "pg_subscription_rel",
     "pg_transform", "pg_trigger", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
-    "pg_user_mapping", "pg_user_mappings", "pg_shdepend", "pg_stat_gssapi",
+    "pg_user_mapping", "pg_user_mappings", 
     "pg_stat_progress_basebackup", "pg_stat_progress_cluster",
     "pg_stat_progress_vacuum", "pg_stat_recovery_prefetch", "pg_stat_replication", "pg_stat_replication_slots", "pg_stat_slru",
     "pg_stat_subscription", "pg_stat_subscription_stats", "pg_stat_user_functions", "pg_stat_wal_receiver",

@@ -19,6 +19,7 @@ use crate::syntax::ast::{Call, Expr, ExprKind};
 use crate::types::cast::Context;
 use crate::types::datum::Array;
 use crate::types::order;
+use crate::types::text::CatalogRows;
 use crate::types::{Datum, Oid, array_of, element_of, extension, format_type, oid, user};
 use std::borrow::Cow;
 
@@ -93,6 +94,9 @@ impl Binder<'_> {
         }
         if in_catalog && sets::gives_rows(name) {
             return self.set(call, pos);
+        }
+        if let Some(rows) = self.conversion.names.catalog_rows(call.name.schema(), name, call.args.len()) {
+            return self.catalog_set(call, rows, pos);
         }
         let decorated = call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
         if decorated {
@@ -268,6 +272,26 @@ impl Binder<'_> {
         self.may_give_rows(pos)?;
         let bound = sets::bind(self, call, pos)?;
         Ok(self.collected_set(bound, pos))
+    }
+
+    /// A function over the catalog that gives rows, in an expression.
+    fn catalog_set(&mut self, call: &Call, rows: CatalogRows, pos: Pos) -> Result<Bound> {
+        self.may_give_rows(pos)?;
+        let mut args = Vec::with_capacity(call.args.len());
+        for (arg, ty) in call.args.iter().zip(rows.arguments) {
+            let bound = self.bind_unsettled(arg)?;
+            let given = bound.ty.oid;
+            if *ty == oid::ANYARRAY && element_of(given).is_some() {
+                args.push(bound);
+                continue;
+            }
+            let coerced = self.coerce(bound, (*ty).into(), Context::Implicit)?;
+            args.push(coerced.ok_or_else(|| no_function(&call.name.dotted(), &[given], pos))?);
+        }
+        let element = args.first().and_then(|a| element_of(a.ty.oid)).unwrap_or(oid::TEXT);
+        let ty = |ty: Oid| if ty == oid::ANYELEMENT { element } else { ty };
+        let columns = rows.columns.iter().map(|(name, of)| ((*name).to_owned(), ty(*of).into())).collect();
+        Ok(self.collected_set(SetCall { function: sets::SetFunction::Catalog(rows.at), args, columns }, pos))
     }
 
     /// A function of a user that gives rows, in an expression.

@@ -388,6 +388,9 @@ fn format_type(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let (ty, modifier) = (i(a, 0) as Oid, a[1].as_i64());
+    if ty == 0 {
+        return Ok(Datum::text("-"));
+    }
     let shown = crate::types::format_type(crate::types::SqlType { oid: ty, modifier: modifier.unwrap_or(-1) as i32 });
     // Written so, these two have one character, one bit; that a column has no length takes another name.
     Ok(Datum::text(match shown.strip_suffix("[]").unwrap_or(&shown) {

@@ -6,7 +6,7 @@ use crate::types::{Oid, oid};
 use std::sync::LazyLock;
 
 use oid::{
-    BOOL, CHAR, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER,
+    BOOL, CHAR, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, PG_LSN, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER,
     REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ,
 };
 
@@ -21,6 +21,11 @@ const FUNCTIONS: &[(&str, &[Oid], Oid)] = &[
     ("to_regproc", &[TEXT], REGPROC), ("to_regprocedure", &[TEXT], REGPROCEDURE), ("to_regoper", &[TEXT], REGOPER),
     ("to_regoperator", &[TEXT], REGOPERATOR), ("to_regrole", &[TEXT], REGROLE), ("to_regcollation", &[TEXT], REGCOLLATION),
     ("pg_get_serial_sequence", &[TEXT, TEXT], TEXT), ("pg_is_in_recovery", &[], BOOL),
+    ("pg_is_wal_replay_paused", &[], BOOL), ("pg_get_wal_replay_pause_state", &[], TEXT), ("pg_last_xact_replay_timestamp", &[], TIMESTAMPTZ),
+    ("pg_last_wal_receive_lsn", &[], PG_LSN), ("pg_last_wal_replay_lsn", &[], PG_LSN),
+    ("pg_stat_get_numscans", &[OID], INT8), ("pg_stat_get_tuples_returned", &[OID], INT8), ("pg_stat_get_tuples_fetched", &[OID], INT8),
+    ("pg_stat_get_tuples_inserted", &[OID], INT8), ("pg_stat_get_tuples_updated", &[OID], INT8), ("pg_stat_get_tuples_deleted", &[OID], INT8),
+    ("pg_stat_get_tuples_hot_updated", &[OID], INT8), ("pg_stat_get_dead_tuples", &[OID], INT8),
     ("pg_relation_is_publishable", &[REGCLASS], BOOL),
     ("inet_client_addr", &[], TEXT), ("inet_client_port", &[], INT4), ("inet_server_addr", &[], TEXT), ("inet_server_port", &[], INT4),
     ("pg_postmaster_start_time", &[], TIMESTAMPTZ), ("pg_conf_load_time", &[], TIMESTAMPTZ),

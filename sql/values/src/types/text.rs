@@ -35,6 +35,10 @@ pub trait Names {
     fn has_extension_function(&self, _schema: &str, _function: &str) -> bool {
         false
     }
+    /// The function over the catalog of a name that gives rows for so many arguments.
+    fn catalog_rows(&self, _schema: Option<&str>, _name: &str, _arguments: usize) -> Option<CatalogRows> {
+        None
+    }
     /// The oid of a role.
     fn role(&self, _name: &str) -> Option<Oid> {
         None
@@ -47,6 +51,17 @@ pub trait Names {
     fn role_name(&self, _oid: Oid) -> Option<String> {
         None
     }
+}
+
+/// A function over the catalog that gives rows.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogRows {
+    /// Its number among these functions.
+    pub at: usize,
+    /// The types of its arguments.
+    pub arguments: &'static [Oid],
+    /// The columns of its rows.
+    pub columns: &'static [(&'static str, Oid)],
 }
 
 /// No names at all: numbers only.
