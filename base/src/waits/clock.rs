@@ -3,8 +3,8 @@
 //!
 //! # Structure
 //! `now_ns` asks, in this order: the virtual clock that a simulation installed on the calling thread, the calibrated
-//! counter, CLOCK_MONOTONIC. Whether any thread has a virtual clock is one relaxed load, so that production pays a
-//! predicted branch. `description` says which clock answers and why.
+//! counter, CLOCK_MONOTONIC. Whether any thread has a virtual clock and how the counter is converted stand side by side (`FAST`), so that
+//! production pays two predicted branches and no call. `description` says which clock answers and why.
 //!
 //! # Invariants
 //! - CLK-1: times of one thread never decrease.
