@@ -69,11 +69,12 @@ impl Link {
     /// What others see of it between two calls.
     pub(crate) fn rests(&self) {
         let Link::Own(own) = self else { return };
-        own.backend().rests(match own.session.transaction_status() {
+        let state = match own.session.transaction_status() {
             TransactionStatus::Idle => BackendState::Idle,
             TransactionStatus::InBlock => BackendState::IdleInTransaction,
             TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
-        });
+        };
+        own.backend().rests(state, clearway_base::waits::now_ns());
     }
 
     pub(crate) fn status(&self) -> TransactionStatus {

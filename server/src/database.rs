@@ -147,6 +147,10 @@ impl Session for sql::Session {
         self.sync_and_tell(client).await
     }
 
+    fn take_ended_ns(&mut self) -> u64 {
+        sql::Session::take_ended_ns(self)
+    }
+
     async fn before_send(&mut self) -> Result<()> {
         sql::Session::before_send(self).await
     }

@@ -134,6 +134,11 @@ pub trait Session: Send + 'static {
     /// Ends the batch: commits its implicit transaction, or rolls it back after an error.
     fn sync(&mut self, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;
 
+    /// When the latest statement ended, by the clock of wait events; 0: none has ended since the last call.
+    fn take_ended_ns(&mut self) -> u64 {
+        0
+    }
+
     /// Waits until everything is durable that the replies so far depend on.
     fn before_send(&mut self) -> impl Future<Output = Result<()>> + Send;
 

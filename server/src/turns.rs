@@ -93,12 +93,9 @@ impl Turns {
         Some(now_ns + rest_ns)
     }
 
-    /// Counts statements of a session that have changed or locked something, in the end the row of this digest (0: no row).
-    pub fn wrote(&self, session: i32, count: u64, row: u64) {
-        self.wrote_at(waits::now_ns(), session, count, row);
-    }
-
-    fn wrote_at(&self, now_ns: u64, session: i32, count: u64, row: u64) {
+    /// Counts statements of a session that have changed or locked something until this moment, on the clock of `waits::now_ns`, in the end the row
+    /// of this digest (0: no row).
+    pub fn wrote(&self, now_ns: u64, session: i32, count: u64, row: u64) {
         if let Some(last) = self.rows.get(row as usize % ROWS).filter(|_| row != 0) {
             let mine = (row >> 32 << 32) | u64::from(session as u32);
             let before = last.swap(mine, Relaxed);
@@ -166,7 +163,7 @@ mod tests {
             for n in 0..count {
                 let session = (n % 10) as i32 + 1;
                 let row = if one_row { 0x1234_5678_0000_0007 } else { (session as u64) << 32 | 7 };
-                turns.wrote_at(now, session, 1, row);
+                turns.wrote(now, session, 1, row);
             }
         }
         now

@@ -5,6 +5,7 @@ mod memory;
 
 use clearway_base::sync::block_on;
 use clearway_engine::db::Db;
+use clearway_sql::context::recorded::Recorders;
 use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind, Reason, Session};
 use memory::{open, session};
@@ -132,6 +133,22 @@ fn it_sees_what_was_committed() {
 }
 
 #[test]
+fn the_end_of_a_statement_is_told_once() {
+    let (_db, backends, mut one, _other) = opened();
+    one.take_ended_ns();
+    let before_ns = clearway_base::waits::now_ns();
+    for read in [|s: &mut Session| _ = ordinary(s), |s: &mut Session| assert_eq!(alone(s), ten(), "alone")] {
+        read(&mut one);
+        let ended_ns = one.take_ended_ns();
+        assert!((before_ns..=clearway_base::waits::now_ns()).contains(&ended_ns), "{ended_ns}");
+        assert_eq!(one.take_ended_ns(), 0);
+    }
+    backends.recorded.run(Recorders { statements: false, ..Recorders::default() });
+    assert_eq!(alone(&mut one), ten());
+    assert!(one.take_ended_ns() >= before_ns, "also where nothing is recorded of it");
+}
+
+#[test]
 fn nothing_reads_alone_within_a_transaction() {
     // LONE-2
     let (_db, _, mut one, mut other) = opened();
@@ -190,6 +207,7 @@ fn what_stops_the_session_or_its_settings_send_it_the_ordinary_way() {
 fn books(session: &mut Session) -> Vec<u64> {
     let sql = "SELECT (SELECT calls FROM clearway_statements WHERE query LIKE 'select b from t %'),
                       (SELECT rows FROM clearway_statements WHERE query LIKE 'select b from t %'),
+                      (SELECT rows_examined FROM clearway_statements WHERE query LIKE 'select b from t %'),
                       (SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 't'),
                       (SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 't')";
     simple(session, sql).iter().map(|n| n.parse().expect("a number")).collect()
@@ -212,7 +230,7 @@ fn the_books_say_the_same_of_both_ways() {
         figures.push((counts, after.1 - before.1));
     }
     assert_eq!(figures[0], figures[1]);
-    assert_eq!(figures[1].0, [10, 10, 10, 10]);
+    assert_eq!(figures[1].0, [10, 10, 10, 10, 10]);
     let pid = simple(&mut one, "SELECT pg_backend_pid()").remove(0);
     assert_eq!(alone(&mut one), ten());
     let shown = simple(&mut other, &format!("SELECT query FROM pg_stat_activity WHERE pid = {pid}"));

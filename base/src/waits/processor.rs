@@ -91,10 +91,16 @@ impl LastRead {
 pub(super) struct Step {
     /// 0: no session is polled.
     began_ns: u64,
+    /// The session's id.
+    session: u64,
     waited_ns: u64,
-    cpu_ns: Option<u64>,
-    delay_ns: Option<u64>,
+    /// What the thread's clocks said; [`NOT_READ`]: nothing.
+    cpu_ns: u64,
+    delay_ns: u64,
 }
+
+/// A clock that was not read.
+const NOT_READ: u64 = u64::MAX;
 
 /// How a step is measured, the dearest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,11 +131,13 @@ impl From<u8> for Measure {
 impl Measure {
     /// How the next step is measured if this is how the latest one should have been, and the latest one was measured so as `before` says. Reading the
     /// clocks costs a microsecond or two; with 64 clients on two processors one point select in twenty loses its processor.
+    #[inline]
     pub fn after(self, before: Measure) -> Measure {
         if before == Measure::Short { self.min(Measure::Once) } else { self }
     }
 
     /// Whether clocks of the thread are read.
+    #[inline]
     pub fn reads_clocks(self) -> bool {
         self > Measure::Once
     }
@@ -137,7 +145,7 @@ impl Measure {
 
 impl Step {
     /// No session is polled.
-    pub const NONE: Step = Step { began_ns: 0, waited_ns: 0, cpu_ns: None, delay_ns: None };
+    pub const NONE: Step = Step { began_ns: 0, session: 0, waited_ns: 0, cpu_ns: NOT_READ, delay_ns: NOT_READ };
 
     /// Whether a session is polled.
     pub fn is_running(&self) -> bool {
@@ -146,29 +154,41 @@ impl Step {
 
     /// Whether it is one of this session.
     #[inline]
-    fn is_of(&self, context: &Context, session: &SessionStats) -> bool {
-        self.is_running() && context.session.borrow().as_ref().is_some_and(|own| own.id() == session.id())
+    fn is_of(&self, session: &SessionStats) -> bool {
+        self.began_ns != 0 && self.session == session.id()
     }
 
-    fn new(context: &Context, now_ns: u64, how: Measure) -> Step {
+    #[inline]
+    fn new(context: &Context, now_ns: u64, session: u64, how: Measure) -> Step {
         let waited_ns = context.waited_ns.get();
-        if now_ns.saturating_sub(context.last_read.get().at_ns) > REFRESH_NS {
+        let is_stale = now_ns.saturating_sub(context.last_read.get().at_ns) > REFRESH_NS;
+        if is_stale || how.reads_clocks() {
+            return Step::reading(context, now_ns, (session, how), is_stale);
+        }
+        Step { began_ns: now_ns, session, waited_ns, ..Step::NONE }
+    }
+
+    /// The same where clocks of the thread are read.
+    #[cold]
+    fn reading(context: &Context, now_ns: u64, (session, how): (u64, Measure), is_stale: bool) -> Step {
+        if is_stale {
             context.last_read.set(LastRead::now(now_ns));
             context.charged_ns.set(0);
         }
-        let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns() } else { None };
-        let cpu_ns = how.reads_clocks().then(clock::thread_cpu_ns);
-        Step { began_ns: now_ns, waited_ns, cpu_ns, delay_ns }
+        let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns().unwrap_or(NOT_READ) } else { NOT_READ };
+        let cpu_ns = if how.reads_clocks() { clock::thread_cpu_ns() } else { NOT_READ };
+        Step { began_ns: now_ns, session, waited_ns: context.waited_ns.get(), cpu_ns, delay_ns }
     }
 
     /// Processor time and run delay of a step that is not short, or whose processor time was measured.
     #[cold]
     fn divide(&self, context: &Context, own_ns: u64) -> (u64, u64) {
-        let measured_ns = self.cpu_ns.map(|before| clock::thread_cpu_ns().saturating_sub(before).min(own_ns));
+        let read = |clock: u64| (clock != NOT_READ).then_some(clock);
+        let measured_ns = read(self.cpu_ns).map(|before| clock::thread_cpu_ns().saturating_sub(before).min(own_ns));
         let mut cpu_ns = measured_ns.unwrap_or(0);
         let mut last_read = context.last_read.get();
         let mut delay_ns = 0;
-        if let Some(before) = self.delay_ns {
+        if let Some(before) = read(self.delay_ns) {
             delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
             last_read.delayed_ns += delay_ns;
         } else if own_ns - cpu_ns >= GAP_NS {
@@ -182,14 +202,22 @@ impl Step {
     }
 
     /// Divides the time since the step began; returns how it should have been measured.
+    #[inline]
     fn charge(&self, context: &Context, session: &SessionStats, now_ns: u64) -> Measure {
         let wall_ns = now_ns.saturating_sub(self.began_ns);
         let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns));
         // CPU-1
-        let (cpu_ns, delay_ns) = match self.cpu_ns {
-            None if own_ns < SHORT_NS => (own_ns, 0),
-            _ => self.divide(context, own_ns),
-        };
+        if self.cpu_ns == NOT_READ && own_ns < SHORT_NS {
+            context.charged_ns.set(context.charged_ns.get() + own_ns);
+            add_time(session, wall_ns, own_ns);
+            return Measure::Short;
+        }
+        self.charge_long(context, session, wall_ns, own_ns)
+    }
+
+    #[cold]
+    fn charge_long(&self, context: &Context, session: &SessionStats, wall_ns: u64, own_ns: u64) -> Measure {
+        let (cpu_ns, delay_ns) = self.divide(context, own_ns);
         context.charged_ns.set(context.charged_ns.get() + cpu_ns);
         if delay_ns > 0 {
             totals::record(WaitEvent::RunQueue, delay_ns, 0);
@@ -208,7 +236,8 @@ impl Step {
 #[inline]
 pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> Step {
     let is_measured = ACCOUNTS.load(Relaxed);
-    context.step.replace(if is_measured { Step::new(context, now_ns, session.measured()) } else { Step::NONE })
+    let step = if is_measured { Step::new(context, now_ns, session.id(), session.measured()) } else { Step::NONE };
+    context.step.replace(step)
 }
 
 /// The poll has ended.
@@ -216,12 +245,15 @@ pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> 
 pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_ns: u64) {
     let step = context.step.get();
     if step.is_running() {
-        let measure = step.charge(context, session, now_ns);
-        session.set_measured(measure.after(session.measured()));
+        let (measure, before) = (step.charge(context, session, now_ns), session.measured());
+        if measure != before {
+            session.set_measured(measure.after(before));
+        }
     }
     // CPU-2
     let goes_on = outer.is_running();
-    context.step.set(if goes_on { Step::new(context, now_ns, Measure::Short) } else { Step::NONE });
+    let next = if goes_on { Step::new(context, now_ns, outer.session, Measure::Short) } else { Step::NONE };
+    context.step.set(next);
 }
 
 /// Divides what the calling session's poll has taken until now, so that [`SessionStats::time`] has it; `next` is how what follows is measured.
@@ -230,11 +262,11 @@ pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_
 pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
     let settled = context::with(|context| {
         let step = context.step.get();
-        if !step.is_of(context, session) {
+        if !step.is_of(session) {
             return Measure::Short;
         }
         let measure = step.charge(context, session, now_ns);
-        context.step.set(Step::new(context, now_ns, next));
+        context.step.set(Step::new(context, now_ns, step.session, next));
         measure
     });
     settled.unwrap_or_default()
@@ -247,7 +279,7 @@ pub fn read(session: &SessionStats, now_ns: u64) -> (Measure, u64, u64) {
     let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
     let short = context::with(|context| {
         let step = context.step.get();
-        if step.cpu_ns.is_some() || !step.is_of(context, session) {
+        if step.cpu_ns != NOT_READ || !step.is_of(session) {
             return None;
         }
         let wall_ns = now_ns.saturating_sub(step.began_ns);

@@ -87,6 +87,14 @@ impl SessionBlock {
         }
     }
 
+    #[inline]
+    fn end_of(&self, event: WaitEvent) {
+        let state = self.state.load(Relaxed);
+        if state & (SHOWN | 0xff) == SHOWN | event.index() as u64 {
+            self.state.store(((state >> 8) + 1) << 8, Relaxed);
+        }
+    }
+
     /// The event that its writer shows (SES-2: to be called by the writer).
     #[inline]
     fn shown(&self) -> Option<WaitEvent> {
@@ -135,7 +143,7 @@ struct SessionCell {
     count: AtomicU64,
     total_ns: AtomicU64,
     max_ns: AtomicU64,
-    /// What `count` and `total_ns` were when `take_statement` last gave the event.
+    /// What `count` and `total_ns` were when the event was last given to a statement.
     taken: AtomicU64,
     taken_ns: AtomicU64,
 }
@@ -155,6 +163,14 @@ impl SessionCell {
     }
 }
 
+/// By how much a sum has grown since it was last looked at by this function, which notes in `last` what it is now.
+#[inline]
+fn since_last(sum: &AtomicU64, last: &AtomicU64) -> u64 {
+    let (now, before) = (sum.load(Relaxed), last.load(Relaxed));
+    last.store(now, Relaxed);
+    now.wrapping_sub(before)
+}
+
 /// A session's waits: the one it is in and the totals of those before. A session is a client's connection, an embedded
 /// caller, or a background thread.
 ///
@@ -163,7 +179,7 @@ impl SessionCell {
 #[repr(C, align(64))]
 pub struct SessionStats {
     block: SessionBlock,
-    /// Which events were waited for since the last `take_statement`.
+    /// Which events were waited for since the last `take_others`; not those that have a cell in the lines below.
     touched: [AtomicU64; 2],
     measured: AtomicU8,
     second: SecondLine,
@@ -280,10 +296,25 @@ impl SessionStats {
         }
     }
 
-    /// Gives each event that was waited for since the last call, with how often and how long, in nanoseconds. To be called by the thread
+    /// Whether there was a wait of any other event than ClientRead and RunQueue since the last [`SessionStats::take_others`].
+    #[inline]
+    pub fn has_others(&self) -> bool {
+        self.touched[0].load(Relaxed) | self.touched[1].load(Relaxed) != 0
+    }
+
+    /// What each statement has: how long the session has waited for its client since the last call, in nanoseconds, and the waits in the run
+    /// queue, how often and how long. To be called by the thread that polls the session's futures (SES-2).
+    #[inline]
+    pub fn take_usual(&self) -> (u64, (u64, u64)) {
+        let (client, queue) = (&self.second.client_read, &self.third.run_queue);
+        let client_ns = since_last(&client.total_ns, &client.taken_ns);
+        (client_ns, (since_last(&queue.count, &queue.taken), since_last(&queue.total_ns, &queue.taken_ns)))
+    }
+
+    /// Gives each other event that was waited for since the last call, with how often and how long, in nanoseconds. To be called by the thread
     /// that polls the session's futures (SES-2).
     #[inline]
-    pub fn take_statement(&self, mut give: impl FnMut(WaitEvent, u64, u64)) {
+    pub fn take_others(&self, mut give: impl FnMut(WaitEvent, u64, u64)) {
         for (word, touched) in self.touched.iter().enumerate() {
             let mut bits = touched.load(Relaxed);
             if bits == 0 {
@@ -294,7 +325,7 @@ impl SessionStats {
                 let index = 64 * word + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 if let Some(event) = WaitEvent::from_index(index) {
-                    let cell = self.cell(event);
+                    let cell = &self.cells[index];
                     let (count, ns) = cell.untaken();
                     cell.take();
                     give(event, count, ns);
@@ -303,16 +334,15 @@ impl SessionStats {
         }
     }
 
-    /// Looks at the same events, which the next `take_statement` gives still.
-    #[inline]
-    pub fn peek_statement(&self, mut look: impl FnMut(WaitEvent, u64)) {
+    /// Looks at the same events, which the next `take_others` gives still.
+    pub fn peek_others(&self, mut look: impl FnMut(WaitEvent, u64)) {
         for (word, touched) in self.touched.iter().enumerate() {
             let mut bits = touched.load(Relaxed);
             while bits != 0 {
                 let index = 64 * word + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 if let Some(event) = WaitEvent::from_index(index) {
-                    look(event, self.cell(event).untaken().1);
+                    look(event, self.cells[index].untaken().1);
                 }
             }
         }
@@ -374,6 +404,12 @@ impl SessionStats {
         self.block.end();
     }
 
+    /// The same where this event is shown (SES-2).
+    #[inline]
+    pub(super) fn shows_no_more(&self, event: WaitEvent) {
+        self.block.end_of(event);
+    }
+
     #[inline]
     pub(super) fn record(&self, event: WaitEvent, ns: u64) {
         self.record_part(event, 1, ns);
@@ -382,12 +418,18 @@ impl SessionStats {
     /// Adds so many waits and so much time, which need not come together: of waits side by side each is one, and their time is that of one.
     #[inline]
     pub(super) fn record_part(&self, event: WaitEvent, waits: u64, ns: u64) {
-        let cell = self.cell(event);
+        let cell = match event {
+            WaitEvent::ClientRead => &self.second.client_read,
+            WaitEvent::RunQueue => &self.third.run_queue,
+            _ => {
+                let touched = &self.touched[event.index() / 64];
+                touched.store(touched.load(Relaxed) | 1 << (event.index() % 64), Relaxed);
+                &self.cells[event.index()]
+            }
+        };
         add_single_writer(&cell.count, waits);
         add_single_writer(&cell.total_ns, ns);
         raise_single_writer(&cell.max_ns, ns);
-        let touched = &self.touched[event.index() / 64];
-        touched.store(touched.load(Relaxed) | 1 << (event.index() % 64), Relaxed);
     }
 }
 
@@ -457,18 +499,21 @@ mod tests {
         let session = SessionStats::new("test");
         let taken = || {
             let mut all = Vec::new();
-            session.take_statement(|event, count, ns| all.push((event, count, ns)));
+            session.take_others(|event, count, ns| all.push((event, count, ns)));
             all
         };
-        assert_eq!(taken(), []);
+        assert_eq!((taken(), session.take_usual(), session.has_others()), (vec![], (0, (0, 0)), false));
         session.record(WaitEvent::WalSync, 5);
         session.record(WaitEvent::RunQueue, 1);
         session.record(WaitEvent::WalSync, 7);
+        session.record_part(WaitEvent::ClientRead, 1, 0);
+        session.record_part(WaitEvent::ClientRead, 0, 4);
+        assert!(session.has_others());
         let mut seen = Vec::new();
-        session.peek_statement(|event, ns| seen.push((event, ns)));
-        assert_eq!(seen, [(WaitEvent::WalSync, 12), (WaitEvent::RunQueue, 1)]);
-        assert_eq!(taken(), [(WaitEvent::WalSync, 2, 12), (WaitEvent::RunQueue, 1, 1)]);
-        assert_eq!(taken(), []);
+        session.peek_others(|event, ns| seen.push((event, ns)));
+        assert_eq!(seen, [(WaitEvent::WalSync, 12)]);
+        assert_eq!((taken(), session.take_usual()), (vec![(WaitEvent::WalSync, 2, 12)], (4, (1, 1))));
+        assert_eq!((taken(), session.take_usual(), session.has_others()), (vec![], (0, (0, 0)), false));
         session.woken(9);
         assert_eq!(session.current_or_ready().map(|wait| (wait.event, wait.since_ns)), Some((WaitEvent::RunQueue, 9)));
         session.polled();

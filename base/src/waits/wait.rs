@@ -246,25 +246,25 @@ impl OpenWait {
 
 impl Drop for OpenWait {
     fn drop(&mut self) {
-        // The poll may go on with other work.
-        context::with(|context| context.rests_ns.set(0));
+        let woken = context::with(|context| {
+            // The poll may go on with other work.
+            context.rests_ns.set(0);
+            (context.woke_ns.get(), context.step.get().is_running())
+        });
         if !self.instrument.enabled {
             return;
         }
+        let (woke_ns, is_polled) = woken.unwrap_or((0, false));
         let mut waited_ns = 0;
         if self.instrument.timed {
-            let woke_ns = context::with(|context| context.woke_ns.get()).unwrap_or(0);
             let ended_ns = if woke_ns >= self.shown.since_ns { woke_ns } else { clock::now_ns() };
             waited_ns = ended_ns.saturating_sub(self.shown.since_ns);
         }
         totals::record(self.shown.event, waited_ns, 0);
         if let Some(session) = &self.session {
             // The time between polls is booked where they are known.
-            let is_polled = context::with(|context| context.step.get().is_running()).unwrap_or(false);
             session.record_part(self.shown.event, 1, if is_polled { 0 } else { waited_ns });
-            if session.shown() == Some(self.shown.event) {
-                session.show_nothing();
-            }
+            session.shows_no_more(self.shown.event);
         }
     }
 }

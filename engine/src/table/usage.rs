@@ -176,6 +176,12 @@ impl Used {
         [self.examined, self.full_scans, self.filtered, self.inserted]
     }
 
+    /// The first of these.
+    #[inline]
+    pub fn rows_examined(&self) -> u64 {
+        self.examined
+    }
+
     /// A walk that seeks rows of a condition has looked at some.
     pub(crate) fn sought(&mut self, rows: u64) {
         self.filtered += rows;

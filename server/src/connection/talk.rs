@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use clearway_base::memory;
 use clearway_base::sync::sleep;
+use clearway_base::waits;
 use clearway_sql::SqlError;
 use clearway_sql::context::backend::Listed;
 use clearway_sql::context::log_line::{Line, Severity};
@@ -229,6 +230,7 @@ impl<D: Sessions> Talk<'_, D> {
     async fn wait_for_client(&mut self, missing: usize) -> Result<IdleEnd, End> {
         self.progress.set(false); // TALK-2
         self.session.give_turn_back();
+        self.session.take_ended_ns(); // a Sync that comes later ends no earlier than it comes
         self.channel.rest();
         let timeouts = self.session.timeouts();
         let (limit_ms, reason) = match self.session.status() {
@@ -338,21 +340,26 @@ impl<D: Sessions> Talk<'_, D> {
         if !self.session.may_send() || !self.channel.send_now() {
             return Immediate::Unsent; // TALK-1
         }
-        self.rests(status);
+        // Nothing was waited for since its last statement ended: the clock is not read again.
+        let ended_ns = self.session.take_ended_ns();
+        self.rests(status, ended_ns);
         Immediate::Done
     }
 
-    fn rests(&mut self, status: TransactionStatus) {
-        self.backend.rests(match status {
+    /// Since `since_ns`; 0: since now.
+    fn rests(&mut self, status: TransactionStatus, since_ns: u64) {
+        let now_ns = if since_ns == 0 { waits::now_ns() } else { since_ns };
+        let state = match status {
             TransactionStatus::Idle => BackendState::Idle,
             TransactionStatus::InBlock => BackendState::IdleInTransaction,
             TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
-        });
+        };
+        self.backend.rests(state, now_ns);
         let changes = self.session.changes();
         if changes == self.changes {
             self.reads = self.reads.saturating_add(1);
         } else {
-            self.turns.wrote(self.backend.pid, changes - self.changes, self.session.row_written());
+            self.turns.wrote(now_ns, self.backend.pid, changes - self.changes, self.session.row_written());
             (self.changes, self.reads) = (changes, 0);
         }
         memory::end_statement();
@@ -511,7 +518,8 @@ impl<D: Sessions> Talk<'_, D> {
     /// What is left of that: to wait and to send.
     async fn rest_of_ready(&mut self) -> Result<(), End> {
         self.flush().await?;
-        self.rests(self.session.status());
+        self.session.take_ended_ns(); // the client was waited for since
+        self.rests(self.session.status(), 0);
         Ok(())
     }
 

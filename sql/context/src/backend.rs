@@ -513,9 +513,8 @@ impl Backend {
         self.begins(waits::now_ns()).state = BackendState::FunctionCall;
     }
 
-    /// It waits for a command; `state` says where.
-    pub fn rests(&self, state: BackendState) {
-        let now_ns = waits::now_ns();
+    /// It waits for a command from this moment of the clock of wait events; `state` says where.
+    pub fn rests(&self, state: BackendState, now_ns: u64) {
         let now_us = waits::wall_us_at(now_ns);
         let mut activity = self.activity.lock();
         if activity.state != state {

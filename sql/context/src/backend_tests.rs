@@ -63,11 +63,11 @@ fn a_transaction_keeps_its_start() {
     let backends = Arc::new(Backends::default());
     let listed = backends.list(SessionStats::new("client"), 1, ClientIdentity::default());
     listed.backend().runs("begin".into());
-    listed.backend().rests(BackendState::IdleInTransaction);
+    listed.backend().rests(BackendState::IdleInTransaction, waits::now_ns());
     let began_us = listed.backend().activity.lock().xact_start_us;
     assert!(began_us > 0);
     listed.backend().runs("select 1".into());
     assert_eq!(listed.backend().activity.lock().xact_start_us, began_us);
-    listed.backend().rests(BackendState::Idle);
+    listed.backend().rests(BackendState::Idle, waits::now_ns());
     assert_eq!(listed.backend().activity.lock().xact_start_us, 0);
 }

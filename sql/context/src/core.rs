@@ -297,6 +297,7 @@ impl Core {
     }
 
     /// How many warnings the session has made.
+    #[inline]
     pub fn warnings(&self) -> u64 {
         self.warnings.load(Ordering::Relaxed)
     }

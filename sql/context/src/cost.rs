@@ -181,7 +181,15 @@ impl Cost {
         self.squares_ms += ms * ms;
         let bucket = &mut self.histogram[bucket_of(ns)];
         *bucket = bucket.saturating_add(1);
+        self.queued(execution.queued);
         self.sample.yields_to(ns, execution.ended_ns)
+    }
+
+    /// Adds waits for a processor.
+    pub fn queued(&mut self, (count, ns): (u64, u64)) {
+        if count > 0 {
+            self.waited(WaitEvent::RunQueue, count, ns);
+        }
     }
 
     /// Adds waits of an event.
@@ -249,9 +257,10 @@ impl Cost {
 }
 
 /// One execution.
+#[derive(Clone, Copy)]
 pub struct Execution<'a> {
     /// Its entry.
-    pub key: Key,
+    pub key: &'a Key,
     /// Its digest.
     pub digest: &'a Arc<Digest>,
     /// `application_name`.
@@ -268,6 +277,8 @@ pub struct Execution<'a> {
     pub rows: u64,
     /// Its warnings.
     pub warnings: u64,
+    /// Its waits for a processor, how many and how long: those before it and during it.
+    pub queued: (u64, u64),
     /// It ended with an error.
     pub failed: bool,
     /// What it has done.

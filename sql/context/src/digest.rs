@@ -56,9 +56,9 @@ impl Digest {
     /// An execution has ended that should have been measured so. Of sessions that run the digest at the same time any one may count.
     #[inline]
     pub fn ran_as(&self, measure: Measure) {
-        let before = Measure::from(self.measure.load(Relaxed));
-        if measure.after(before) != before {
-            self.measure.store(measure.after(before) as u8, Relaxed);
+        let before = self.measure.load(Relaxed);
+        if before != measure as u8 {
+            self.measure.store(measure.after(before.into()) as u8, Relaxed);
         }
     }
 }

@@ -22,7 +22,7 @@ use clearway_base::waits::{self, WaitEvent};
 pub use super::cost::{BUCKETS, Cost, Execution, Key, MISSED_ROWS, Work, bounds_of, bucket_of};
 pub use super::digest::{Digest, TEXT_MAX, hash_of};
 use super::statement_sample::SampleText;
-use super::tally::{self, Tally};
+use super::tally::{self, Left, Tally};
 
 /// Entries that are kept, as many as PostgreSQL keeps.
 pub const ENTRIES_MAX: usize = 5_000;
@@ -153,53 +153,70 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Counts an execution and what it has waited for. True: a sample of it is wanted.
+    /// Counts an execution. `waits` gives what it has waited for, beside the run queue; none: nothing else. True: a sample of it is wanted.
     #[inline]
-    pub fn ran(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
-        let (mut waited, mut left) = (Some(waited), Vec::new());
-        let counted = tally::with_own(self.home, &execution.key, |tally| {
-            let waited = waited.take();
-            let waited = |wait: &mut dyn FnMut(WaitEvent, u64, u64)| waited.into_iter().for_each(|waited| waited(wait));
-            tally.ran(execution, waited, |event, count, ns| left.push((event, count, ns)))
+    pub fn ran<W: FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))>(
+        &self,
+        execution: Execution<'_>,
+        waits: Option<W>,
+    ) -> bool {
+        // Copies: only where the figures leave this function they have to be in memory.
+        if let Some(waits) = waits {
+            let copy = execution;
+            return self.ran_waiting(&copy, waits);
+        }
+        let counted = tally::with_own(self.home, execution.key, |tally| tally.ran(&execution, |_| ()));
+        counted.unwrap_or_else(|| {
+            let copy = execution;
+            self.ran_anew(&copy, |_: &mut dyn FnMut(WaitEvent, u64, u64)| ())
+        })
+    }
+
+    #[inline(never)]
+    fn ran_waiting(&self, execution: &Execution<'_>, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
+        let (mut waits, mut left) = (Some(waits), Vec::new());
+        let counted = tally::with_own(self.home, execution.key, |tally| {
+            tally.ran(execution, |tally| waits.take().into_iter().for_each(|waits| tally.add_waits(waits, &mut left)))
         });
         if !left.is_empty() {
-            self.add_left(&execution.key, &left, 0);
+            self.add_left(execution.key, &left, 0);
         }
-        match (counted, waited) {
-            (None, Some(waited)) => self.ran_anew(execution, waited),
+        match (counted, waits) {
+            (None, Some(waits)) => self.ran_anew(execution, waits),
             (counted, _) => counted.unwrap_or(false),
         }
     }
 
     /// This thread has not counted the statement lately.
     #[cold]
-    fn ran_anew(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
+    #[inline(never)]
+    fn ran_anew(&self, execution: &Execution<'_>, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
         let Execution { key, digest, application, .. } = execution;
         // What the registry keeps is the server's, whatever session is the first to run a statement.
         let kept = memory::uncharged(|| {
             let mut registry = self.registry.lock();
-            if !registry.entries.contains_key(key) {
+            if !registry.entries.contains_key(*key) {
                 if registry.entries.len() >= ENTRIES_MAX {
                     self.evicted.fetch_add(registry.make_room() as u64, Relaxed);
                 }
-                let sum = Cost::new((*digest).clone(), (*application).clone(), *key);
-                registry.entries.insert(*key, Entry { sum, live: Vec::new() });
+                let sum = Cost::new((*digest).clone(), (*application).clone(), **key);
+                registry.entries.insert(**key, Entry { sum, live: Vec::new() });
             }
-            match (registry.tally(self.home, key), registry.entries.get_mut(key)) {
+            match (registry.tally(self.home, key), registry.entries.get_mut(*key)) {
                 (None, Some(entry)) => {
-                    waited(&mut |event, count, ns| entry.sum.waited(event, count, ns));
+                    waits(&mut |event, count, ns| entry.sum.waited(event, count, ns));
                     Err(entry.sum.ran(execution))
                 }
-                (tally, _) => Ok((tally, waited)),
+                (tally, _) => Ok((tally, waits)),
             }
         });
-        let (tally, waited) = match kept {
-            Ok((Some(tally), waited)) => (tally, waited),
+        let (tally, waits) = match kept {
+            Ok((Some(tally), waits)) => (tally, waits),
             Ok((None, _)) => return false,
             Err(wants_sample) => return wants_sample,
         };
         let mut left = Vec::new();
-        let wants_sample = tally.ran(execution, waited, |event, count, ns| left.push((event, count, ns)));
+        let wants_sample = tally.ran(execution, |tally| tally.add_waits(waits, &mut left));
         memory::uncharged(|| tally::keep(tally));
         self.add_left(key, &left, 0);
         wants_sample
@@ -207,7 +224,7 @@ impl Statements {
 
     /// Adds waits for which a tally has no place to the sum, and so much to the time from message to reply.
     #[cold]
-    fn add_left(&self, key: &Key, left: &[(WaitEvent, u64, u64)], busy_ns: u64) {
+    fn add_left(&self, key: &Key, left: &[Left], busy_ns: u64) {
         if let Some(entry) = self.registry.lock().entries.get_mut(key).filter(|_| !left.is_empty()) {
             left.iter().for_each(|(event, count, ns)| entry.sum.waited(*event, *count, *ns));
             entry.sum.busy_ns += busy_ns;
@@ -225,10 +242,16 @@ impl Statements {
         });
     }
 
-    /// Counts waits that came after an execution, so many and so long: those of its commit.
-    pub fn waited(&self, key: &Key, event: WaitEvent, (count, ns): (u64, u64)) {
-        if tally::with_own(self.home, key, |tally| tally.waited_later(event, count, ns)) != Some(true) {
-            self.add_left(key, &[(event, count, ns)], ns);
+    /// Counts waits that came after an execution: those of its commit. `waits` gives each, how many and how long.
+    pub fn waited(&self, key: &Key, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
+        let mut waits = Some(waits);
+        let counted = tally::with_own(self.home, key, |tally| waits.take().map(|waits| tally.waited_later(waits)));
+        let mut left = counted.flatten().unwrap_or_default();
+        if let Some(waits) = waits {
+            waits(&mut |event, count, ns| left.push((event, count, ns)));
+        }
+        if !left.is_empty() {
+            self.add_left(key, &left, left.iter().map(|(_, _, ns)| ns).sum());
         }
     }
 

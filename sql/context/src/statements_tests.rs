@@ -19,9 +19,11 @@ fn run_digest(statements: &Statements, digest: &Arc<Digest>, sql: &str, ns: u64,
     let work = Work { examined: 2, repeated: ns % 2, ..Work::default() };
     let (busy_ns, cpu_ns) = (ns + 5, ns / 2);
     let (ended_ns, warnings) = (waits::now_ns(), u64::from(failed));
-    let times = Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows: 1, warnings, failed, work };
-    if statements.ran(&times, |wait| wait(WaitEvent::WalSync, 2, ns / 2)) {
-        statements.sample(&key, ns, ended_ns, sql);
+    let (key, queued) = (&key, (0, 0));
+    let times =
+        Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows: 1, warnings, queued, failed, work };
+    if statements.ran(times, Some(|wait: &mut dyn FnMut(WaitEvent, u64, u64)| wait(WaitEvent::WalSync, 2, ns / 2))) {
+        statements.sample(key, ns, ended_ns, sql);
     }
 }
 
@@ -218,7 +220,7 @@ fn late_waits_and_waits_of_many_events_are_counted() {
     (0..3).for_each(|_| run_digest(&statements, &digest, "commit", 1_001, 10));
     let busy_ns = statements.all()[0].busy_ns;
     let events = &WaitEvent::all()[..20];
-    let late = || events.iter().for_each(|event| statements.waited(&key, *event, (1, 100)));
+    let late = || statements.waited(&key, |wait| events.iter().for_each(|event| wait(*event, 1, 100)));
     late();
     std::thread::scope(|scope| {
         scope.spawn(late);

@@ -25,7 +25,7 @@ use clearway_base::waits::WaitEvent;
 
 use super::cost::{BUCKETS, Cost, Execution, Key, Work, bucket_of};
 
-/// Wait events that a tally counts; those of any further event are added to the sum of the entry.
+/// Wait events that a tally counts beside RunQueue; those of any further event are added to the sum of the entry.
 const EVENTS: usize = 6;
 /// Places of a thread's table at first, and at most.
 const PLACES: usize = 128;
@@ -65,6 +65,9 @@ impl Count {
     }
 }
 
+/// Waits for which a tally has no place: event, how many, how long.
+pub type Left = (WaitEvent, u64, u64);
+
 /// Waits of one event; `event` is its number and 1, 0: the place is free.
 #[derive(Debug, Default)]
 struct Waited {
@@ -101,6 +104,8 @@ pub struct Tally {
     missed_index: Count,
     repeated: Count,
     series: Count,
+    queued: Count,
+    queued_ns: Count,
     waits: [Waited; EVENTS],
     histogram: [AtomicU32; BUCKETS],
     alive: Weak<()>,
@@ -136,6 +141,8 @@ impl Tally {
             missed_index: Count::default(),
             repeated: Count::default(),
             series: Count::default(),
+            queued: Count::default(),
+            queued_ns: Count::default(),
             waits: std::array::from_fn(|_| Waited::default()),
             histogram: std::array::from_fn(|_| AtomicU32::new(0)),
             alive,
@@ -178,15 +185,11 @@ impl Tally {
         self.version.store(version + 2, Release);
     }
 
-    /// Counts an execution (TLY-1) and its waits; those for which there is no place are given to `left`. True: a sample of the execution is
-    /// wanted.
-    #[inline]
-    pub fn ran(
-        &self,
-        execution: &Execution<'_>,
-        waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64)),
-        mut left: impl FnMut(WaitEvent, u64, u64),
-    ) -> bool {
+    /// Counts an execution (TLY-1); `waits` adds its waits by `add_waits`. True: a sample of the execution is wanted.
+    ///
+    /// It is inlined where it is called, so that a short statement's figures stay in registers.
+    #[inline(always)]
+    pub fn ran(&self, execution: &Execution<'_>, waits: impl FnOnce(&Tally)) -> bool {
         let Execution { ns, ended_ns, ref work, .. } = *execution;
         let version = self.begin();
         self.calls.add(1);
@@ -208,14 +211,12 @@ impl Tally {
         let bucket = &self.histogram[bucket_of(ns)];
         bucket.store(bucket.load(Relaxed).saturating_add(1), Relaxed);
         self.repeated.add(work.repeated);
+        self.queued.add(execution.queued.0);
+        self.queued_ns.add(execution.queued.1);
         if execution.failed || (execution.warnings | work.full_scans | work.missed_index | work.series) != 0 {
-            self.count_rare(execution);
+            self.count_rare(execution.failed, execution.warnings, (work.full_scans, work.missed_index, work.series));
         }
-        waited(&mut |event, count, ns| {
-            if !self.waits_of(event, count, ns) {
-                left(event, count, ns);
-            }
-        });
+        waits(self);
         let wants_sample =
             super::statement_sample::is_due(ns, ended_ns, self.sample_ns.get(), self.sample_ended_ns.get());
         if wants_sample {
@@ -227,10 +228,9 @@ impl Tally {
     }
 
     #[cold]
-    fn count_rare(&self, execution: &Execution<'_>) {
-        let Work { full_scans, missed_index, series, .. } = execution.work;
-        self.errors.add(u64::from(execution.failed));
-        self.warnings.add(execution.warnings);
+    fn count_rare(&self, failed: bool, warnings: u64, (full_scans, missed_index, series): (u64, u64, u64)) {
+        self.errors.add(u64::from(failed));
+        self.warnings.add(warnings);
         self.full_scans.add(full_scans);
         self.missed_index.add(missed_index);
         self.series.add(series);
@@ -251,15 +251,25 @@ impl Tally {
         true
     }
 
-    /// Counts waits that came after an execution (TLY-1); false: there is no place for this event.
-    pub fn waited_later(&self, event: WaitEvent, count: u64, ns: u64) -> bool {
+    /// Adds waits of the execution that is being counted; those for which there is no place are given to `left`.
+    pub fn add_waits(&self, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64)), left: &mut Vec<Left>) {
+        waits(&mut |event, count, ns| {
+            if !self.waits_of(event, count, ns) {
+                left.push((event, count, ns));
+            }
+        });
+    }
+
+    /// Counts waits that came after an execution (TLY-1); returns those for which there is no place, whose time is not added either.
+    pub fn waited_later(&self, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> Vec<Left> {
+        let mut left = Vec::new();
         let version = self.begin();
-        let counted = self.waits_of(event, count, ns);
-        if counted {
-            self.busy_ns.add(ns);
-        }
+        waits(&mut |event, count, ns| match self.waits_of(event, count, ns) {
+            true => self.busy_ns.add(ns),
+            false => left.push((event, count, ns)),
+        });
         self.end(version);
-        counted
+        left
     }
 
     /// Adds what it holds to a sum (TLY-2).
@@ -305,6 +315,7 @@ impl Tally {
         for (sum, own) in sum.histogram.iter_mut().zip(&self.histogram) {
             *sum = sum.saturating_add(own.load(Relaxed));
         }
+        sum.queued((self.queued.get(), self.queued_ns.get()));
         for place in &self.waits {
             let event = (place.event.get() as usize).checked_sub(1).and_then(WaitEvent::from_index);
             event.into_iter().for_each(|event| sum.waited(event, place.count.get(), place.ns.get()));

@@ -157,7 +157,7 @@ impl Session {
         };
         let sound = begun.close(&mut engine, statement, short, &point.lock);
         self.replies = begun.replies(&engine);
-        self.watch.has_looked_at(engine.used().examined());
+        self.watch.has_looked_at_rows(engine.used().rows_examined());
         found.filter(|_| sound)
     }
 

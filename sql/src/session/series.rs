@@ -39,6 +39,17 @@ impl Series {
     /// See there.
     pub const FIRST: usize = std::mem::offset_of!(Series, others);
 
+    /// When the last statement ended, by the clock of wait events.
+    #[inline]
+    pub fn ended_ns(&self) -> u64 {
+        self.ended_ns
+    }
+
+    /// A statement has ended that counts in no series.
+    pub fn ends(&mut self, ended_ns: u64) {
+        self.ended_ns = ended_ns;
+    }
+
     /// A statement has ended; returns how many executions are thereby known to belong to a series, and whether one begins.
     #[inline]
     pub fn ran(&mut self, digest: u64, single: bool, began_ns: u64, ended_ns: u64) -> (u64, bool) {
@@ -52,13 +63,11 @@ impl Series {
         if !self.last.is_of(digest) {
             self.turn_to(digest);
         }
-        let count = &mut self.last.count;
-        *count = count.saturating_add(1);
-        match (*count).cmp(&SERIES) {
-            std::cmp::Ordering::Less => (0, false),
-            std::cmp::Ordering::Equal => (u64::from(SERIES), true),
-            std::cmp::Ordering::Greater => (1, false),
+        if self.last.count >= SERIES {
+            return (1, false); // it is known to be one already, and how long it is matters no more
         }
+        self.last.count += 1;
+        if self.last.count == SERIES { (u64::from(SERIES), true) } else { (0, false) }
     }
 
     /// Makes the digest the last one, with its count if it is remembered.

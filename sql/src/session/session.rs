@@ -321,6 +321,12 @@ impl Session {
         self.core.wait_archived().await
     }
 
+    /// When the latest statement ended, by the clock of wait events; 0: none has ended since the last call.
+    #[inline]
+    pub fn take_ended_ns(&mut self) -> u64 {
+        self.watch.take_ended_ns()
+    }
+
     /// Ends the session: its transaction is rolled back, its locks go.
     pub async fn end(mut self) {
         self.portals.clear();

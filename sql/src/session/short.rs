@@ -406,7 +406,7 @@ impl Session {
         let statement = begin(core, short, change, began_ns)?;
         let done =
             if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
-        self.watch.has_looked_at(close(core, statement));
+        self.watch.has_looked_at_rows(close(core, statement)[0]);
         done
     }
 

@@ -8,12 +8,13 @@
 
 use super::series::Series;
 use super::session::Session;
+use crate::context::backend::Backend;
 use crate::context::log_line::{Line, Severity, Slow, level_of};
 use crate::context::recorded::{RecordedExecution, TEXT_MAX};
 use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
 use crate::context::witness::parameters;
 use crate::error::SqlError;
-use clearway_base::waits::{self, Measure, WaitClass, WaitEvent};
+use clearway_base::waits::{self, Measure, SessionStats, WaitClass, WaitEvent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,7 +27,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) struct Watch {
     /// What the session had looked at when the last one ended: see `Used::examined`.
     examined: [u64; 4],
-    /// The same at the end of the statement that runs, where a fast path has had the engine's session at hand (`has_looked`).
+    /// The same at the end of the statement that runs, where a fast path has had the engine's session at hand (`looked`).
     looked_at: [u64; 4],
     /// The latest statement's entry.
     last: Option<Key>,
@@ -41,8 +42,10 @@ pub(super) struct Watch {
     pub(super) rows: u64,
     /// The session's warnings when the last one ended, the low half of their number.
     warnings: u32,
-    has_looked: bool,
-    /// Its first part is in the third line.
+    looked: Looked,
+    /// A statement has ended since `take_ended_ns`.
+    has_ended: bool,
+    /// Its first part is in the third line, and has the moment of the last statement's end.
     series: Series,
     application: Arc<str>,
     /// The function of a function call message, as the log names it, while it runs.
@@ -51,20 +54,51 @@ pub(super) struct Watch {
 
 const _: () = assert!(std::mem::offset_of!(Watch, series) + Series::FIRST <= 3 * 64, "three cache lines");
 
+/// What is known of what the statement that runs has looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Looked {
+    /// Nothing: the engine's session is asked.
+    #[default]
+    Unknown,
+    /// The rows, the first figure; the others are what they were.
+    Rows,
+    /// All figures.
+    All,
+}
+
 impl Watch {
     /// The statement that runs ends with this in `Used::examined`.
     pub(super) fn has_looked_at(&mut self, examined: [u64; 4]) {
-        (self.looked_at, self.has_looked) = (examined, true);
+        (self.looked_at, self.looked) = (examined, Looked::All);
+    }
+
+    /// The same where it has looked at rows by their keys, and has done nothing else that counts there.
+    #[inline]
+    pub(super) fn has_looked_at_rows(&mut self, rows: u64) {
+        (self.looked_at[0], self.looked) = (rows, Looked::Rows);
     }
 
     /// The statement goes on after that.
     pub(super) fn looks_again(&mut self) {
-        self.has_looked = false;
+        self.looked = Looked::Unknown;
     }
 
     /// The statement that runs has looked at no row.
     pub(super) fn has_looked_at_nothing(&mut self) {
-        self.has_looked_at(self.examined);
+        self.has_looked_at_rows(self.examined[0]);
+    }
+
+    /// The session's application has another name.
+    #[cold]
+    fn is_of(&mut self, backend: &Backend) {
+        self.application = backend.activity.lock().application_name.as_str().into();
+        self.application_hash = hash_of(&self.application);
+    }
+
+    /// When the last statement ended; 0: none has since the last call.
+    #[inline]
+    pub(super) fn take_ended_ns(&mut self) -> u64 {
+        if std::mem::take(&mut self.has_ended) { self.series.ended_ns() } else { 0 }
     }
 }
 
@@ -84,6 +118,28 @@ struct SlowFigures {
     lock_ns: u64,
     failed: bool,
     recorded: bool,
+}
+
+/// How long a statement that ends has waited for locks, and for its client beside ClientRead, in nanoseconds.
+fn locked_and_sent(waits: &SessionStats) -> (u64, u64) {
+    let (mut lock_ns, mut sent_ns) = (0, 0);
+    waits.peek_others(|event, ns| match event.class() {
+        WaitClass::Lock => lock_ns += ns,
+        WaitClass::Client => sent_ns += ns,
+        _ => {}
+    });
+    (lock_ns, sent_ns)
+}
+
+/// The waits of a statement that ends, beside those for its client and in the run queue.
+fn taken(waits: &SessionStats) -> impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64)) {
+    |wait| {
+        waits.take_others(|event, count, ns| {
+            if event.class() != WaitClass::Client {
+                wait(event, count, ns);
+            }
+        });
+    }
 }
 
 impl Session {
@@ -128,7 +184,7 @@ impl Session {
         if measure.reads_clocks() {
             waits::settle(&self.core.backend.waits, began_ns, measure);
         }
-        (self.watch.rows, self.watch.has_looked) = (0, false);
+        (self.watch.rows, self.watch.looked) = (0, Looked::Unknown);
         let backend = &self.core.backend;
         backend.digest.store(digest.id, Relaxed);
         if let Some(owner) = backend.owner.get() {
@@ -153,15 +209,27 @@ impl Session {
 
     /// Adds the waits since the last statement to that one.
     pub(super) fn settle_waits(&mut self) {
-        let Watch { queued, elsewhere_ns, last, .. } = &mut self.watch;
-        let statements = &self.core.backends.statements;
-        self.core.backend.waits.take_statement(|event, count, ns| match (event.class(), last.as_ref()) {
-            (WaitClass::Scheduler, _) => *queued = (queued.0 + count, queued.1 + ns),
-            (WaitClass::Client | WaitClass::Activity, _) | (_, None) => *elsewhere_ns += ns,
-            (_, Some(last)) => {
+        let waits = &self.core.backend.waits;
+        let (client_ns, (count, ns)) = waits.take_usual();
+        let watch = &mut self.watch;
+        watch.elsewhere_ns += client_ns;
+        watch.queued = (watch.queued.0 + count, watch.queued.1 + ns);
+        if waits.has_others() {
+            self.settle_others();
+        }
+    }
+
+    fn settle_others(&mut self) {
+        let Watch { elsewhere_ns, last, .. } = &mut self.watch;
+        let waits = &self.core.backend.waits;
+        let Some(last) = last else { return waits.take_others(|_, _, ns| *elsewhere_ns += ns) };
+        self.core.backends.statements.waited(last, |wait| {
+            waits.take_others(|event, count, ns| {
                 *elsewhere_ns += ns;
-                statements.waited(last, event, (count, ns));
-            }
+                if !matches!(event.class(), WaitClass::Client | WaitClass::Activity) {
+                    wait(event, count, ns);
+                }
+            });
         });
     }
 
@@ -175,59 +243,59 @@ impl Session {
     ) {
         let ended_ns = waits::now_ns();
         let ns = ended_ns.saturating_sub(began_ns);
+        self.watch.has_ended = true;
         if failed.is_some_and(|error| error.code() == "40P01") {
             self.core.backends.note_deadlock(&self.core.database_name);
         }
         if !self.core.backends.recorded.digests() {
+            self.watch.series.ends(ended_ns);
             return self.uncounted(digest, ns, failed.is_some(), portal);
         }
         let work = self.work(digest, began_ns, ended_ns);
-        let (core, watch) = (&self.core, &mut self.watch);
-        let backend = &core.backend;
+        let (core, watch) = (&*self.core, &mut self.watch);
+        let backend = &*core.backend;
         let application = backend.application.load(Relaxed);
         if application != watch.application_hash {
-            watch.application = backend.activity.lock().application_name.as_str().into();
-            watch.application_hash = hash_of(&watch.application);
+            watch.is_of(backend);
         }
-        let key = Key {
+        let (measure, elapsed_ns, all_cpu_ns) = waits::read(&backend.waits, ended_ns);
+        digest.ran_as(measure);
+        let before = std::mem::replace(&mut watch.ended, (elapsed_ns, all_cpu_ns));
+        // After `read`, which may find more time in the run queue.
+        let (client_ns, (count, queued_ns)) = backend.waits.take_usual();
+        let client_ns = client_ns + std::mem::take(&mut watch.elsewhere_ns);
+        let has_others = backend.waits.has_others();
+        let (lock_ns, sent_ns) = if has_others { locked_and_sent(&backend.waits) } else { (0, 0) };
+        let queued = std::mem::take(&mut watch.queued);
+        let all_warnings = core.warnings() as u32;
+        let before_warnings = std::mem::replace(&mut watch.warnings, all_warnings);
+        let key = watch.last.insert(Key {
             query: digest.id,
             user: backend.role.load(Relaxed),
             database: core.database,
             application,
             tags: digest.tags_hash,
+        });
+        let (rows, failed) = (watch.rows, failed.is_some());
+        let execution = Execution {
+            key,
+            digest,
+            application: &watch.application,
+            ended_ns,
+            ns,
+            busy_ns: (elapsed_ns - before.0).saturating_sub(client_ns + sent_ns),
+            // What was read before the step's end may have been too much (`waits::read`).
+            cpu_ns: all_cpu_ns.saturating_sub(before.1),
+            rows,
+            warnings: u64::from(all_warnings.wrapping_sub(before_warnings)),
+            queued: (queued.0 + count, queued.1 + queued_ns),
+            failed,
+            work,
         };
-        let (queued, queued_ns) = std::mem::take(&mut watch.queued);
-        let (application, rows, failed) = (&watch.application, watch.rows, failed.is_some());
-        let (measure, elapsed_ns, all_cpu_ns) = waits::read(&backend.waits, ended_ns);
-        digest.ran_as(measure);
-        let before = std::mem::replace(&mut watch.ended, (elapsed_ns, all_cpu_ns));
-        let (mut lock_ns, mut client_ns) = (0, std::mem::take(&mut watch.elsewhere_ns));
-        backend.waits.peek_statement(|event, ns| match event.class() {
-            WaitClass::Lock => lock_ns += ns,
-            WaitClass::Client => client_ns += ns,
-            _ => {}
-        });
-        let busy_ns = (elapsed_ns - before.0).saturating_sub(client_ns);
-        // What was read before the step's end may have been too much (`waits::read`).
-        let cpu_ns = all_cpu_ns.saturating_sub(before.1);
-        let all_warnings = core.warnings() as u32;
-        let warnings = u64::from(all_warnings.wrapping_sub(std::mem::replace(&mut watch.warnings, all_warnings)));
-        let execution =
-            Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows, warnings, failed, work };
-        let wants_sample = core.backends.statements.ran(&execution, |wait| {
-            if queued > 0 {
-                wait(WaitEvent::RunQueue, queued, queued_ns);
-            }
-            backend.waits.take_statement(|event, count, ns| {
-                if event.class() != WaitClass::Client {
-                    wait(event, count, ns);
-                }
-            });
-        });
-        watch.last = Some(key);
+        let wants_sample = core.backends.statements.ran(execution, has_others.then(|| taken(&backend.waits)));
         if wants_sample {
             let query = backend.activity.lock().query.clone();
-            core.backends.statements.sample(&key, ns, ended_ns, &query);
+            core.backends.statements.sample(key, ns, ended_ns, &query);
         }
         let recorded = core.backends.recorded.wants(ns);
         if recorded || ns >= backend.log.min_ns.load(Relaxed) {
@@ -242,7 +310,8 @@ impl Session {
         let work = Work { examined, full_scans, ..Work::default() };
         let backend = &self.core.backend;
         let mut lock_ns = 0;
-        backend.waits.take_statement(|event, _, ns| lock_ns += if event.class() == WaitClass::Lock { ns } else { 0 });
+        backend.waits.take_usual();
+        backend.waits.take_others(|event, _, ns| lock_ns += if event.class() == WaitClass::Lock { ns } else { 0 });
         let watch = &mut self.watch;
         (watch.last, watch.queued, watch.elsewhere_ns) = (None, (0, 0), 0);
         watch.ended = backend.waits.elapsed_and_cpu();
@@ -255,7 +324,14 @@ impl Session {
     /// Rows looked at, whole scans, rows of those that a condition left out, rows inserted: since the last statement's end.
     fn examined(&mut self) -> [u64; 4] {
         let watch = &mut self.watch;
-        let now = if watch.has_looked { watch.looked_at } else { self.core.engine.take().used().examined() };
+        let now = match watch.looked {
+            Looked::Rows => {
+                let before = std::mem::replace(&mut watch.examined[0], watch.looked_at[0]);
+                return [watch.looked_at[0] - before, 0, 0, 0];
+            }
+            Looked::All => watch.looked_at,
+            Looked::Unknown => self.core.engine.take().used().examined(),
+        };
         let before = std::mem::replace(&mut watch.examined, now);
         [now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]]
     }
