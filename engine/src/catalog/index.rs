@@ -101,6 +101,9 @@ pub struct Index {
     /// INITIALLY DEFERRED.
     #[serde(default)]
     pub deferred: bool,
+    /// Options that were accepted and are shown again (`fillfactor=70`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
     /// The text of a partial index's condition: only rows that meet it have an entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,

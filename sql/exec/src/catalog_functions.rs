@@ -9,6 +9,7 @@ use clearway_engine::catalog::{Object, RelationKind, TEMP_PREFIX};
 use clearway_planner::Updatable;
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_values::types::datum::Array;
+use clearway_values::types::inet::Inet;
 use clearway_values::types::text::{Conversion, NoNames, input};
 use clearway_values::types::{Datum, Oid, oid};
 
@@ -116,7 +117,7 @@ impl Cx<'_> {
     /// Questions about the session and its server.
     fn session_call(self, name: &str) -> Option<Result<Datum>> {
         let core = self.run.core;
-        let address = |a: Option<std::net::SocketAddr>| a.map_or(Datum::Null, |a| Datum::text(a.ip().to_string()));
+        let address = |a: Option<std::net::SocketAddr>| a.map_or(Datum::Null, |a| Inet::of(a.ip()).into());
         let port = |a: Option<std::net::SocketAddr>| a.map_or(Datum::Null, |a| Datum::Int4(i32::from(a.port())));
         Some(Ok(match name {
             "inet_client_addr" => address(core.backend.client),

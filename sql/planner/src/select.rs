@@ -529,7 +529,6 @@ pub fn label_of(e: &Expr) -> String {
         ExprKind::Exists(_) => "exists".to_owned(),
         ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label_of(arg),
         ExprKind::Field { name, .. } => name.clone(),
-        ExprKind::Literal(Literal::Bool(_)) => "bool".to_owned(),
         ExprKind::Subquery(q) => match &q.body {
             QueryBody::Select(s) => match s.targets.first() {
                 Some(Target::Expr { alias: Some(name), .. }) => name.clone(),

@@ -6,6 +6,7 @@ use clearway_context::privileges::{Judge, role_by_oid};
 use clearway_engine::catalog::Object;
 use clearway_exec::{Row, Run};
 use clearway_values::types::Datum;
+use clearway_values::types::inet::Inet;
 use std::sync::atomic::Ordering;
 
 /// The rows of the views of this module.
@@ -46,7 +47,7 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
             role,
             text(&user),
             text(&a.application_name),
-            b.client.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
+            b.client.map_or(Datum::Null, |c| Inet::of(c.ip()).into()),
             Datum::Null,
             b.client.map_or(Datum::Int4(-1), |c| Datum::Int4(i32::from(c.port()))),
             time(b.started_us),

@@ -274,7 +274,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             has_triggers: false,
             populated: true,
             persistence: persistence(run, object, catalog.relation(i.table).is_some_and(|r| r.unlogged)),
-            options: &[],
+            options: &i.options,
             acl: Datum::Null,
         },
         Object::Sequence(s) => Class {

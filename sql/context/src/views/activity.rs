@@ -3,7 +3,7 @@
 use super::SystemView;
 use clearway_values::types::oid;
 
-use oid::{INT4, INT8, NAME, OID, TEXT, TIMESTAMPTZ, XID};
+use oid::{INET, INT4, INT8, NAME, OID, TEXT, TIMESTAMPTZ, XID};
 
 /// The views of this module.
 pub static VIEWS: &[SystemView] = &[SystemView {
@@ -18,7 +18,7 @@ pub static VIEWS: &[SystemView] = &[SystemView {
         ("usesysid", OID),
         ("usename", NAME),
         ("application_name", TEXT),
-        ("client_addr", TEXT),
+        ("client_addr", INET),
         ("client_hostname", TEXT),
         ("client_port", INT4),
         ("backend_start", TIMESTAMPTZ),

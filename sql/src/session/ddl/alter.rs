@@ -60,9 +60,9 @@ impl Ddl<'_> {
             self.change_owner(&object, owner).await?;
             return Ok(tag);
         }
-        if let Object::Index(_) = &*object {
-            let all = s.actions.iter().all(|a| matches!(a, AlterAction::SetStorage(_) | AlterAction::ResetStorage(_)));
-            return if all { Ok(tag) } else { Err(SqlError::unsupported("this change of an index")) };
+        if let Object::Index(index) = &*object {
+            self.alter_index(index.clone(), &s.actions).await?;
+            return Ok(tag);
         }
         self.no_check_waits("ALTER TABLE", oid, s.name.name())?;
         for action in &s.actions {
@@ -73,6 +73,24 @@ impl Ddl<'_> {
             self.tell_cascades();
         }
         Ok(tag)
+    }
+
+    /// ALTER INDEX: options that are shown again.
+    async fn alter_index(&self, mut index: Index, actions: &[AlterAction]) -> Result<()> {
+        for action in actions {
+            let (given, gone): (Vec<String>, Vec<String>) = match action {
+                AlterAction::SetStorage(options) => {
+                    let given = super::table::index_options(options)?;
+                    (given, options.iter().map(|o| o.name.clone()).collect())
+                }
+                AlterAction::ResetStorage(options) => (Vec::new(), options.iter().map(|o| o.name.clone()).collect()),
+                AlterAction::SetLogged(true) => continue, // SET TABLESPACE pg_default
+                _ => return Err(SqlError::unsupported("this change of an index")),
+            };
+            index.options.retain(|o| !gone.iter().any(|name| o.split('=').next() == Some(name)));
+            index.options.extend(given);
+        }
+        self.put(Object::Index(index)).await
     }
 
     async fn alter_one(&self, mut r: Relation, action: &AlterAction) -> Result<()> {

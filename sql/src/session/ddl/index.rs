@@ -50,7 +50,7 @@ impl Ddl<'_> {
         if let Some((_, what)) = unsupported.iter().find(|u| u.0) {
             return Err(SqlError::unsupported(what));
         }
-        super::table::storage_options(&s.storage)?;
+        let options = super::table::index_options(&s.storage)?;
         let mode = if s.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
         let own = |catalog: &Arc<_>, table| self.own_oid(catalog, table);
         let (table, catalog) = self.lock_named(&s.table, mode, own).await?;
@@ -96,6 +96,7 @@ impl Ddl<'_> {
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            options,
             condition: s.filter.as_ref().map(|(_, text)| text.clone()),
             path: path
                 .filter(|_| s.filter.is_some() || s.keys.iter().any(|k| !matches!(&*k.expr.kind, ExprKind::Column(_)))),

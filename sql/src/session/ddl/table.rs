@@ -54,6 +54,21 @@ pub(super) fn action(a: ForeignAction) -> ReferentialAction {
     }
 }
 
+/// Options of a btree index that change nothing here and are shown again.
+pub(super) fn index_options(options: &[GenericOption]) -> Result<Vec<String>> {
+    let (own, other): (Vec<_>, Vec<_>) = options.iter().cloned().partition(|o| o.name == "deduplicate_items");
+    if let Some(o) = own.iter().find(|o| o.as_bool().is_none()) {
+        let message = format!("invalid value for boolean option \"{}\": {}", o.name, o.as_str().unwrap_or_default());
+        return Err(SqlError::new("22023", message));
+    }
+    if let Some(o) = other.iter().find(|o| o.name != "fillfactor") {
+        return Err(SqlError::new("22023", format!("unrecognized parameter \"{}\"", o.name)));
+    }
+    let mut all = storage_options(&other)?;
+    all.extend(own.iter().map(|o| format!("{}={}", o.name, o.as_str().unwrap_or("true"))));
+    Ok(all)
+}
+
 /// Options that change nothing here and are shown again.
 pub(super) fn storage_options(options: &[GenericOption]) -> Result<Vec<String>> {
     // What older programs write: a table without oids is what there is.

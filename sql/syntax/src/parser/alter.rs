@@ -320,6 +320,11 @@ impl Parser<'_> {
         if self.eat_seq(&["replica", "identity"]) {
             return Ok(A::ReplicaIdentity(self.replica_identity()?));
         }
+        if self.is_seq(&["set", "tablespace"]) {
+            self.expect("set")?;
+            self.no_tablespace()?;
+            return Ok(A::SetLogged(true));
+        }
         if self.eat_seq(&["set", "without", "oids"]) {
             return Ok(A::SetLogged(true));
         }

@@ -127,7 +127,8 @@ impl Parser<'_> {
     fn index_parameters(&mut self) -> Result<Vec<GenericOption>> {
         let storage = self.opt_storage()?;
         if self.is_seq(&["using", "index", "tablespace"]) {
-            return Err(self.unsupported("TABLESPACE"));
+            self.expect_seq(&["using", "index"])?;
+            self.no_tablespace()?;
         }
         Ok(storage)
     }

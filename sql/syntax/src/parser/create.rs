@@ -246,8 +246,10 @@ impl Parser<'_> {
         Ok(Statement::RefreshMaterializedView { name, concurrently, with_data })
     }
 
-    fn no_tablespace(&mut self) -> Result<()> {
-        if self.is("tablespace") { Err(self.unsupported("TABLESPACE")) } else { Ok(()) }
+    /// TABLESPACE pg_default, where everything is.
+    pub(super) fn no_tablespace(&mut self) -> Result<()> {
+        let refused = self.unsupported("TABLESPACE");
+        if self.eat("tablespace") && self.col_id()? != "pg_default" { Err(refused) } else { Ok(()) }
     }
 
     fn on_commit(&mut self) -> Result<Option<OnCommit>> {

@@ -6,7 +6,7 @@ use crate::types::{Oid, oid};
 use std::sync::LazyLock;
 
 use oid::{
-    BOOL, CHAR, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, PG_LSN, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER,
+    BOOL, CHAR, INET, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, PG_LSN, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER,
     REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ,
 };
 
@@ -27,13 +27,13 @@ const FUNCTIONS: &[(&str, &[Oid], Oid)] = &[
     ("pg_stat_get_tuples_inserted", &[OID], INT8), ("pg_stat_get_tuples_updated", &[OID], INT8), ("pg_stat_get_tuples_deleted", &[OID], INT8),
     ("pg_stat_get_tuples_hot_updated", &[OID], INT8), ("pg_stat_get_dead_tuples", &[OID], INT8),
     ("pg_relation_is_publishable", &[REGCLASS], BOOL),
-    ("inet_client_addr", &[], TEXT), ("inet_client_port", &[], INT4), ("inet_server_addr", &[], TEXT), ("inet_server_port", &[], INT4),
+    ("inet_client_addr", &[], INET), ("inet_client_port", &[], INT4), ("inet_server_addr", &[], INET), ("inet_server_port", &[], INT4),
     ("pg_postmaster_start_time", &[], TIMESTAMPTZ), ("pg_conf_load_time", &[], TIMESTAMPTZ),
     ("pg_my_temp_schema", &[], OID), ("pg_is_other_temp_schema", &[OID], BOOL),
     ("pg_relation_is_updatable", &[REGCLASS, BOOL], INT4), ("pg_column_is_updatable", &[REGCLASS, INT2, BOOL], BOOL),
     ("pg_get_partition_constraintdef", &[OID], TEXT), ("pg_get_statisticsobjdef", &[OID], TEXT), ("pg_get_functiondef", &[OID], TEXT),
     ("pg_get_function_sqlbody", &[OID], TEXT), ("pg_get_ruledef", &[OID], TEXT), ("pg_get_ruledef", &[OID, BOOL], TEXT),
-    ("pg_get_viewdef", &[TEXT], TEXT), ("pg_get_viewdef", &[OID, INT4], TEXT),
+    ("pg_get_viewdef", &[TEXT], TEXT), ("pg_get_viewdef", &[TEXT, BOOL], TEXT), ("pg_get_viewdef", &[OID, INT4], TEXT),
     ("pg_relation_filenode", &[REGCLASS], OID), ("pg_describe_object", &[OID, OID, INT4], TEXT),
     ("acldefault", &[CHAR, OID], TEXT_ARRAY), ("makeaclitem", &[OID, OID, TEXT, BOOL], TEXT),
     ("row_security_active", &[OID], BOOL), ("row_security_active", &[TEXT], BOOL),

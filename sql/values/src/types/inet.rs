@@ -1,8 +1,9 @@
 //! inet and cidr: addresses with the length of their network's prefix.
 
+use super::Datum;
 use crate::error::{Result, SqlError, code};
 use std::cmp::Ordering;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +20,12 @@ fn invalid(text: &str, cidr: bool) -> SqlError {
     let ty = if cidr { "cidr" } else { "inet" };
     let message = format!("invalid input syntax for type {ty}: \"{text}\"");
     SqlError::new(code::INVALID_TEXT_REPRESENTATION, message)
+}
+
+impl From<Inet> for Datum {
+    fn from(address: Inet) -> Datum {
+        Datum::Inet(address, false)
+    }
 }
 
 impl Inet {
@@ -43,6 +50,15 @@ impl Inet {
         bytes[..address.len()].copy_from_slice(address);
         let inet = Inet { v6, bits, bytes };
         (bits <= inet.width()).then_some(inet)
+    }
+
+    /// The address of one host.
+    pub fn of(address: IpAddr) -> Inet {
+        let made = match address {
+            IpAddr::V4(a) => Inet::new(&a.octets(), 32),
+            IpAddr::V6(a) => Inet::new(&a.octets(), 128),
+        };
+        made.expect("an address has four or sixteen bytes")
     }
 
     /// The same with the bits behind the prefix cleared, or set.

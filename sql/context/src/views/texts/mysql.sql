@@ -36,7 +36,7 @@ SELECT 'INNODB', t.pid || ':' || t.object || coalesce(':' || t.key, ''), w.trans
 -- performance_schema.threads
 SELECT a.pid, CASE WHEN a.backend_type = 'client backend' THEN 'thread/sql/one_connection' ELSE 'thread/sql/' || replace(a.backend_type, ' ', '_') END,
   CASE WHEN a.backend_type = 'client backend' THEN 'FOREGROUND' ELSE 'BACKGROUND' END,
-  a.pid, a.usename, a.client_addr, a.datname,
+  a.pid, a.usename, host(a.client_addr), a.datname,
   CASE a.state WHEN 'active' THEN 'Query' ELSE 'Sleep' END,
   extract(epoch FROM now() - a.state_change)::bigint,
   coalesce(a.wait_event_type || ': ' || a.wait_event, CASE a.state WHEN 'active' THEN 'executing' END),
