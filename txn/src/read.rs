@@ -334,6 +334,11 @@ impl Scan {
         Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default() }
     }
 
+    /// The keys behind the rows that were read.
+    pub fn rest(&self) -> &KeyRange {
+        &self.range
+    }
+
     /// Becomes a walk over another range, in the memory of this one.
     pub fn restart(&mut self, tree: &Tree, (from, to): (&[u8], Option<&[u8]>), direction: Direction, view: View) {
         self.cursor.restart(tree, (from, to), direction);

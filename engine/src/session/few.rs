@@ -58,6 +58,28 @@ impl FewRows {
     }
 }
 
+/// A walk over a table that goes on a leaf at a time; its memory is used again by the next walk.
+#[derive(Default)]
+pub struct Walk {
+    scan: Option<Box<Scan>>,
+    rows: RowBatch,
+    is_whole: bool,
+    given: u64,
+    leaves: u64,
+}
+
+impl Walk {
+    /// The rows of the last step: keys and values, in the order of the walk.
+    pub fn rows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.rows.iter()
+    }
+
+    /// The keys behind the rows of the last step.
+    pub fn rest(&self) -> KeyRange {
+        self.scan.as_ref().map_or_else(KeyRange::default, |scan| scan.rest().clone())
+    }
+}
+
 /// Begins a walk over a tree in the memory of the one before.
 fn begin<'w>(walk: &'w mut Option<Box<Scan>>, tree: &Tree, view: &View, wanted: &FewWanted<'_>) -> &'w mut Scan {
     let FewWanted { from, to, direction, .. } = *wanted;
@@ -98,6 +120,41 @@ impl Session {
         let is_whole = from.is_empty() && to.is_none();
         self.used.walked_few(shape.oid, is_whole, rows.len() as u64, leaves);
         Some(true)
+    }
+
+    /// Begins a walk over a table.
+    pub fn begin_walk(
+        &self,
+        shape: &TableShape,
+        view: &View,
+        range: &KeyRange,
+        direction: Direction,
+        walk: &mut Walk,
+    ) {
+        let wanted =
+            FewWanted { from: &range.from, to: range.to.as_deref(), direction, enough: usize::MAX, most: (0, 0) };
+        begin(&mut walk.scan, shape.rows(self.db.transactions()), view, &wanted);
+        walk.rows.clear();
+        (walk.is_whole, walk.given, walk.leaves) = (range.from.is_empty() && range.to.is_none(), 0, 0);
+    }
+
+    /// Reads up to so many rows that come next and stand in one leaf, without waiting; false after the last leaf. `None`: it can't be done without
+    /// waiting, and there are no rows.
+    pub fn step_now(&mut self, walk: &mut Walk, rows: usize) -> Option<bool> {
+        walk.rows.clear();
+        let scan = walk.scan.as_mut()?;
+        let more = scan.append_now(self.db.transactions().book(), &mut self.dep_lsn, rows, &mut walk.rows);
+        if more.is_none() {
+            walk.rows.clear();
+        }
+        walk.given += walk.rows.len() as u64;
+        walk.leaves += u64::from(!walk.rows.is_empty());
+        more
+    }
+
+    /// A walk has ended.
+    pub fn end_walk(&mut self, shape: &TableShape, walk: &Walk) {
+        self.used.walked_few(shape.oid, walk.is_whole, walk.given, walk.leaves);
     }
 
     /// As [`Session::few_now`], in the order of the index at this place of `shape.indexes`; the range is one of its entries. `None` also for an index

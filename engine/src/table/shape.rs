@@ -218,10 +218,15 @@ impl TableShape {
 
     /// The key that begins with these values of its first columns.
     pub fn key_prefix(&self, values: &[Value]) -> Vec<u8> {
-        assert!(values.len() <= self.key_columns.len(), "the key of {} has no {} columns", self.name, values.len());
         let mut key = Vec::new();
-        self.key_columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut key));
+        self.append_prefix(values, &mut key);
         key
+    }
+
+    /// Appends it.
+    pub(crate) fn append_prefix(&self, values: &[Value], out: &mut Vec<u8>) {
+        assert!(values.len() <= self.key_columns.len(), "the key of {} has no {} columns", self.name, values.len());
+        self.key_columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, out));
     }
 
     /// The value part of a row.

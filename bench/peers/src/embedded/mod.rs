@@ -203,6 +203,37 @@ fn writes(run: &Run<'_>, kind: &'static str, store: &dyn Store, figures: &mut Fi
     }
 }
 
+/// A fixed number of calls of one step by one thread, for tools that count instructions: what a call takes is the difference of two runs.
+pub fn calls(dir: &Path, kind: &str, step: &str, calls: u64) {
+    const ROWS: i64 = 20_000;
+    let kind = contenders::NAMES.into_iter().find(|name| *name == kind).expect("a contender");
+    let store = contenders::open(kind, &dir.join("db"));
+    let mut session = store.session();
+    let mut load = |from: i64, rows: i64, apart: i64| {
+        for first in (from..from + rows).step_by(BATCH) {
+            session.put(&(first..first + BATCH as i64).map(|n| apart * n).collect::<Vec<i64>>());
+        }
+    };
+    load(0, ROWS, 2);
+    if step == "load" {
+        load(ROWS, calls as i64 * BATCH as i64, 2);
+    }
+    for n in 0..calls {
+        let key = 2 * (scatter(n) % (ROWS as u64 - RANGE_ROWS as u64)) as i64;
+        match step {
+            "point" => assert!(session.get(key), "a row is missing"),
+            "range" => assert_eq!(session.range(key, RANGE_ROWS), RANGE_ROWS, "rows are missing"),
+            "random" => {
+                let keys = (0..BATCH as u64).map(|at| (scatter(n * BATCH as u64 + at) % (1 << 40)) as i64 | 1);
+                session.put(&keys.collect::<Vec<i64>>());
+            }
+            "commit" => session.put(&[(scatter(n) % (1 << 40)) as i64 | 1]),
+            "load" => break,
+            other => panic!("no step {other}"),
+        }
+    }
+}
+
 /// How long the calling thread has had a processor.
 fn processor_time() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
