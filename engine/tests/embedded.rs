@@ -341,7 +341,8 @@ fn a_walk_goes_on_where_a_row_can_not_be_read_at_once() {
     let table = db.table::<i64, Vec<u8>>("long", &["id"], &["bytes"]).expect("a table");
     let long = |id: i64| if id % 97 == 50 { 20_000 } else { 10 };
     for ids in [0..250, 250..500] {
-        db.transact(|txn| ids.clone().try_for_each(|id| txn.put(&table, &id, &vec![7; long(id) as usize]))).expect("put");
+        db.transact(|txn| ids.clone().try_for_each(|id| txn.put(&table, &id, &vec![7; long(id) as usize])))
+            .expect("put");
     }
     let expected: Vec<(i64, usize)> = (3..490).map(|id| (id, long(id) as usize)).collect();
     for direction in [Direction::Forward, Direction::Backward] {
@@ -396,7 +397,10 @@ fn reads_count_as_transactions_and_look_ups() {
         });
     }));
     assert!(panicked.is_err());
-    assert!(engine.transactions().book().snapshots().open().is_empty(), "EMB-3: its session went, and the snapshot with it");
+    assert!(
+        engine.transactions().book().snapshots().open().is_empty(),
+        "EMB-3: its session went, and the snapshot with it"
+    );
     let failed = db.transact_with(READS, |txn| txn.get(&table, &1).and_then(|_| Err::<(), Error>(Error::Failed)));
     assert!(matches!(failed, Err(Error::Failed)));
     assert!(engine.transactions().book().snapshots().open().is_empty());

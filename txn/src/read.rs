@@ -6,6 +6,8 @@
 //! - RDV-2: where a view sees two rows at a key (VER-4), a walk gives both, the row of the snapshot first and marked as such. A look-up gives the
 //!   transaction's own row, if there is one, and says that there is another.
 
+use std::ops::ControlFlow;
+
 use clearway_storage::btree::{Cursor, Direction, KeyRange, LeafCopy, Lookup, NextLeaf, Row, RowBuf, Tree, TryGet};
 use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::BeforeImage;
@@ -325,13 +327,15 @@ pub struct Scan {
     cursor: Cursor,
     /// Spans read from the spill file, kept for the next leaves: neighbouring rows were often changed one after the other.
     fetched: Fetched,
+    /// The rows of the last step are those of the leaf's copy.
+    plain: bool,
 }
 
 impl Scan {
     /// A walk over `range`.
     pub fn new(tree: &Tree, range: KeyRange, direction: Direction, view: View) -> Scan {
         let cursor = tree.cursor(range.clone(), direction);
-        Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default() }
+        Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default(), plain: false }
     }
 
     /// The keys behind the rows that were read.
@@ -391,7 +395,40 @@ impl Scan {
         rows: usize,
         out: &mut RowBatch,
     ) -> Option<bool> {
+        self.take_now(book, dep_lsn, rows, (out, true))
+    }
+
+    /// The same into an empty batch. Where all rows stand in the leaf as the view sees them, they are not copied a second time; `each_of_step` gives them.
+    pub fn step_now(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, rows: usize, out: &mut RowBatch) -> Option<bool> {
+        out.clear();
+        self.take_now(book, dep_lsn, rows, (out, false))
+    }
+
+    /// How many rows the last step has found.
+    pub fn len_of_step(&self, out: &RowBatch) -> usize {
+        if self.plain { self.cursor.leaf().len() } else { out.len() }
+    }
+
+    /// Gives keys and values of the last step to `f`, in the order of the walk, until it breaks off.
+    #[inline]
+    pub fn each_of_step<B>(&self, out: &RowBatch, mut f: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>) -> ControlFlow<B> {
+        let leaf = self.cursor.leaf();
+        match (self.plain, self.direction) {
+            (false, _) => out.iter().try_for_each(|(key, value)| f(key, value)),
+            (true, Direction::Forward) => leaf.iter().try_for_each(|(key, row)| f(key, row.value)),
+            (true, Direction::Backward) => leaf.iter().rev().try_for_each(|(key, row)| f(key, row.value)),
+        }
+    }
+
+    fn take_now(
+        &mut self,
+        book: &VersionBook,
+        dep_lsn: &mut Lsn,
+        rows: usize,
+        (out, copies): (&mut RowBatch, bool),
+    ) -> Option<bool> {
         let mark = out.len();
+        self.plain = false;
         loop {
             let mut dep = *dep_lsn;
             self.cursor.expect(rows);
@@ -401,9 +438,14 @@ impl Scan {
                 Ok(NextLeaf::Miss) | Err(_) => return None,
             };
             mutation::copied_row();
-            let found = take_leaf((book, &self.fetched), (&self.view, self.direction), leaf, &mut dep, out);
-            if !found.spilled.is_empty() || !found.chains.is_empty() || !out.shown.is_empty() {
-                return None;
+            let from = (book, &self.fetched);
+            let plain = !copies && is_plain(from, &self.view, leaf, &mut dep);
+            if !plain {
+                dep = *dep_lsn;
+                let found = take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out);
+                if !found.spilled.is_empty() || !found.chains.is_empty() || !out.shown.is_empty() {
+                    return None;
+                }
             }
             // RDV-1
             if !self.tree.still(&leaf.seen()) && !mutation::active(Mutation::NoPageRevalidation) {
@@ -414,6 +456,7 @@ impl Scan {
             }
             *dep_lsn = dep;
             go_behind(&mut self.range, self.direction, leaf);
+            self.plain = plain;
             return Some(true);
         }
     }
@@ -465,6 +508,21 @@ fn take_leaf(
         Direction::Backward => leaf.iter().rev().for_each(&mut take),
     }
     found
+}
+
+/// Whether the view sees all rows of a leaf as they stand there.
+fn is_plain((book, fetched): (&VersionBook, &Fetched), view: &View, leaf: &LeafCopy, dep: &mut Lsn) -> bool {
+    let mut current = Tag::SETTLED; // as in `take_leaf`
+    leaf.tags().all(|(tag, is_live)| {
+        if tag.is_settled() || tag == current {
+            return is_live;
+        }
+        let mut bears = Lsn::ZERO;
+        let is_current = is_live && matches!(book.resolve(tag, view, &mut bears, fetched), Visible::Current);
+        current = tag;
+        note(dep, bears, true);
+        is_current
+    })
 }
 
 /// What is left of a range behind the rows of a leaf.

@@ -10,11 +10,14 @@ use super::short::Walked;
 use super::table::Table;
 use super::transaction::AsyncTxn;
 use crate::codec::key::decode_value;
+use crate::codec::places::Places;
 use crate::table::shape::TableShape;
 use crate::value::{Value, ValueRef};
 
 /// Columns of a table for which no list is allocated.
 const FEW: usize = 16;
+/// Columns of a value that are read by places computed before.
+const VERY_FEW: usize = 4;
 
 impl AsyncTxn<'_> {
     /// Gives the value of a key to `f` where it is; what `f` returned, or `None` if there is no such key.
@@ -44,7 +47,7 @@ impl AsyncTxn<'_> {
         let key = table.key_bytes(&shape, key);
         let view = self.open(false);
         let found = match self.session.find(&shape, &view, &key).await {
-            Ok(Some(value)) => with_columns(table, &shape, (&key, value), read).map(Some),
+            Ok(Some(value)) => with_columns(table, (&shape, None), (&key, value), read).map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error.into()),
         };
@@ -96,7 +99,7 @@ impl AsyncTxn<'_> {
             }
             let Some((key, value)) = scan.buffered() else { continue };
             let Some(typed) = key_of::<K>(&shape, key, &mut keys) else { break Err(table.bad_value()) };
-            match with_columns(table, &shape, (key, value), |row| each(typed, row)) {
+            match with_columns(table, (&shape, None), (key, value), |row| each(typed, row)) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break Ok(()),
                 Err(error) => break Err(error),
@@ -121,11 +124,17 @@ pub(super) fn key_of<K: Key>(shape: &TableShape, mut rest: &[u8], values: &mut V
 /// Gives the columns of a row's value to `read`.
 pub(super) fn with_columns<K: Key, V: Columns, R>(
     table: &Table<K, V>,
-    shape: &TableShape,
+    (shape, places): (&TableShape, Option<&Places>),
     (key, value): (&[u8], &[u8]),
     read: impl FnOnce(&[ValueRef<'_>]) -> Option<R>,
 ) -> Result<R, Error> {
     let columns = table.value_columns();
+    if let (Some(places), true) = (places, columns.len() <= VERY_FEW) {
+        let mut row = [ValueRef::Null; VERY_FEW];
+        if places.read(value, |at, value| row[at] = value) {
+            return read(&row[..columns.len()]).ok_or_else(|| table.bad_value());
+        }
+    }
     let mut few = [ValueRef::Null; FEW];
     let mut many = Vec::new();
     let row = match few.get_mut(..shape.columns.len()) {

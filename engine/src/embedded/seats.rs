@@ -22,6 +22,7 @@ use clearway_txn::lockmgr::LockTag;
 use super::columns::{Columns, Key};
 use super::error::Error;
 use super::table::Table;
+use crate::codec::places::Places;
 use crate::session::Session;
 use crate::session::few::{FewRows, Walk};
 use crate::table::shape::TableShape;
@@ -84,7 +85,15 @@ pub(super) struct Known {
     /// When that version was committed.
     pub(super) lsn: Lsn,
     pub(super) shape: Arc<TableShape>,
+    /// Where the value's columns are in rows without a null; none: that depends on the row.
+    places: Option<Places>,
     pub(super) tag: LockTag,
+}
+
+impl Known {
+    pub(super) fn columns(&self) -> (&TableShape, Option<&Places>) {
+        (&self.shape, self.places.as_ref())
+    }
 }
 
 impl Kept {
@@ -119,7 +128,8 @@ impl Kept {
             self.known.remove(0);
         }
         let tag = LockTag::Relation { database: table.database(), relation: u64::from(table.oid()) };
-        self.known.push(Known { table: table.id(), version, lsn: catalog.lsn, shape, tag });
+        let places = shape.places(table.value_columns());
+        self.known.push(Known { table: table.id(), version, lsn: catalog.lsn, shape, places, tag });
         Ok(self.known.len() - 1)
     }
 

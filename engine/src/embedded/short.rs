@@ -161,7 +161,7 @@ impl AsyncTxn<'_> {
         let Kept { known, key: memory, .. } = &*self.kept;
         let row = (memory.bytes(), self.session.found());
         let found = match found {
-            true => with_columns(table, &known[place].shape, row, read).map(Some),
+            true => with_columns(table, known[place].columns(), row, read).map(Some),
             false => Ok(None),
         };
         self.close();
@@ -190,7 +190,7 @@ impl AsyncTxn<'_> {
         self.session.begin_walk(&known[place].shape, &view, &range, direction, walk);
         let mut wanted = self.kept.walked.clamp(STEP_ROWS.0, STEP_ROWS.1);
         let (mut given, mut values) = (0, Vec::new());
-        let walked = 'walk: loop {
+        let walked = loop {
             let Some(more) = self.session.step_now(&mut self.kept.walk, wanted) else {
                 break Ok(Walked::Left(self.kept.walk.rest()));
             };
@@ -201,19 +201,24 @@ impl AsyncTxn<'_> {
                 }
                 break Err(TxnError::ConcurrentUpdate.into());
             }
-            let Kept { known, walk, .. } = &*self.kept;
-            let shape = &known[place].shape;
-            for (key, value) in walk.rows() {
-                given += 1;
-                let Some(typed) = key_of::<K>(shape, key, &mut values) else { break 'walk Err(table.bad_value()) };
-                match with_columns(table, shape, (key, value), |row| each(typed, row)) {
-                    Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(())) => break 'walk Ok(Walked::Whole),
-                    Err(error) => break 'walk Err(error),
-                }
-            }
             if !more {
                 break Ok(Walked::Whole);
+            }
+            let Kept { known, walk, .. } = &*self.kept;
+            let known = &known[place];
+            let stopped = walk.each(|key, value| {
+                given += 1;
+                let Some(typed) = key_of::<K>(&known.shape, key, &mut values) else {
+                    return ControlFlow::Break(Err(table.bad_value()));
+                };
+                match with_columns(table, known.columns(), (key, value), |row| each(typed, row)) {
+                    Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
+                    Ok(ControlFlow::Break(())) => ControlFlow::Break(Ok(Walked::Whole)),
+                    Err(error) => ControlFlow::Break(Err(error)),
+                }
+            });
+            if let ControlFlow::Break(end) = stopped {
+                break end;
             }
             wanted = (2 * wanted).min(STEP_ROWS.1);
         };
@@ -256,10 +261,10 @@ impl AsyncTxn<'_> {
             return Ok(false);
         }
         let Kept { known, few, .. } = &*self.kept;
-        let (shape, mut values) = (&known[place].shape, Vec::new());
+        let (known, mut values) = (&known[place], Vec::new());
         let given = few.iter().try_for_each(|(key, value)| {
-            let Some(typed) = key_of::<K>(shape, key, &mut values) else { return Err(Some(table.bad_value())) };
-            match with_columns(table, shape, (key, value), |row| each(typed, row)) {
+            let Some(typed) = key_of::<K>(&known.shape, key, &mut values) else { return Err(Some(table.bad_value())) };
+            match with_columns(table, known.columns(), (key, value), |row| each(typed, row)) {
                 Ok(ControlFlow::Continue(())) => Ok(()),
                 Ok(ControlFlow::Break(())) => Err(None),
                 Err(error) => Err(Some(error)),

@@ -3,6 +3,8 @@
 //! # Not here
 //! What a view sees of a row: `clearway_txn::read`.
 
+use std::ops::ControlFlow;
+
 use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::read::{RowBatch, Scan};
@@ -69,9 +71,13 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The rows of the last step: keys and values, in the order of the walk.
-    pub fn rows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.rows.iter()
+    /// Gives keys and values of the last step to `f`, in the order of the walk, until it breaks off.
+    #[inline]
+    pub fn each<B>(&self, f: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>) -> ControlFlow<B> {
+        match &self.scan {
+            Some(scan) => scan.each_of_step(&self.rows, f),
+            None => ControlFlow::Continue(()),
+        }
     }
 
     /// The keys behind the rows of the last step.
@@ -123,14 +129,7 @@ impl Session {
     }
 
     /// Begins a walk over a table.
-    pub fn begin_walk(
-        &self,
-        shape: &TableShape,
-        view: &View,
-        range: &KeyRange,
-        direction: Direction,
-        walk: &mut Walk,
-    ) {
+    pub fn begin_walk(&self, shape: &TableShape, view: &View, range: &KeyRange, direction: Direction, walk: &mut Walk) {
         let wanted =
             FewWanted { from: &range.from, to: range.to.as_deref(), direction, enough: usize::MAX, most: (0, 0) };
         begin(&mut walk.scan, shape.rows(self.db.transactions()), view, &wanted);
@@ -141,15 +140,15 @@ impl Session {
     /// Reads up to so many rows that come next and stand in one leaf, without waiting; false after the last leaf. `None`: it can't be done without
     /// waiting, and there are no rows.
     pub fn step_now(&mut self, walk: &mut Walk, rows: usize) -> Option<bool> {
-        walk.rows.clear();
         let scan = walk.scan.as_mut()?;
-        let more = scan.append_now(self.db.transactions().book(), &mut self.dep_lsn, rows, &mut walk.rows);
-        if more.is_none() {
+        let more = scan.step_now(self.db.transactions().book(), &mut self.dep_lsn, rows, &mut walk.rows)?;
+        if !more {
             walk.rows.clear();
         }
-        walk.given += walk.rows.len() as u64;
-        walk.leaves += u64::from(!walk.rows.is_empty());
-        more
+        let found = if more { scan.len_of_step(&walk.rows) } else { 0 };
+        walk.given += found as u64;
+        walk.leaves += u64::from(found > 0);
+        Some(more)
     }
 
     /// A walk has ended.

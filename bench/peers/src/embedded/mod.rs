@@ -190,7 +190,9 @@ fn writes(run: &Run<'_>, kind: &'static str, store: &dyn Store, figures: &mut Fi
     if run.does("random") {
         let mut keys = vec![0; BATCH];
         let done = counted(store, 1, run.time, move |session, n| {
-            keys.iter_mut().enumerate().for_each(|(at, key)| *key = anywhere(n * BATCH as u64 + at as u64) % (2 * rows));
+            keys.iter_mut()
+                .enumerate()
+                .for_each(|(at, key)| *key = anywhere(n * BATCH as u64 + at as u64) % (2 * rows));
             session.put(&keys);
         });
         figures.note(kind, "random", 1, done * BATCH as f64);
