@@ -116,13 +116,7 @@ pub fn run(dir: &Path, page: Option<&Path>, only: &[usize]) {
                 let kind = scenario.engines[(turn + round) % scenario.engines.len()];
                 let start = Instant::now();
                 one(dir, scenario, kind, &mut figures[number]);
-                eprintln!(
-                    "{:4.0} s: round {}, {}, {kind}: {:.1} s",
-                    begin.elapsed().as_secs_f64(),
-                    round + 1,
-                    scenario.title,
-                    start.elapsed().as_secs_f64()
-                );
+                eprintln!("{:4.0} s: round {}, {}, {kind}: {:.1} s", begin.elapsed().as_secs_f64(), round + 1, scenario.title, start.elapsed().as_secs_f64());
             }
         }
         // A run that is cut off leaves the rounds that it had.
@@ -273,10 +267,7 @@ fn tables(scenarios: &[Scenario], figures: &[Figures], elapsed: Duration) -> Str
                     let rates = figures.get(&(*kind, *column, tasks)).map_or(&[][..], Vec::as_slice);
                     rounds = rounds.max(rates.len());
                     let middle = median(rates);
-                    let ends = rates
-                        .iter()
-                        .copied()
-                        .fold((f64::MAX, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+                    let ends = rates.iter().copied().fold((f64::MAX, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
                     spreads.push((ends.1 - ends.0) / middle);
                     thousands(middle)
                 });
@@ -307,8 +298,7 @@ const MARKS: [&str; 2] = ["<!-- figures -->\n", "<!-- end of figures -->\n"];
 
 pub fn put_into(page: &Path, text: &str) {
     let old = std::fs::read_to_string(page).unwrap();
-    let [first, last] =
-        MARKS.map(|mark| old.find(mark).unwrap_or_else(|| panic!("{mark} is not in {}", page.display())));
+    let [first, last] = MARKS.map(|mark| old.find(mark).unwrap_or_else(|| panic!("{mark} is not in {}", page.display())));
     let new = format!("{}{}\n{text}\n{}", &old[..first], MARKS[0], &old[last..]);
     std::fs::write(page, new).unwrap();
 }

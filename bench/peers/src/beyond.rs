@@ -157,11 +157,7 @@ pub fn long_value(dir: &Path) {
         println!("{what}: {:.2} s, {} MiB resident after", start.elapsed().as_secs_f64(), resident_mb());
         let mut out = RowBuf::default();
         let start = Instant::now();
-        assert!(
-            stored.get(1, &mut out)
-                && out.row().value.len() == 100_000_000
-                && out.row().value.iter().all(|b| *b == byte)
-        );
+        assert!(stored.get(1, &mut out) && out.row().value.len() == 100_000_000 && out.row().value.iter().all(|b| *b == byte));
         println!("read: {:.2} s, {} MiB resident with the value", start.elapsed().as_secs_f64(), resident_mb());
     }
     println!("resident at first {before} MiB; {:?}", stored.store.pool().counters().view());
@@ -169,9 +165,7 @@ pub fn long_value(dir: &Path) {
 
 /// Bytes for a row of a bigint key and five 2-byte columns behind a prelude of two bytes, once background work is done.
 pub fn row_size(dir: &Path, rows: u64) {
-    println!(
-        "load          | bytes a row | over 18 bytes | leaves | after background work: bytes a row | over 18 | leaves | seconds"
-    );
+    println!("load          | bytes a row | over 18 bytes | leaves | after background work: bytes a row | over 18 | leaves | seconds");
     let mask = rows.next_power_of_two() - 1;
     let orders: [(&str, Box<dyn Fn(u64) -> u64 + Sync>); 3] = [
         ("in order", Box::new(|i| i)),

@@ -143,7 +143,7 @@ impl Versions for AllSettled {
 
 pub struct Clearway {
     pub tree: Tree,
-    stop: Arc<AtomicBool>,
+        stop: Arc<AtomicBool>,
 }
 
 impl Drop for Clearway {
@@ -168,8 +168,11 @@ impl Clearway {
             let pin = block_on(pool.pin_new(root)).unwrap();
             let mut latched = pin.latch();
             latched.will_change();
-            let view =
-                RecordView { kind: RecordKind::Structure, lsn: LsnRange { start: Lsn(8), end: Lsn(8) }, undo: None };
+            let view = RecordView {
+                kind: RecordKind::Structure,
+                lsn: LsnRange { start: Lsn(8), end: Lsn(8) },
+                undo: None,
+            };
             TreeRedo.redo(latched.page(), op, &payload, &view).unwrap();
             latched.changed(Lsn(8));
         }

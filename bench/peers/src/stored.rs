@@ -127,8 +127,7 @@ impl Stored {
             let (old, _) = self
                 .tree
                 .edit(&mut log, &key.to_be_bytes(), reference.len(), |row| {
-                    let put =
-                        Edit::Put { value: reference[..].into(), tag: Tag::SETTLED, ghost: false, overflow: true };
+                    let put = Edit::Put { value: reference[..].into(), tag: Tag::SETTLED, ghost: false, overflow: true };
                     (put, row.row.filter(|row| row.overflow).map(|row| row.value.to_vec()))
                 })
                 .await

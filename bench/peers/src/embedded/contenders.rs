@@ -138,8 +138,7 @@ impl Session for SqlSession {
     }
 
     fn take_job(&mut self) -> Option<i64> {
-        let sql =
-            "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id";
+        let sql = "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id";
         self.0.query_opt::<(i64,)>(sql, ()).unwrap().map(|(id,)| id)
     }
 }

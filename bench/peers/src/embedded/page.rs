@@ -120,8 +120,7 @@ fn reads(text: &mut String, figures: &Figures, kinds: &[&'static str]) {
 
 fn commits(text: &mut String, figures: &Figures, kinds: &[&'static str]) {
     let _ = writeln!(text, "### A row a commit\n");
-    let _ =
-        writeln!(text, "| database | durable | commits/s, 1 / 4 / 16 / 64 threads | 99 % within, ms | longest, ms |");
+    let _ = writeln!(text, "| database | durable | commits/s, 1 / 4 / 16 / 64 threads | 99 % within, ms | longest, ms |");
     let _ = writeln!(text, "|---|---|---|---|---|");
     for kind in kinds {
         let all = |figure: &dyn Fn(u64) -> f64| COMMITTERS.map(|threads| short(figure(threads))).join(" / ");
@@ -139,15 +138,13 @@ fn commits(text: &mut String, figures: &Figures, kinds: &[&'static str]) {
 
 fn contention(text: &mut String, figures: &Figures, kinds: &[&'static str]) {
     let _ = writeln!(text, "### One counter and one queue, {WORKERS} threads\n");
-    let _ =
-        writeln!(text, "| database | durable | counts/s | 99 %, ms | longest, ms | jobs/s | 99 %, ms | longest, ms |");
+    let _ = writeln!(text, "| database | durable | counts/s | 99 %, ms | longest, ms | jobs/s | 99 %, ms | longest, ms |");
     let _ = writeln!(text, "|---|---|---|---|---|---|---|---|");
     for kind in kinds {
         let _ = write!(text, "| {kind} | {} |", if is_durable(kind) { "yes" } else { "no" });
         for step in ["counter", "queue"] {
             let (rate, p99) = (figures.rate(kind, step, WORKERS), figures.p99(kind, step, WORKERS));
-            let _ =
-                write!(text, " {} | {} | {} |", short(rate), short(p99), short(figures.longest(kind, step, WORKERS)));
+            let _ = write!(text, " {} | {} | {} |", short(rate), short(p99), short(figures.longest(kind, step, WORKERS)));
         }
         text.push('\n');
     }
