@@ -69,7 +69,7 @@ impl AsyncTxn<'_> {
         };
         let known = self.kept.at(place);
         let (oid, at) = (known.shape.oid, (&self.texts.read, &known.tag, known.version));
-        if self.session.go_on_from(statement, at, self.options.read_only, waits::now_ns()) {
+        if self.session.go_on_from(statement, at, waits::now_ns()) {
             self.locked.push((oid, false));
             return Ok(());
         }

@@ -11,11 +11,12 @@
 //!   between. A strong mode that another transaction took and gave back in the meantime leaves a new version of the catalog behind, which is
 //!   published before the lock goes; or its transaction has changed rows alone, or nothing, and the snapshot shows no change that was not committed.
 //!   What a dropped table has of space is not freed while the snapshot is open.
-//! - ALN-2: it reads at the durable LSN (SES-3): it changes nothing, and no other statement shares its snapshot, under whatever isolation.
+//! - ALN-2: it reads at the durable LSN (SES-3): it changes nothing, and no other statement shares its snapshot, under whatever isolation,
+//!   but those of the read-only transaction that goes on from it (ALN-4), which SES-3 lets read there as well.
+//! - ALN-3: it is counted as a committed transaction of the database, with what it has looked up.
 //! - ALN-4: a transaction that goes on from such a read keeps its snapshot, which is never closed in between, takes the table's lock without waiting, and
 //!   then looks at the table once more. Where it is undisturbed, all is as if the transaction had had the lock since before the first read (ALN-1).
 //!   Otherwise what was read before does not count: the transaction is of no use, and its caller begins anew.
-//! - ALN-3: it is counted as a committed transaction of the database, with what it has looked up.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -69,7 +70,7 @@ impl Session {
         self.tell_use(Ended::Committed); // ALN-3
     }
 
-    /// Begins a transaction under repeatable read that goes on at the snapshot of a statement that has read alone. False: it is of no use (ALN-4), and
+    /// Begins a read-only transaction under repeatable read that goes on at the snapshot of a statement that has read alone. False: it is of no use (ALN-4), and
     /// the caller rolls it back.
     ///
     /// # Panics
@@ -78,10 +79,9 @@ impl Session {
         &mut self,
         alone: Statement,
         (text, table, version): (&Arc<str>, &LockTag, u64),
-        read_only: bool,
         now_ns: u64,
     ) -> bool {
-        self.begin_at(TxnOptions { isolation: Isolation::RepeatableRead, read_only }, now_ns);
+        self.begin_at(TxnOptions { isolation: Isolation::RepeatableRead, read_only: true }, now_ns);
         self.kept = alone.snapshot;
         self.queried = true;
         let over_shown = self.two_rows;
