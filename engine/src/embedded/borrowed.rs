@@ -131,7 +131,7 @@ pub(super) fn with_columns<K: Key, V: Columns, R>(
     let columns = table.value_columns();
     if let (Some(places), true) = (places, columns.len() <= VERY_FEW) {
         let mut row = [ValueRef::Null; VERY_FEW];
-        if places.read(value, |at, value| row[at] = value) {
+        if places.read_borrowed(value, |at, value| row[at] = value) {
             return read(&row[..columns.len()]).ok_or_else(|| table.bad_value());
         }
     }

@@ -64,7 +64,7 @@ impl Picker {
         put: &mut dyn FnMut(usize, ValueRef<'_>),
     ) -> Result<(), EngineError> {
         let bad = |damage| EngineError::BadRow { table: shape.name.clone(), damage };
-        if self.places.as_ref().is_some_and(|places| places.read(value, &mut *put)) {
+        if self.places.as_ref().is_some_and(|places| places.read(value, put)) {
             return self.read_key(shape, key, put);
         }
         let (version, head) = RowReader::head(value).map_err(bad)?;
