@@ -260,7 +260,17 @@ impl RowBatch {
         self.shown.retain(|(at, _)| *at < rows);
     }
 
+    /// Appends the rows of a leaf as they stand there, in the order of a walk.
+    fn push_leaf(&mut self, leaf: &LeafCopy, direction: Direction) {
+        self.ends.reserve(leaf.len());
+        match direction {
+            Direction::Forward => leaf.iter().for_each(|(key, row)| self.push(key, row.value)),
+            Direction::Backward => leaf.iter().rev().for_each(|(key, row)| self.push(key, row.value)),
+        }
+    }
+
     /// Appends a row.
+    #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
@@ -439,7 +449,10 @@ impl Scan {
             };
             mutation::copied_row();
             let from = (book, &self.fetched);
-            let plain = !copies && is_plain(from, &self.view, leaf, &mut dep);
+            let plain = is_plain(from, &self.view, leaf, &mut dep);
+            if plain && copies {
+                out.push_leaf(leaf, self.direction);
+            }
             if !plain {
                 dep = *dep_lsn;
                 let found = take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out);
@@ -456,7 +469,7 @@ impl Scan {
             }
             *dep_lsn = dep;
             go_behind(&mut self.range, self.direction, leaf);
-            self.plain = plain;
+            self.plain = plain && !copies;
             return Some(true);
         }
     }
