@@ -6,6 +6,8 @@
 //! - RDV-2: where a view sees two rows at a key (VER-4), a walk gives both, the row of the snapshot first and marked as such. A look-up gives the
 //!   transaction's own row, if there is one, and says that there is another.
 
+mod batch;
+
 use std::ops::ControlFlow;
 
 use clearway_storage::btree::{Cursor, Direction, KeyRange, LeafCopy, Lookup, NextLeaf, Row, RowBuf, Tree, TryGet};
@@ -17,6 +19,8 @@ use crate::mutation::{self, Mutation};
 use crate::mvcc::book::{VersionBook, View, Visible};
 use crate::mvcc::record::UndoRecord;
 use crate::mvcc::undo::Fetched;
+
+pub use batch::RowBatch;
 
 /// A row that was found is in the buffer.
 #[derive(Debug, Default)]
@@ -195,87 +199,6 @@ fn note(dep_lsn: &mut Lsn, lsn: Lsn, is_row: bool) {
     let left_out = if is_row { Mutation::NoDepWaitRows } else { Mutation::NoDepWaitGhosts };
     if !mutation::active(left_out) {
         *dep_lsn = lsn.max(*dep_lsn);
-    }
-}
-
-/// Rows of one leaf, side by side in one buffer.
-#[derive(Debug, Default)]
-pub struct RowBatch {
-    bytes: Vec<u8>,
-    ends: Vec<(usize, usize)>,
-    /// Rows that only the snapshot shows, where the transaction has put another row (RDV-2), by their index.
-    shown: Vec<(usize, ShownEnd)>,
-}
-
-impl RowBatch {
-    /// How many rows.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Key and value of a row.
-    pub fn get(&self, index: usize) -> (&[u8], &[u8]) {
-        let (key_end, end) = self.ends[index];
-        let from = if index == 0 { 0 } else { self.ends[index - 1].1 };
-        (&self.bytes[from..key_end], &self.bytes[key_end..end])
-    }
-
-    /// Keys and values.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + ExactSizeIterator {
-        (0..self.len()).map(|i| self.get(i))
-    }
-
-    /// For a row that only the snapshot shows, where the transaction has put another row (RDV-2): how it ended.
-    #[inline]
-    pub fn shown(&self, index: usize) -> Option<ShownEnd> {
-        if self.shown.is_empty() {
-            return None;
-        }
-        self.shown.iter().find(|(at, _)| *at == index).map(|(_, end)| *end)
-    }
-
-    /// Bytes of its keys and values.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Bytes of memory that it has.
-    pub fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>()
-    }
-
-    /// Makes it empty.
-    pub fn clear(&mut self) {
-        self.truncate(0);
-    }
-
-    fn truncate(&mut self, rows: usize) {
-        self.ends.truncate(rows);
-        self.bytes.truncate(self.ends.last().map_or(0, |(_, end)| *end));
-        self.shown.retain(|(at, _)| *at < rows);
-    }
-
-    /// Appends the rows of a leaf as they stand there, in the order of a walk.
-    fn push_leaf(&mut self, leaf: &LeafCopy, direction: Direction) {
-        self.ends.reserve(leaf.len());
-        match direction {
-            Direction::Forward => leaf.iter().for_each(|(key, row)| self.push(key, row.value)),
-            Direction::Backward => leaf.iter().rev().for_each(|(key, row)| self.push(key, row.value)),
-        }
-    }
-
-    /// Appends a row.
-    #[inline]
-    pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        self.ends.push((key_end, self.bytes.len()));
     }
 }
 
