@@ -20,7 +20,7 @@ use crate::mvcc::book::{VersionBook, View, Visible};
 use crate::mvcc::record::UndoRecord;
 use crate::mvcc::undo::Fetched;
 
-pub use batch::RowBatch;
+pub use batch::{RowBatch, ShownEnd};
 
 /// A row that was found is in the buffer.
 #[derive(Debug, Default)]
@@ -40,21 +40,6 @@ pub struct Shown {
     pub alone: bool,
     /// How the row ended.
     pub end: ShownEnd,
-}
-
-/// How another transaction ended the row that a snapshot shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShownEnd {
-    /// The version was replaced: by another one, or by one with another key.
-    Updated,
-    /// It was deleted.
-    Deleted,
-}
-
-impl ShownEnd {
-    fn of(record: &UndoRecord) -> ShownEnd {
-        if record.deletes && record.moved_to().is_none() { ShownEnd::Deleted } else { ShownEnd::Updated }
-    }
 }
 
 impl Reading {

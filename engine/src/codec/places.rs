@@ -50,7 +50,7 @@ impl Places {
     /// Gives the wanted columns of a row to `put`; false: it has to be read column by column, and nothing was given.
     #[inline]
     pub fn read(&self, row: &[u8], put: &mut dyn FnMut(usize, ValueRef<'_>)) -> bool {
-        self.read_borrowed(row, |position, value| put(position, value))
+        self.read_borrowed(row, put)
     }
 
     /// The same; the values may be kept as long as the row.

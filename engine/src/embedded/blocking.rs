@@ -8,7 +8,7 @@ use clearway_storage::btree::Direction;
 
 use super::columns::{Columns, Key};
 use super::error::Error;
-use super::short::Walked;
+use super::rows::Walked;
 use super::table::Table;
 use super::transaction::AsyncTxn;
 use crate::value::ValueRef;

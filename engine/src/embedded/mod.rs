@@ -53,6 +53,7 @@ mod borrowed;
 mod columns;
 mod error;
 mod index;
+mod rows;
 mod seats;
 mod short;
 mod table;

@@ -23,8 +23,8 @@ use super::columns::{Columns, Key};
 use super::error::Error;
 use super::table::Table;
 use crate::codec::places::Places;
-use crate::session::Session;
 use crate::session::few::{FewRows, Walk};
+use crate::session::{Session, Statement};
 use crate::table::shape::TableShape;
 use crate::value::Value;
 
@@ -136,6 +136,13 @@ impl Kept {
     pub(super) fn at(&self, place: usize) -> &Known {
         &self.known[place]
     }
+}
+
+/// The statement of a transaction that is not begun (EMB-8).
+pub(super) struct Alone {
+    pub(super) statement: Statement,
+    /// Its table among those that the seat knows.
+    pub(super) place: usize,
 }
 
 /// The seats that nothing uses, and how many transactions are open.

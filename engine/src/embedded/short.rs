@@ -14,44 +14,27 @@
 use std::ops::{ControlFlow, RangeBounds};
 
 use clearway_base::waits;
-use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::btree::Direction;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 use clearway_txn::mvcc::book::View;
 
-use super::borrowed::{key_of, with_columns};
 use super::columns::{Columns, Key};
 use super::error::Error;
 use super::index::find;
-use super::seats::Kept;
+use super::rows::{Walked, key_of, with_columns};
+use super::seats::{Alone, Kept};
 use super::table::Table;
 use super::transaction::AsyncTxn;
 use crate::codec::key::prefix_end;
+use crate::session::StatementMode;
 use crate::session::few::FewWanted;
-use crate::session::{Statement, StatementMode};
 use crate::value::ValueRef;
 
 /// Rows that a walk reads at once, at least and at most.
 const STEP_ROWS: (usize, usize) = (8, 1024);
 /// So many rows, and bytes, are read by an index before the closure gets the first of them.
 const BY_INDEX_MOST: (usize, usize) = (128, 64 << 10);
-
-/// The statement of a transaction that is not begun (EMB-8).
-pub(super) struct Alone {
-    statement: Statement,
-    /// Its table among those that the seat knows.
-    place: usize,
-}
-
-/// How far a walk came.
-pub(super) enum Walked {
-    /// To its end.
-    Whole,
-    /// Nowhere.
-    Nowhere,
-    /// These keys are left.
-    Left(KeyRange),
-}
 
 impl AsyncTxn<'_> {
     /// Begins the transaction, where that has not been done.

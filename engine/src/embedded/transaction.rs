@@ -26,8 +26,8 @@ use clearway_txn::transaction::{Basis, Changed};
 
 use super::columns::{Columns, Key};
 use super::error::Error;
-use super::seats::{Kept, Open, Seat};
-use super::short::{Alone, Walked};
+use super::rows::Walked;
+use super::seats::{Alone, Kept, Open, Seat};
 use super::table::Table;
 use crate::catalog::Oid;
 use crate::error::EngineError;

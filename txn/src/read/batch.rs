@@ -2,7 +2,22 @@
 
 use clearway_storage::btree::{Direction, LeafCopy};
 
-use super::ShownEnd;
+use crate::mvcc::record::UndoRecord;
+
+/// How another transaction ended the row that a snapshot shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownEnd {
+    /// The version was replaced: by another one, or by one with another key.
+    Updated,
+    /// It was deleted.
+    Deleted,
+}
+
+impl ShownEnd {
+    pub(super) fn of(record: &UndoRecord) -> ShownEnd {
+        if record.deletes && record.moved_to().is_none() { ShownEnd::Deleted } else { ShownEnd::Updated }
+    }
+}
 
 /// Rows of one leaf, side by side in one buffer.
 #[derive(Debug, Default)]
