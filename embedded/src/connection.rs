@@ -12,7 +12,7 @@ use crate::rows_as::AsyncRowsAs;
 use crate::savepoint;
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
-use crate::statement::{BATCH_ROWS, Live, Step, TriedOutcome};
+use crate::statement::{BATCH_ROWS, Caller, Live, Step, TriedOutcome};
 use crate::transaction::AsyncTransaction;
 use crate::wait::wait;
 
@@ -97,6 +97,16 @@ impl AsyncConnection {
 
     /// Runs a statement on the spot if that needs no wait, or none but that for its commit. None: nothing has happened.
     pub(crate) fn try_query(&mut self, sql: &str, params: &impl Params) -> Option<Result<Query>> {
+        let (query, lease) = self.try_at_once(sql, params, Caller::Thread)?;
+        let Some(mut lease) = lease else { return Some(Ok(query)) };
+        let live = lease.live();
+        let ended = wait(with_session(Arc::clone(&live.waits), live.finish()));
+        lease.done();
+        Some(ended.map(|()| query))
+    }
+
+    /// The same for a caller of either kind. With a lease: what was told still has to be durable.
+    fn try_at_once(&mut self, sql: &str, params: &impl Params, caller: Caller) -> Option<(Query, Option<Lease>)> {
         if self.undo != Undo::Nothing {
             return None;
         }
@@ -104,9 +114,9 @@ impl AsyncConnection {
         let live = lent.live();
         let mut out = self.spare.take().unwrap_or_default();
         out.texts = live.texts;
-        let tried = live.try_begin(sql, params, &mut out);
+        let tried = live.try_begin(sql, params, &mut out, caller);
         let number = live.number;
-        let (columns, ended) = match tried {
+        let (columns, lease) = match tried {
             TriedOutcome::NotRun => {
                 lent.done();
                 self.spare = Some(out);
@@ -114,17 +124,11 @@ impl AsyncConnection {
             }
             TriedOutcome::Done(columns) => {
                 lent.done();
-                (columns, Ok(()))
+                (columns, None)
             }
-            TriedOutcome::Ran(columns) => {
-                let mut lease = lent.into_lease(&self.slot);
-                let live = lease.live();
-                let ended = wait(with_session(Arc::clone(&live.waits), live.finish()));
-                lease.done();
-                (columns, ended)
-            }
+            TriedOutcome::Ran(columns) => (columns, Some(lent.into_lease(&self.slot))),
         };
-        Some(ended.map(|()| Query::new(columns, out, false, number)))
+        Some((Query::new(columns, out, false, number), lease))
     }
 
     /// Runs a statement; how many rows it has changed (or returned, where it returns rows).
@@ -221,6 +225,16 @@ impl AsyncConnection {
     /// # Errors
     /// The statement's; `Closed`.
     pub async fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
+        if let Some((query, lease)) = self.try_at_once(sql, &params, Caller::Task) {
+            if let Some(mut lease) = lease {
+                let live = lease.live();
+                let waits = Arc::clone(&live.waits);
+                let ended = with_session(waits, live.finish()).await;
+                lease.done();
+                ended?;
+            }
+            return Ok(query);
+        }
         let mut out = Box::<Collector>::default();
         let mut lease = self.lease_for(sql).await?;
         let live = lease.live();

@@ -125,7 +125,8 @@ impl Client for Collector {
 
 /// Rows in a tag: `INSERT 0 3`, `UPDATE 3`, `SELECT 3`.
 pub(crate) fn rows_of(tag: &str) -> u64 {
-    tag.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    let digits = tag.bytes().rev().take_while(u8::is_ascii_digit).count();
+    tag.get(tag.len() - digits..).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// One row. Texts and bytes are borrowed from it.

@@ -139,6 +139,15 @@ impl Live {
     }
 }
 
+/// On whose behalf a statement is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A thread that may wait.
+    Thread,
+    /// A task, whose thread has other work.
+    Task,
+}
+
 /// What came of a statement that was tried without waiting.
 pub(crate) enum TriedOutcome {
     /// Nothing was changed or given: it is to be run as any other.
@@ -317,12 +326,14 @@ impl Live {
         link.bind(&prepared.name, bind).await
     }
 
-    /// Runs a statement that is prepared already and needs no wait: what one row answers. Nothing is allocated and no future is made.
+    /// Runs a statement that is prepared already and needs no wait: what one row answers. Nothing is allocated and no future is made. For a task only
+    /// reads that are transactions of their own are run here: what changes a row may wait for its turn.
     pub(crate) fn try_begin(
         &mut self,
         sql: &str,
         params: &(impl Params + ?Sized),
         out: &mut Collector,
+        caller: Caller,
     ) -> TriedOutcome {
         let Live { link: Link::Own(own), statements, unfinished, number, waits, .. } = self else {
             return TriedOutcome::NotRun;
@@ -354,7 +365,7 @@ impl Live {
             *unfinished = true;
             return TriedOutcome::Ran(columns());
         }
-        if !own.session.try_bind("", &prepared.name, &bind) {
+        if caller == Caller::Task || !own.session.try_bind("", &prepared.name, &bind) {
             return TriedOutcome::NotRun;
         }
         *number += 1;

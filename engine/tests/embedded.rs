@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_engine::embedded::{AsyncTxn, Database, Error, Isolation, Table, TxnOptions};
+use clearway_engine::catalog::Object;
+use clearway_engine::db::Db;
+use clearway_engine::embedded::{AsyncTxn, Database, Direction, Error, Isolation, Table, TxnOptions};
+use clearway_engine::session::Durability;
 use clearway_storage::store::StoreOptions;
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 
 type Counters = Table<i64, i64>;
 
@@ -243,4 +247,161 @@ fn a_repeatable_read_closure_is_not_starved_by_others() {
         assert!(worst.load(std::sync::atomic::Ordering::Relaxed) <= 3, "{worst:?} attempts of one closure");
     }
     assert_eq!(db.transact(|txn| txn.get(&table, &1)).expect("read"), Some(THREADS * EACH));
+}
+
+/// What a transaction that reads once or twice asks for.
+const READS: TxnOptions = TxnOptions { isolation: Isolation::RepeatableRead, read_only: true };
+
+fn two_rows(db: &Database) -> Counters {
+    let table = counters(db);
+    db.transact(|txn| [1, 2].into_iter().try_for_each(|id| txn.put(&table, &id, &10))).expect("put");
+    table
+}
+
+#[test]
+fn all_that_a_closure_reads_is_of_one_snapshot() {
+    // EMB-8, ALN-4: the second read begins the transaction.
+    let db = Database::in_memory().expect("open");
+    let (table, other) = (two_rows(&db), db.table::<i64, i64>("other", &["id"], &["n"]).expect("a table"));
+    let add_to_all = || {
+        db.transact(|txn| {
+            [1, 2].into_iter().try_for_each(|id| txn.update_with(&table, &id, |n| *n += 1).map(|_| ()))?;
+            txn.put(&other, &1, &1)
+        })
+        .expect("updated");
+    };
+    let read = db.transact_with(READS, |txn| {
+        let first = txn.get(&table, &1)?;
+        add_to_all();
+        let then = (txn.get(&table, &2)?, txn.get(&other, &1)?, txn.range(&table, ..)?);
+        Ok::<_, Error>((first, then))
+    });
+    assert_eq!(read.expect("read"), (Some(10), (Some(10), None, vec![(1, 10), (2, 10)])));
+    assert_eq!(db.transact_with(READS, |txn| txn.get(&table, &2)).expect("read"), Some(11));
+    assert!(db.engine().transactions().book().snapshots().open().is_empty(), "each snapshot was closed");
+}
+
+#[test]
+fn a_closure_whose_table_was_altered_between_two_reads_runs_again() {
+    // EMB-8, ALN-4
+    let db = Database::in_memory().expect("open");
+    let table = two_rows(&db);
+    let engine = db.engine().clone();
+    let catalog = engine.catalog();
+    let database = catalog.database(clearway_engine::embedded::DATABASE).expect("the database").oid;
+    let (mut altering, mut attempts) = (engine.session(7, database), 0);
+    let mut alter = || {
+        block_on(async {
+            altering.begin(TxnOptions::default());
+            let oid = table_oid(&engine);
+            let tag = LockTag::Relation { database, relation: u64::from(oid) };
+            altering.lock(tag, LockMode::AccessExclusive, LockScope::Transaction, IfTaken::Fail).await.expect("locked");
+            let object = catalog.get(oid).map(|object| Object::clone(object)).expect("the table");
+            altering.put_object(object).await.expect("altered");
+            altering.commit(Durability::Wait).await.expect("committed");
+        });
+    };
+    let read = db.transact_with(READS, |txn| {
+        attempts += 1;
+        let first = txn.get(&table, &1)?;
+        if attempts == 1 {
+            alter();
+        }
+        Ok::<_, Error>((first, txn.get(&table, &2)?))
+    });
+    assert_eq!((read.expect("read"), attempts), ((Some(10), Some(10)), 2));
+    // The second attempt has the lock from its first read on, and so has every transaction from its second one.
+    let held = || {
+        let locks = engine.transactions().locks();
+        let tag = LockTag::Relation { database, relation: u64::from(table_oid(&engine)) };
+        locks.locks().iter().filter(|lock| lock.tag == tag).count()
+    };
+    let read = db.transact_with(READS, |txn| {
+        txn.get(&table, &1)?;
+        let alone = held();
+        txn.get(&table, &2)?;
+        Ok::<_, Error>((alone, held()))
+    });
+    assert_eq!(read.expect("read"), (0, 1));
+}
+
+fn table_oid(engine: &Db) -> u32 {
+    let catalog = engine.catalog();
+    let named = |object: &Arc<Object>| match &**object {
+        Object::Relation(relation) if relation.name == "counters" => Some(relation.oid),
+        _ => None,
+    };
+    catalog.objects().find_map(named).expect("the table")
+}
+
+#[test]
+fn a_walk_goes_on_where_a_row_can_not_be_read_at_once() {
+    // EMB-9: long values stand in chains of pages, which are read by the way that waits.
+    let db = Database::in_memory().expect("open");
+    let table = db.table::<i64, Vec<u8>>("long", &["id"], &["bytes"]).expect("a table");
+    let long = |id: i64| if id % 97 == 50 { 20_000 } else { 10 };
+    for ids in [0..250, 250..500] {
+        db.transact(|txn| ids.clone().try_for_each(|id| txn.put(&table, &id, &vec![7; long(id) as usize])))
+            .expect("put");
+    }
+    let expected: Vec<(i64, usize)> = (3..490).map(|id| (id, long(id) as usize)).collect();
+    for direction in [Direction::Forward, Direction::Backward] {
+        for (options, own) in [(READS, 0), (READS, 1), (TxnOptions::default(), 0)] {
+            let mut seen = Vec::new();
+            db.transact_with(options, |txn| {
+                seen.clear();
+                for _ in 0..own {
+                    txn.get(&table, &50)?;
+                }
+                txn.scan_ref(&table, 3..490, direction, |id, bytes| {
+                    seen.push((id, bytes.len()));
+                    std::ops::ControlFlow::Continue(())
+                })
+            })
+            .expect("walked");
+            if direction == Direction::Backward {
+                seen.reverse();
+            }
+            assert_eq!(seen, expected, "{direction:?}, {options:?}, {own}");
+        }
+    }
+    assert_eq!(db.transact_with(READS, |txn| txn.get(&table, &50)).expect("read").map(|v| v.len()), Some(20_000));
+}
+
+#[test]
+fn reads_count_as_transactions_and_look_ups() {
+    // ALN-3
+    let db = Database::in_memory().expect("open");
+    let table = two_rows(&db);
+    let engine = db.engine();
+    let oid = table_oid(engine);
+    let database = engine.catalog().database(clearway_engine::embedded::DATABASE).expect("the database").oid;
+    let now = || (engine.usage().databases()[&database].commits, engine.usage().of(oid).lookups);
+    let before = now();
+    for _ in 0..3 {
+        db.transact_with(READS, |txn| txn.get(&table, &1)).expect("read");
+    }
+    assert_eq!(now(), (before.0 + 3, before.1 + 3));
+    db.transact_with(READS, |txn| {
+        txn.get(&table, &1)?;
+        txn.get(&table, &2)
+    })
+    .expect("read");
+    assert_eq!(now(), (before.0 + 4, before.1 + 5));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = db.transact_with(READS, |txn| {
+            txn.get(&table, &1)?;
+            panic!("the closure's");
+            #[expect(unreachable_code, reason = "it gives the closure its type")]
+            Ok::<(), Error>(())
+        });
+    }));
+    assert!(panicked.is_err());
+    assert!(
+        engine.transactions().book().snapshots().open().is_empty(),
+        "EMB-3: its session went, and the snapshot with it"
+    );
+    let failed = db.transact_with(READS, |txn| txn.get(&table, &1).and_then(|_| Err::<(), Error>(Error::Failed)));
+    assert!(matches!(failed, Err(Error::Failed)));
+    assert!(engine.transactions().book().snapshots().open().is_empty());
 }

@@ -6,6 +6,10 @@
 //! - RDV-2: where a view sees two rows at a key (VER-4), a walk gives both, the row of the snapshot first and marked as such. A look-up gives the
 //!   transaction's own row, if there is one, and says that there is another.
 
+mod batch;
+
+use std::ops::ControlFlow;
+
 use clearway_storage::btree::{Cursor, Direction, KeyRange, LeafCopy, Lookup, NextLeaf, Row, RowBuf, Tree, TryGet};
 use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::BeforeImage;
@@ -15,6 +19,8 @@ use crate::mutation::{self, Mutation};
 use crate::mvcc::book::{VersionBook, View, Visible};
 use crate::mvcc::record::UndoRecord;
 use crate::mvcc::undo::Fetched;
+
+pub use batch::{RowBatch, ShownEnd};
 
 /// A row that was found is in the buffer.
 #[derive(Debug, Default)]
@@ -34,21 +40,6 @@ pub struct Shown {
     pub alone: bool,
     /// How the row ended.
     pub end: ShownEnd,
-}
-
-/// How another transaction ended the row that a snapshot shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShownEnd {
-    /// The version was replaced: by another one, or by one with another key.
-    Updated,
-    /// It was deleted.
-    Deleted,
-}
-
-impl ShownEnd {
-    fn of(record: &UndoRecord) -> ShownEnd {
-        if record.deletes && record.moved_to().is_none() { ShownEnd::Deleted } else { ShownEnd::Updated }
-    }
 }
 
 impl Reading {
@@ -196,77 +187,6 @@ fn note(dep_lsn: &mut Lsn, lsn: Lsn, is_row: bool) {
     }
 }
 
-/// Rows of one leaf, side by side in one buffer.
-#[derive(Debug, Default)]
-pub struct RowBatch {
-    bytes: Vec<u8>,
-    ends: Vec<(usize, usize)>,
-    /// Rows that only the snapshot shows, where the transaction has put another row (RDV-2), by their index.
-    shown: Vec<(usize, ShownEnd)>,
-}
-
-impl RowBatch {
-    /// How many rows.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Key and value of a row.
-    pub fn get(&self, index: usize) -> (&[u8], &[u8]) {
-        let (key_end, end) = self.ends[index];
-        let from = if index == 0 { 0 } else { self.ends[index - 1].1 };
-        (&self.bytes[from..key_end], &self.bytes[key_end..end])
-    }
-
-    /// Keys and values.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + ExactSizeIterator {
-        (0..self.len()).map(|i| self.get(i))
-    }
-
-    /// For a row that only the snapshot shows, where the transaction has put another row (RDV-2): how it ended.
-    #[inline]
-    pub fn shown(&self, index: usize) -> Option<ShownEnd> {
-        if self.shown.is_empty() {
-            return None;
-        }
-        self.shown.iter().find(|(at, _)| *at == index).map(|(_, end)| *end)
-    }
-
-    /// Bytes of its keys and values.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Bytes of memory that it has.
-    pub fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>()
-    }
-
-    /// Makes it empty.
-    pub fn clear(&mut self) {
-        self.truncate(0);
-    }
-
-    fn truncate(&mut self, rows: usize) {
-        self.ends.truncate(rows);
-        self.bytes.truncate(self.ends.last().map_or(0, |(_, end)| *end));
-        self.shown.retain(|(at, _)| *at < rows);
-    }
-
-    /// Appends a row.
-    pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        self.ends.push((key_end, self.bytes.len()));
-    }
-}
-
 /// Looks many rows up in the order of their keys, those of one leaf at a time.
 #[derive(Default)]
 pub struct Picks {
@@ -325,13 +245,20 @@ pub struct Scan {
     cursor: Cursor,
     /// Spans read from the spill file, kept for the next leaves: neighbouring rows were often changed one after the other.
     fetched: Fetched,
+    /// The rows of the last step are those of the leaf's copy.
+    plain: bool,
 }
 
 impl Scan {
     /// A walk over `range`.
     pub fn new(tree: &Tree, range: KeyRange, direction: Direction, view: View) -> Scan {
         let cursor = tree.cursor(range.clone(), direction);
-        Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default() }
+        Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default(), plain: false }
+    }
+
+    /// The keys behind the rows that were read.
+    pub fn rest(&self) -> &KeyRange {
+        &self.range
     }
 
     /// Becomes a walk over another range, in the memory of this one.
@@ -386,7 +313,40 @@ impl Scan {
         rows: usize,
         out: &mut RowBatch,
     ) -> Option<bool> {
+        self.take_now(book, dep_lsn, rows, (out, true))
+    }
+
+    /// The same into an empty batch. Where all rows stand in the leaf as the view sees them, they are not copied a second time; `each_of_step` gives them.
+    pub fn step_now(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, rows: usize, out: &mut RowBatch) -> Option<bool> {
+        out.clear();
+        self.take_now(book, dep_lsn, rows, (out, false))
+    }
+
+    /// How many rows the last step has found.
+    pub fn len_of_step(&self, out: &RowBatch) -> usize {
+        if self.plain { self.cursor.leaf().len() } else { out.len() }
+    }
+
+    /// Gives keys and values of the last step to `f`, in the order of the walk, until it breaks off.
+    #[inline]
+    pub fn each_of_step<B>(&self, out: &RowBatch, mut f: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>) -> ControlFlow<B> {
+        let leaf = self.cursor.leaf();
+        match (self.plain, self.direction) {
+            (false, _) => out.iter().try_for_each(|(key, value)| f(key, value)),
+            (true, Direction::Forward) => leaf.iter().try_for_each(|(key, row)| f(key, row.value)),
+            (true, Direction::Backward) => leaf.iter().rev().try_for_each(|(key, row)| f(key, row.value)),
+        }
+    }
+
+    fn take_now(
+        &mut self,
+        book: &VersionBook,
+        dep_lsn: &mut Lsn,
+        rows: usize,
+        (out, copies): (&mut RowBatch, bool),
+    ) -> Option<bool> {
         let mark = out.len();
+        self.plain = false;
         loop {
             let mut dep = *dep_lsn;
             self.cursor.expect(rows);
@@ -396,9 +356,17 @@ impl Scan {
                 Ok(NextLeaf::Miss) | Err(_) => return None,
             };
             mutation::copied_row();
-            let found = take_leaf((book, &self.fetched), (&self.view, self.direction), leaf, &mut dep, out);
-            if !found.spilled.is_empty() || !found.chains.is_empty() || !out.shown.is_empty() {
-                return None;
+            let from = (book, &self.fetched);
+            let plain = is_plain(from, &self.view, leaf, &mut dep);
+            if plain && copies {
+                out.push_leaf(leaf, self.direction);
+            }
+            if !plain {
+                dep = *dep_lsn;
+                let found = take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out);
+                if !found.spilled.is_empty() || !found.chains.is_empty() || !out.shown.is_empty() {
+                    return None;
+                }
             }
             // RDV-1
             if !self.tree.still(&leaf.seen()) && !mutation::active(Mutation::NoPageRevalidation) {
@@ -409,6 +377,7 @@ impl Scan {
             }
             *dep_lsn = dep;
             go_behind(&mut self.range, self.direction, leaf);
+            self.plain = plain && !copies;
             return Some(true);
         }
     }
@@ -460,6 +429,21 @@ fn take_leaf(
         Direction::Backward => leaf.iter().rev().for_each(&mut take),
     }
     found
+}
+
+/// Whether the view sees all rows of a leaf as they stand there.
+fn is_plain((book, fetched): (&VersionBook, &Fetched), view: &View, leaf: &LeafCopy, dep: &mut Lsn) -> bool {
+    let mut current = Tag::SETTLED; // as in `take_leaf`
+    leaf.tags().all(|(tag, is_live)| {
+        if tag.is_settled() || tag == current {
+            return is_live;
+        }
+        let mut bears = Lsn::ZERO;
+        let is_current = is_live && matches!(book.resolve(tag, view, &mut bears, fetched), Visible::Current);
+        current = tag;
+        note(dep, bears, true);
+        is_current
+    })
 }
 
 /// What is left of a range behind the rows of a leaf.

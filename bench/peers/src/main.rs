@@ -28,12 +28,17 @@ fn main() {
             against::run(&dir, page, &only);
         }
         Some("embedded") => embed(&dir, &args),
+        Some("calls") => {
+            let [kind, step] = [3, 4].map(|at| args.get(at).expect("a database and a step").as_str());
+            let calls = args.get(5).expect("a number of calls").parse().expect("a number");
+            embedded::calls(&dir, kind, step, calls);
+        }
         Some("row-size") => beyond::row_size(&dir, number(300_000)),
         Some("memory") => beyond::memory(&dir, number(24)),
         Some("big-rows") => beyond::big_rows(&dir, number(1000)),
         Some("long-value") => beyond::long_value(&dir),
         _ => eprintln!(
-            "usage: clearway-peers against DIR [PAGE|- [SCENARIO...]]\n       clearway-peers embedded DIR [PAGE|- [ROWS ROUNDS SECONDS [DATABASES|- [STEPS]]]]\n       clearway-peers row-size DIR ROWS | memory DIR SECONDS | big-rows DIR ROWS_PER_SECOND | long-value DIR"
+            "usage: clearway-peers against DIR [PAGE|- [SCENARIO...]]\n       clearway-peers embedded DIR [PAGE|- [ROWS ROUNDS SECONDS [DATABASES|- [STEPS]]]]\n       clearway-peers calls DIR DATABASE point|range|load|random|commit CALLS\n       clearway-peers row-size DIR ROWS | memory DIR SECONDS | big-rows DIR ROWS_PER_SECOND | long-value DIR"
         ),
     }
     // Background loops run for ever.

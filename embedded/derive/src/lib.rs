@@ -119,6 +119,12 @@ fn typed_columns(input: &DeriveInput, fields: &Named) -> proc_macro2::TokenStrea
                     _ => ::std::option::Option::None,
                 }
             }
+            fn read_copied(values: &[::clearway::typed::ValueRef<'_>]) -> ::std::option::Option<Self> {
+                match values {
+                    [#(#idents),*] => ::std::option::Option::Some(Self { #(#idents: #cell::copied(*#idents)?),* }),
+                    _ => ::std::option::Option::None,
+                }
+            }
             fn read_ref<'clearway>(
                 values: &[::clearway::typed::ValueRef<'clearway>],
             ) -> ::std::option::Option<Self::Ref<'clearway>> {

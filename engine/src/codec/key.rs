@@ -109,7 +109,11 @@ fn decode_present(storage: Storage, bytes: &[u8]) -> Option<(Option<Value>, &[u8
         }
         Storage::Int(width) => {
             let (int, rest) = bytes.split_at_checked(usize::from(width))?;
-            let unsigned = int.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+            // Most keys are of eight bytes.
+            let unsigned = match int {
+                [a, b, c, d, e, f, g, h] => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+                _ => int.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)),
+            };
             let shift = 64 - 8 * u32::from(width);
             let flipped = (unsigned << shift) ^ (1 << 63);
             (Some(Value::Int((flipped as i64) >> shift)), rest)

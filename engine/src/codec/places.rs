@@ -50,6 +50,12 @@ impl Places {
     /// Gives the wanted columns of a row to `put`; false: it has to be read column by column, and nothing was given.
     #[inline]
     pub fn read(&self, row: &[u8], put: &mut dyn FnMut(usize, ValueRef<'_>)) -> bool {
+        self.read_borrowed(row, put)
+    }
+
+    /// The same; the values may be kept as long as the row.
+    #[inline]
+    pub fn read_borrowed<'v>(&self, row: &'v [u8], mut put: impl FnMut(usize, ValueRef<'v>)) -> bool {
         let Some((head, body)) = row.split_first() else { return false };
         if *head != self.head || body.len() < self.fixed_bytes {
             return false;

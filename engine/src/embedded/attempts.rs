@@ -24,14 +24,25 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
+    /// Whether none has failed.
+    pub(super) fn is_first(&self) -> bool {
+        self.failed == 0
+    }
+
+    /// Whether the next one has to be prepared.
+    pub(super) fn is_fair(&self) -> bool {
+        self.failed >= FAIR_AFTER
+    }
+
     /// EMB-4
     pub(super) async fn prepare(&self, txn: &mut AsyncTxn<'_>) -> Result<(), Error> {
-        if self.failed < FAIR_AFTER { Ok(()) } else { txn.lock_first(&self.lost).await }
+        if self.is_fair() { txn.lock_first(&self.lost).await } else { Ok(()) }
     }
 
     pub(super) fn ended(&mut self, txn: &mut AsyncTxn<'_>) -> End {
         self.failed += 1;
         txn.end_unfinished();
+        txn.end_alone();
         if let Some(row) = txn.take_lost()
             && let Err(at) = self.lost.binary_search(&row)
         {
@@ -41,6 +52,11 @@ impl Attempts {
     }
 }
 
+/// Whether a transaction has ended, without waiting: it has changed nothing, and what its closure returned may go out.
+pub(super) fn has_ended<T, E>(session: &mut Session, result: &Result<T, E>, end: &End) -> bool {
+    result.is_ok() && !end.failed && (!session.is_open() || session.end_unchanged()) && session.may_reply()
+}
+
 /// Commits or rolls back; `None` if the closure is to be run again. What was committed is not durable yet: [`Session::dep_lsn`].
 pub(super) async fn finish_early<T, E: From<Error>>(
     session: &mut Session,
@@ -48,6 +64,9 @@ pub(super) async fn finish_early<T, E: From<Error>>(
     end: End,
 ) -> Option<Result<T, E>> {
     if result.is_ok() && !end.failed {
+        if !session.is_open() {
+            return Some(result); // EMB-8
+        }
         let committed = session.commit_early(Durability::Wait).await;
         if let Err(error) = committed {
             // EMB-3: whatever is left of it goes.
@@ -56,8 +75,12 @@ pub(super) async fn finish_early<T, E: From<Error>>(
         }
         return Some(result);
     }
-    // EMB-1: what the closure saw is durable when this returns.
-    if let Err(error) = session.roll_back().await {
+    // EMB-1: what the closure saw is durable when this returns. A transaction that was never begun is not rolled back.
+    let undone = match session.is_open() {
+        true => session.roll_back().await,
+        false => session.wait_reply().await,
+    };
+    if let Err(error) = undone {
         return Some(Err(E::from(error.into())));
     }
     match result {

@@ -8,8 +8,10 @@ use clearway_storage::btree::Direction;
 
 use super::columns::{Columns, Key};
 use super::error::Error;
+use super::rows::Walked;
 use super::table::Table;
 use super::transaction::AsyncTxn;
+use crate::value::ValueRef;
 
 /// Drives a future on this thread, which performs its own I/O: handing it to another one and parking costs more.
 pub(super) fn wait<F: Future>(future: F) -> F::Output {
@@ -48,9 +50,13 @@ impl<'s> Txn<'_, 's> {
         table: &Table<K, V>,
         index: &str,
         values: &I,
-        f: impl FnMut(K, V) -> ControlFlow<()>,
+        mut f: impl FnMut(K, V) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        wait(self.0.scan_index(table, index, values, f))
+        let mut each = |key, row: &[ValueRef<'_>]| V::read_copied(row).map(|value| f(key, value));
+        if self.0.scan_index_now(table, index, values, &mut each)? {
+            return Ok(());
+        }
+        wait(self.0.scan_index_waiting(table, index, values, f))
     }
 
     /// As [`AsyncTxn::get`]; the call parks the thread until it is done.
@@ -58,7 +64,10 @@ impl<'s> Txn<'_, 's> {
     /// # Errors
     /// Those of [`AsyncTxn::get`].
     pub fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
-        wait(self.0.get(table, key))
+        match self.0.get_now(table, key, V::read_copied) {
+            Ok(found) => found,
+            Err(read) => wait(self.0.get_waiting(table, key, read)),
+        }
     }
 
     /// As [`AsyncTxn::get_ref`]; the call parks the thread until it is done.
@@ -71,7 +80,10 @@ impl<'s> Txn<'_, 's> {
         key: &K,
         f: impl FnOnce(V::Ref<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        wait(self.0.get_ref(table, key, f))
+        match self.0.get_now(table, key, |row| V::read_ref(row).map(f)) {
+            Ok(found) => found,
+            Err(read) => wait(self.0.get_waiting(table, key, read)),
+        }
     }
 
     /// As [`AsyncTxn::scan_ref`]; the call parks the thread until it is done.
@@ -83,9 +95,9 @@ impl<'s> Txn<'_, 's> {
         table: &Table<K, V>,
         range: impl RangeBounds<K>,
         direction: Direction,
-        f: impl FnMut(K, V::Ref<'_>) -> ControlFlow<()>,
+        mut f: impl FnMut(K, V::Ref<'_>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        wait(self.0.scan_ref(table, range, direction, f))
+        self.each(table, &range, direction, &mut |key, row| V::read_ref(row).map(|value| f(key, value)))
     }
 
     /// As [`AsyncTxn::get_for_update`]; the call parks the thread until it is done.
@@ -142,9 +154,24 @@ impl<'s> Txn<'_, 's> {
         table: &Table<K, V>,
         range: impl RangeBounds<K>,
         direction: Direction,
-        f: impl FnMut(K, V) -> ControlFlow<()>,
+        mut f: impl FnMut(K, V) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        wait(self.0.scan(table, range, direction, f))
+        self.each(table, &range, direction, &mut |key, row| V::read_copied(row).map(|value| f(key, value)))
+    }
+
+    fn each<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: &impl RangeBounds<K>,
+        direction: Direction,
+        each: &mut impl FnMut(K, &[ValueRef<'_>]) -> Option<ControlFlow<()>>,
+    ) -> Result<(), Error> {
+        let left = match self.0.scan_now(table, range, direction, each)? {
+            Walked::Whole => return Ok(()),
+            Walked::Nowhere => None,
+            Walked::Left(left) => Some(left),
+        };
+        wait(self.0.scan_waiting(table, (range, left), direction, each))
     }
 
     /// As [`AsyncTxn::range`]; the call parks the thread until it is done.
@@ -156,6 +183,11 @@ impl<'s> Txn<'_, 's> {
         table: &Table<K, V>,
         range: impl RangeBounds<K>,
     ) -> Result<Vec<(K, V)>, Error> {
-        wait(self.0.range(table, range))
+        let mut rows = Vec::new();
+        self.scan(table, range, Direction::Forward, |key, value| {
+            rows.push((key, value));
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
     }
 }

@@ -1,19 +1,15 @@
 //! Reads that copy no value: a closure gets the row's columns as references into the bytes that were read.
 
-use std::ops::{ControlFlow, Range, RangeBounds};
+use std::ops::{ControlFlow, RangeBounds};
 
-use clearway_storage::btree::Direction;
+use clearway_storage::btree::{Direction, KeyRange};
 
 use super::columns::{Columns, Key};
 use super::error::Error;
+use super::rows::{Walked, key_of, with_columns};
 use super::table::Table;
 use super::transaction::AsyncTxn;
-use crate::codec::key::decode_value;
-use crate::table::shape::TableShape;
-use crate::value::{Value, ValueRef};
-
-/// Columns of a table for which no list is allocated.
-const FEW: usize = 16;
+use crate::value::ValueRef;
 
 impl AsyncTxn<'_> {
     /// Gives the value of a key to `f` where it is; what `f` returned, or `None` if there is no such key.
@@ -26,12 +22,24 @@ impl AsyncTxn<'_> {
         key: &K,
         f: impl FnOnce(V::Ref<'_>) -> R,
     ) -> Result<Option<R>, Error> {
+        match self.get_now(table, key, |row| V::read_ref(row).map(f)) {
+            Ok(found) => found,
+            Err(read) => self.get_waiting(table, key, read).await,
+        }
+    }
+
+    /// The value of a key, as `read` takes it from its columns.
+    pub(super) async fn get_waiting<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        read: impl FnOnce(&[ValueRef<'_>]) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
         let shape = self.enter(table, false).await?;
         let key = table.key_bytes(&shape, key);
-        let columns = columns::<K, V>();
         let view = self.open(false);
         let found = match self.session.find(&shape, &view, &key).await {
-            Ok(Some(value)) => with_columns(table, &shape, columns, (&key, value), f).map(Some),
+            Ok(Some(value)) => with_columns(table, (&shape, None), (&key, value), read).map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error.into()),
         };
@@ -50,12 +58,28 @@ impl AsyncTxn<'_> {
         direction: Direction,
         mut f: impl FnMut(K, V::Ref<'_>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
+        let mut each = |key, row: &[ValueRef<'_>]| V::read_ref(row).map(|value| f(key, value));
+        let left = match self.scan_now(table, &range, direction, &mut each)? {
+            Walked::Whole => return Ok(()),
+            Walked::Nowhere => None,
+            Walked::Left(left) => Some(left),
+        };
+        self.scan_waiting(table, (&range, left), direction, &mut each).await
+    }
+
+    /// Passes keys and columns of a range, or of what is left of it, to `each`.
+    pub(super) async fn scan_waiting<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        (range, left): (&impl RangeBounds<K>, Option<KeyRange>),
+        direction: Direction,
+        each: &mut impl FnMut(K, &[ValueRef<'_>]) -> Option<ControlFlow<()>>,
+    ) -> Result<(), Error> {
         let shape = self.enter(table, false).await?;
-        let bytes = table.range(&shape, &range);
+        let bytes = left.unwrap_or_else(|| table.range(&shape, range));
         if bytes.to.as_ref().is_some_and(|to| *to <= bytes.from) {
             return Ok(());
         }
-        let columns = columns::<K, V>();
         let view = self.open(false);
         let mut scan = self.session.scan(&shape, bytes, direction, &view);
         let mut keys = Vec::new();
@@ -67,7 +91,7 @@ impl AsyncTxn<'_> {
             }
             let Some((key, value)) = scan.buffered() else { continue };
             let Some(typed) = key_of::<K>(&shape, key, &mut keys) else { break Err(table.bad_value()) };
-            match with_columns(table, &shape, columns.clone(), (key, value), |value| f(typed, value)) {
+            match with_columns(table, (&shape, None), (key, value), |row| each(typed, row)) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break Ok(()),
                 Err(error) => break Err(error),
@@ -76,47 +100,4 @@ impl AsyncTxn<'_> {
         self.close();
         self.judge(walked)
     }
-}
-
-/// Where the columns of a table's value are among its columns.
-fn columns<K: Key, V: Columns>() -> Range<usize> {
-    let from = K::kinds().len();
-    from..from + V::kinds().len()
-}
-
-/// The key of a row. No key column has a type whose key form does not give the value back (`KeyCell`).
-fn key_of<K: Key>(shape: &TableShape, mut rest: &[u8], values: &mut Vec<Value>) -> Option<K> {
-    values.clear();
-    for form in shape.key_columns() {
-        let (value, after) = decode_value(*form, rest)?;
-        values.push(value?);
-        rest = after;
-    }
-    K::read(values)
-}
-
-/// Gives the columns of a row to `f`.
-fn with_columns<K: Key, V: Columns, R>(
-    table: &Table<K, V>,
-    shape: &TableShape,
-    columns: Range<usize>,
-    (key, value): (&[u8], &[u8]),
-    f: impl FnOnce(V::Ref<'_>) -> R,
-) -> Result<R, Error> {
-    let mut few = [ValueRef::Null; FEW];
-    let mut many = Vec::new();
-    let row = match few.get_mut(..shape.columns.len()) {
-        Some(few) => few,
-        None => {
-            many.resize(shape.columns.len(), ValueRef::Null);
-            &mut many[..]
-        }
-    };
-    if shape.refs(value, row)? {
-        return row.get(columns).and_then(V::read_ref).map(f).ok_or_else(|| table.bad_value());
-    }
-    // Of an older schema version: columns that were added since have their defaults.
-    let row = shape.row(key, value)?;
-    let row: Vec<ValueRef<'_>> = row.iter().map(Value::borrow).collect();
-    row.get(columns).and_then(V::read_ref).map(f).ok_or_else(|| table.bad_value())
 }

@@ -28,6 +28,10 @@ pub trait Cell: Sized + Send + 'static {
     fn from_value(value: &Value) -> Option<Self>;
     /// The stored value where it is; `None` if it is not of this type.
     fn from_ref(value: ValueRef<'_>) -> Option<Self::Ref<'_>>;
+    /// The stored value, copied from where it is; `None` if it is not of this type.
+    fn copied(value: ValueRef<'_>) -> Option<Self> {
+        Self::from_value(&Value::from(value))
+    }
 }
 
 /// A cell that can stand in a key: never null, and its key form gives the value back.
@@ -56,6 +60,11 @@ pub trait Columns: Sized + Send + 'static {
     fn read(values: &[Value]) -> Option<Self>;
     /// The same where they are.
     fn read_ref<'a>(values: &[ValueRef<'a>]) -> Option<Self::Ref<'a>>;
+    /// Reads the values, copied from where they are.
+    fn read_copied(values: &[ValueRef<'_>]) -> Option<Self> {
+        let values: Vec<Value> = values.iter().map(|value| Value::from(*value)).collect();
+        Self::read(&values)
+    }
 }
 
 /// Columns that make a key.
@@ -81,6 +90,9 @@ macro_rules! int_cell {
                     ValueRef::Int(int) => <$int>::try_from(int).ok(),
                     _ => None,
                 }
+            }
+            fn copied(value: ValueRef<'_>) -> Option<$int> {
+                <$int>::from_ref(value)
             }
         }
         impl KeyCell for $int {}
@@ -108,6 +120,9 @@ impl Cell for bool {
             _ => None,
         }
     }
+    fn copied(value: ValueRef<'_>) -> Option<bool> {
+        bool::from_ref(value)
+    }
 }
 
 impl KeyCell for bool {}
@@ -131,6 +146,9 @@ impl Cell for f64 {
             _ => None,
         }
     }
+    fn copied(value: ValueRef<'_>) -> Option<f64> {
+        f64::from_ref(value)
+    }
 }
 
 impl Cell for String {
@@ -151,6 +169,9 @@ impl Cell for String {
             ValueRef::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
         }
+    }
+    fn copied(value: ValueRef<'_>) -> Option<String> {
+        String::from_ref(value).map(str::to_owned)
     }
 }
 
@@ -175,6 +196,9 @@ impl Cell for Vec<u8> {
             _ => None,
         }
     }
+    fn copied(value: ValueRef<'_>) -> Option<Vec<u8>> {
+        Vec::from_ref(value).map(<[u8]>::to_vec)
+    }
 }
 
 impl KeyCell for Vec<u8> {}
@@ -192,6 +216,9 @@ impl<C: Cell> Cell for Option<C> {
     }
     fn from_ref(value: ValueRef<'_>) -> Option<Option<C::Ref<'_>>> {
         if value == ValueRef::Null { Some(None) } else { C::from_ref(value).map(Some) }
+    }
+    fn copied(value: ValueRef<'_>) -> Option<Option<C>> {
+        if value == ValueRef::Null { Some(None) } else { C::copied(value).map(Some) }
     }
 }
 
@@ -216,6 +243,12 @@ impl<C: Cell> Columns for C {
     fn read_ref<'a>(values: &[ValueRef<'a>]) -> Option<C::Ref<'a>> {
         match values {
             [value] => C::from_ref(*value),
+            _ => None,
+        }
+    }
+    fn read_copied(values: &[ValueRef<'_>]) -> Option<Self> {
+        match values {
+            [value] => C::copied(*value),
             _ => None,
         }
     }
@@ -247,6 +280,12 @@ macro_rules! tuple_columns {
                     _ => None,
                 }
             }
+            fn read_copied(values: &[ValueRef<'_>]) -> Option<Self> {
+                match values {
+                    [$($value),+] => Some(($($cell::copied(*$value)?,)+)),
+                    _ => None,
+                }
+            }
         }
         impl<$($cell: KeyCell),+> Key for ($($cell,)+) {}
     };
@@ -270,6 +309,8 @@ mod tests {
         columns.write(&mut row);
         assert_eq!(row.len(), C::kinds().len());
         assert!(row.iter().zip(C::kinds()).all(|(v, k)| v.fits(k.storage)));
+        let refs: Vec<ValueRef<'_>> = row.iter().map(Value::borrow).collect();
+        assert_eq!(C::read_copied(&refs).as_ref(), Some(&columns));
         assert_eq!(C::read(&row), Some(columns));
     }
 

@@ -16,6 +16,7 @@ use super::transaction::AsyncTxn;
 use crate::catalog::IndexState;
 use crate::codec::key::prefix_end;
 use crate::table::shape::TableShape;
+use crate::value::ValueRef;
 
 impl AsyncTxn<'_> {
     /// Passes the rows whose first columns of an index have these values to `f`, in the order of the index, until `f` breaks off.
@@ -23,6 +24,20 @@ impl AsyncTxn<'_> {
     /// # Errors
     /// `Mismatch` if the table has no such index, or not of these types; the transaction goes on then. From the engine; `Value`.
     pub async fn scan_index<K: Key, V: Columns, I: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        index: &str,
+        values: &I,
+        mut f: impl FnMut(K, V) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut each = |key, row: &[ValueRef<'_>]| V::read_copied(row).map(|value| f(key, value));
+        if self.scan_index_now(table, index, values, &mut each)? {
+            return Ok(());
+        }
+        self.scan_index_waiting(table, index, values, f).await
+    }
+
+    pub(super) async fn scan_index_waiting<K: Key, V: Columns, I: Columns>(
         &mut self,
         table: &Table<K, V>,
         index: &str,
@@ -63,6 +78,8 @@ impl AsyncTxn<'_> {
     /// Sets a savepoint. Savepoints nest.
     pub fn set_savepoint(&mut self) {
         self.end_unfinished();
+        // A conflict fails the transaction.
+        let _ = self.begin_due();
         let mark = self.session.mark();
         self.session.note_savepoint(Some(&mark));
         self.savepoints.push((mark, self.locked.len()));
@@ -87,7 +104,7 @@ impl AsyncTxn<'_> {
 }
 
 /// The place of an index whose first columns have these types.
-fn find<I: Columns>(shape: &TableShape, name: &str) -> Result<usize, Error> {
+pub(super) fn find<I: Columns>(shape: &TableShape, name: &str) -> Result<usize, Error> {
     let mismatch = |what: String| Error::Mismatch { table: shape.name.clone(), what };
     let Some(at) = shape.indexes.iter().position(|index| index.name == name) else {
         return Err(mismatch(format!("it has no index \"{name}\" beside its primary key")));

@@ -27,6 +27,8 @@
 //!   Database   opens, closes, keeps sessions; the synchronous calls park the thread, the `_async` ones are futures
 //!   Table      a pair of types as a table of the catalog (columns: which types)
 //!   Txn        operations inside a transaction; AsyncTxn the same as futures
+//!   seats      what transactions use, kept from one to the next: sessions, tables as they were looked up
+//!   short      reads without a future, and the first read of a transaction that only reads
 //!   update     a closure on one row, a transaction of its own; concurrent updates of one row share a transaction (crate::line)
 //!   attempts   how often a closure is run, and how each run ends
 //!   engine()   the engine's database; a server's listener in the same process can work on it
@@ -51,6 +53,9 @@ mod borrowed;
 mod columns;
 mod error;
 mod index;
+mod rows;
+mod seats;
+mod short;
 mod table;
 mod transaction;
 mod update;
@@ -58,14 +63,12 @@ mod update;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use clearway_base::sync::{JoinHandle, Mutex, block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, RealVfs, Vfs, VfsError, inline_io_here};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::StoreOptions;
-use clearway_storage::sync::Bell;
-use clearway_storage::wal::Wal;
 
 pub use crate::value::{Storage, Value, ValueRef};
 pub use blocking::Txn;
@@ -80,9 +83,9 @@ pub use crate::session::{Isolation, TxnOptions};
 use crate::catalog::{Object, Oid, Relation, RelationKind};
 use crate::db::{Db, DbOptions};
 use crate::error::EngineError;
-use crate::session::Session;
-use attempts::{Attempts, finish_early};
+use attempts::{Attempts, finish_early, has_ended};
 use blocking::wait;
+use seats::{Open, Seat, Seats};
 use transaction::Texts;
 
 /// The database of a directory in which typed tables stand, and its schema.
@@ -112,15 +115,9 @@ struct Inner {
     schema: Oid,
     texts: Texts,
     next_pid: AtomicI32,
-    idle: Mutex<Vec<Session>>,
+    seats: Seats,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// EMB-6: the number of open transactions, and [`CLOSING`].
-    open: AtomicUsize,
-    all_ended: Bell,
 }
-
-/// The bit of `Inner::open` that says that no transaction may begin any more.
-const CLOSING: usize = 1 << (usize::BITS - 1);
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -234,10 +231,8 @@ impl Database {
             schema,
             texts: Texts::new(),
             next_pid: AtomicI32::new(FIRST_PID),
-            idle: Mutex::new("engine/idle_sessions", Vec::new()),
+            seats: Seats::new(),
             threads: Mutex::new("engine/background_threads", threads),
-            open: AtomicUsize::new(0),
-            all_ended: Bell::new("engine/all_ended"),
         };
         Ok(Database { inner: Arc::new(inner) })
     }
@@ -260,10 +255,11 @@ impl Database {
     /// # Errors
     /// As [`Database::table`].
     pub async fn table_async<K: Key, V: Columns>(&self, names: TableNames<'_>) -> Result<Table<K, V>, Error> {
-        let _busy = self.busy()?;
-        let mut session = self.session();
-        let opened = Table::open(&mut session, self.inner.database, self.inner.schema, &names).await;
-        self.give_back(session);
+        let open = self.open_one()?;
+        open.works();
+        let mut seat = self.seat();
+        let opened = Table::open(&mut seat.session, self.inner.database, self.inner.schema, &names).await;
+        self.give_back(seat);
         opened
     }
 
@@ -300,21 +296,39 @@ impl Database {
         options: TxnOptions,
         mut f: impl FnMut(&mut Txn<'_, '_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _busy = self.busy()?;
-        let mut session = self.session();
+        let open = self.open_one()?;
+        let mut seat = self.seat();
         let mut attempts = Attempts::default();
         loop {
-            session.begin(options);
-            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
-            let result = match wait(attempts.prepare(&mut txn)) {
+            let mut txn = self.attempt(&mut seat, &open, options, &attempts);
+            let prepared = if attempts.is_fair() { wait(attempts.prepare(&mut txn)) } else { Ok(()) };
+            let result = match prepared {
                 Ok(()) => f(&mut Txn(&mut txn)),
                 Err(error) => Err(E::from(error)),
             };
             let end = attempts.ended(&mut txn);
-            if let Some(ended) = wait(finish_early(&mut session, result, end)) {
-                return wait(self.reply_of(session, ended));
+            if has_ended(&mut seat.session, &result, &end) {
+                self.give_back(seat);
+                return result;
+            }
+            if let Some(ended) = wait(finish_early(&mut seat.session, result, end)) {
+                return wait(self.reply_of(seat, ended));
             }
         }
+    }
+
+    fn attempt<'s>(
+        &'s self,
+        seat: &'s mut Seat,
+        open: &'s Open<'s>,
+        options: TxnOptions,
+        attempts: &Attempts,
+    ) -> AsyncTxn<'s> {
+        let texts = &self.inner.texts;
+        if attempts.is_first() {
+            return AsyncTxn::begin_late(seat, texts, open, options);
+        }
+        AsyncTxn::begin(seat, texts, open, options)
     }
 
     /// [`Database::transact`] as a future; `f` makes the future of one attempt.
@@ -326,19 +340,18 @@ impl Database {
         options: TxnOptions,
         mut f: impl for<'t, 's> FnMut(&'t mut AsyncTxn<'s>) -> BoxFuture<'t, Result<T, E>>,
     ) -> Result<T, E> {
-        let _busy = self.busy()?;
-        let mut session = self.session();
+        let open = self.open_one()?;
+        let mut seat = self.seat();
         let mut attempts = Attempts::default();
         loop {
-            session.begin(options);
-            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
+            let mut txn = self.attempt(&mut seat, &open, options, &attempts);
             let result = match attempts.prepare(&mut txn).await {
                 Ok(()) => f(&mut txn).await,
                 Err(error) => Err(E::from(error)),
             };
             let end = attempts.ended(&mut txn);
-            if let Some(ended) = finish_early(&mut session, result, end).await {
-                return self.reply_of(session, ended).await;
+            if let Some(ended) = finish_early(&mut seat.session, result, end).await {
+                return self.reply_of(seat, ended).await;
             }
         }
     }
@@ -353,31 +366,26 @@ impl Database {
         self.inner.close()
     }
 
-    /// Counts a transaction as in progress until the guard is dropped. The log uses the count to tell whether a committing session is alone.
+    /// Counts a transaction as in progress until the guard is dropped.
     ///
     /// # Errors
     /// `Closed` (EMB-6).
-    fn busy(&self) -> Result<Busy<'_>, Error> {
-        let inner = &*self.inner;
-        let wal = inner.db.transactions().store().wal();
-        wal.session_busy(true);
-        let busy = Busy { wal, inner };
-        // If the database is closing, dropping the guard takes both counts back.
-        if inner.open.fetch_add(1, Ordering::SeqCst) & CLOSING == 0 { Ok(busy) } else { Err(Error::Closed) }
+    fn open_one(&self) -> Result<Open<'_>, Error> {
+        self.inner.seats.open(self.inner.db.transactions().store().wal())
     }
 
-    fn session(&self) -> Session {
-        self.inner.idle.lock().pop().unwrap_or_else(|| {
+    fn seat(&self) -> Box<Seat> {
+        self.inner.seats.take().unwrap_or_else(|| {
             let pid = self.inner.next_pid.fetch_add(1, Ordering::Relaxed);
-            self.inner.db.session(pid, self.inner.database)
+            Seat::new(self.inner.db.session(pid, self.inner.database))
         })
     }
 
     /// Returns a transaction's result once everything on which it depends is durable (SES-4). The session is returned to the pool before that
     /// wait: the next transaction then finds it in the processor's caches.
-    async fn reply_of<T, E: From<Error>>(&self, session: Session, ended: Result<T, E>) -> Result<T, E> {
-        let due = session.reply_due();
-        self.give_back(session);
+    async fn reply_of<T, E: From<Error>>(&self, seat: Box<Seat>, ended: Result<T, E>) -> Result<T, E> {
+        let due = seat.session.reply_due();
+        self.give_back(seat);
         if ended.is_ok() {
             due.wait(&self.inner.db).await.map_err(|error| E::from(error.into()))?;
         }
@@ -385,24 +393,9 @@ impl Database {
     }
 
     /// EMB-3
-    fn give_back(&self, session: Session) {
-        if !session.is_open() {
-            self.inner.idle.lock().push(session);
-        }
-    }
-}
-
-/// See [`Database::busy`].
-struct Busy<'a> {
-    wal: &'a Wal,
-    inner: &'a Inner,
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.wal.session_busy(false);
-        if self.inner.open.fetch_sub(1, Ordering::SeqCst) == CLOSING | 1 {
-            self.inner.all_ended.ring();
+    fn give_back(&self, seat: Box<Seat>) {
+        if !seat.session.is_open() {
+            self.inner.seats.give_back(seat);
         }
     }
 }
@@ -413,10 +406,7 @@ impl Inner {
         if threads.is_empty() {
             return Ok(()); // closed already, or another call's
         }
-        // EMB-6
-        self.open.fetch_or(CLOSING, Ordering::SeqCst);
-        wait(self.all_ended.wait_until(|| self.open.load(Ordering::SeqCst) == CLOSING));
-        self.idle.lock().clear();
+        wait(self.seats.close()); // EMB-6
         let closed = wait(self.db.close());
         for thread in threads {
             // A loop that panicked has poisoned the database, which closing reports.

@@ -4,8 +4,9 @@
 //! indexes and columns with defaults to it. After each change of the catalog the typed table checks again that its types still fit.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_storage::btree::KeyRange;
@@ -19,6 +20,9 @@ use crate::session::{Durability, Session, TxnOptions};
 use crate::table::shape::TableShape;
 use crate::value::Value;
 
+/// Tables that this process has opened.
+static TABLES: AtomicU64 = AtomicU64::new(0);
+
 /// A table with keys of type `K` and values of type `V`. Cheap to clone.
 pub struct Table<K, V> {
     inner: Arc<Inner>,
@@ -26,9 +30,13 @@ pub struct Table<K, V> {
 }
 
 struct Inner {
+    /// No other table that was opened has it.
+    id: u64,
     name: String,
     oid: Oid,
     database: Oid,
+    /// How many columns the key and the value have.
+    columns: (usize, usize),
     /// The shape in the catalog of that LSN.
     shape: Mutex<(Lsn, Arc<TableShape>)>,
 }
@@ -54,6 +62,16 @@ impl<K: Key, V: Columns> Table<K, V> {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// Where the columns of the value are among those of the table.
+    pub(super) fn value_columns(&self) -> Range<usize> {
+        let (keys, values) = self.inner.columns;
+        keys..keys + values
     }
 
     pub(super) fn oid(&self) -> Oid {
@@ -112,9 +130,11 @@ impl<K: Key, V: Columns> Table<K, V> {
         let shape = TableShape::new(catalog, relation.oid)?;
         check::<K, V>(&shape)?;
         let inner = Inner {
+            id: TABLES.fetch_add(1, Ordering::Relaxed),
             name: name.to_owned(),
             oid: relation.oid,
             database: relation.database,
+            columns: (K::kinds().len(), V::kinds().len()),
             shape: Mutex::new("engine/typed_table", (catalog.lsn, shape)),
         };
         Ok(Some(Table { inner: Arc::new(inner), types: PhantomData }))
@@ -131,7 +151,7 @@ impl<K: Key, V: Columns> Table<K, V> {
 
     /// The row with another value in the columns that the table was declared with.
     pub(super) fn with_value(&self, old: &[Value], value: &V) -> Vec<Value> {
-        let keys = K::kinds().len();
+        let keys = self.inner.columns.0;
         let mut row = old[..keys].to_vec();
         value.write(&mut row);
         row.extend_from_slice(&old[row.len()..]);
@@ -152,12 +172,11 @@ impl<K: Key, V: Columns> Table<K, V> {
     }
 
     pub(super) fn value_of(&self, row: &[Value]) -> Result<V, Error> {
-        let keys = K::kinds().len();
-        row.get(keys..keys + V::kinds().len()).and_then(V::read).ok_or_else(|| self.bad_value())
+        row.get(self.value_columns()).and_then(V::read).ok_or_else(|| self.bad_value())
     }
 
     pub(super) fn key_of(&self, row: &[Value]) -> Result<K, Error> {
-        row.get(..K::kinds().len()).and_then(K::read).ok_or_else(|| self.bad_value())
+        row.get(..self.inner.columns.0).and_then(K::read).ok_or_else(|| self.bad_value())
     }
 
     pub(super) fn bad_value(&self) -> Error {

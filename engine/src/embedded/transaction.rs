@@ -26,18 +26,25 @@ use clearway_txn::transaction::{Basis, Changed};
 
 use super::columns::{Columns, Key};
 use super::error::Error;
+use super::rows::Walked;
+use super::seats::{Alone, Kept, Open, Seat};
 use super::table::Table;
 use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::line::{Lead, TransactionSpoilt};
-use crate::session::{Isolation, Mark, Session, Statement, StatementMode};
+use crate::session::{Isolation, Mark, Session, Statement, StatementMode, TxnOptions};
 use crate::table::shape::TableShape;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// An open transaction, for asynchronous code.
 pub struct AsyncTxn<'s> {
     pub(super) session: &'s mut Session,
-    texts: &'s Texts,
+    pub(super) kept: &'s mut Kept,
+    pub(super) texts: &'s Texts,
+    pub(super) open: &'s Open<'s>,
+    pub(super) options: TxnOptions,
+    /// What it reads before it is begun (EMB-8).
+    pub(super) alone: Option<Alone>,
     /// Tables that the transaction has locked, each with whether the lock is for writing.
     pub(super) locked: Vec<(Oid, bool)>,
     /// The savepoints that are open, each with the number of tables that were locked before it.
@@ -61,7 +68,7 @@ pub(super) struct Contended {
 
 /// The texts of operations in lock views and deadlock reports.
 pub(super) struct Texts {
-    read: Arc<str>,
+    pub(super) read: Arc<str>,
     write: Arc<str>,
 }
 
@@ -78,10 +85,31 @@ struct Current {
 }
 
 impl<'s> AsyncTxn<'s> {
-    /// The session has already begun the transaction.
-    pub(super) fn new(session: &'s mut Session, texts: &'s Texts) -> AsyncTxn<'s> {
-        let (locked, savepoints) = (Vec::new(), Vec::new());
-        AsyncTxn { session, texts, locked, savepoints, unfinished: None, failed: false, retry: false, lost: None }
+    /// A transaction that begins at once.
+    pub(super) fn begin(seat: &'s mut Seat, texts: &'s Texts, open: &'s Open<'s>, options: TxnOptions) -> AsyncTxn<'s> {
+        open.works();
+        seat.session.begin(options);
+        AsyncTxn::not_begun(seat, texts, open, options)
+    }
+
+    /// A transaction that is begun by its second operation, if it reads only; else at once (EMB-8).
+    pub(super) fn begin_late(
+        seat: &'s mut Seat,
+        texts: &'s Texts,
+        open: &'s Open<'s>,
+        options: TxnOptions,
+    ) -> AsyncTxn<'s> {
+        if options == (TxnOptions { isolation: Isolation::RepeatableRead, read_only: true }) {
+            return AsyncTxn::not_begun(seat, texts, open, options);
+        }
+        AsyncTxn::begin(seat, texts, open, options)
+    }
+
+    fn not_begun(seat: &'s mut Seat, texts: &'s Texts, open: &'s Open<'s>, options: TxnOptions) -> AsyncTxn<'s> {
+        let Seat { session, kept } = seat;
+        let (locked, savepoints, alone) = (Vec::new(), Vec::new(), None);
+        let (unfinished, failed, retry, lost) = (None, false, false, None);
+        AsyncTxn { session, kept, texts, open, options, alone, locked, savepoints, unfinished, failed, retry, lost }
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -102,6 +130,7 @@ impl<'s> AsyncTxn<'s> {
     /// # Errors
     /// A deadlock; those of the engine.
     pub(super) async fn lock_first(&mut self, rows: &[Contended]) -> Result<(), Error> {
+        self.begin_due()?;
         for row in rows {
             let locked = self.lock_contended(row).await;
             self.judge(locked)?;
@@ -135,14 +164,9 @@ impl<'s> AsyncTxn<'s> {
     /// # Errors
     /// From the engine; `Value`.
     pub async fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
-        let shape = self.enter(table, false).await?;
-        let key = table.key_bytes(&shape, key);
-        let view = self.open(false);
-        let found = self.session.get(&shape, &view, &key).await;
-        self.close();
-        match self.judge(found.map_err(Error::from))? {
-            Some(row) => table.value_of(&row).map(Some),
-            None => Ok(None),
+        match self.get_now(table, key, V::read_copied) {
+            Ok(found) => found,
+            Err(read) => self.get_waiting(table, key, read).await,
         }
     }
 
@@ -286,29 +310,13 @@ impl<'s> AsyncTxn<'s> {
         direction: Direction,
         mut f: impl FnMut(K, V) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let shape = self.enter(table, false).await?;
-        let bytes = table.range(&shape, &range);
-        if bytes.to.as_ref().is_some_and(|to| *to <= bytes.from) {
-            return Ok(());
-        }
-        let view = self.open(false);
-        let mut scan = self.session.scan(&shape, bytes, direction, &view);
-        let walked = loop {
-            match self.session.next(&mut scan).await {
-                Err(error) => break Err(Error::from(error)),
-                Ok(None) => break Ok(()),
-                Ok(Some(found)) => match (table.key_of(&found.row), table.value_of(&found.row)) {
-                    (Ok(key), Ok(value)) => {
-                        if f(key, value).is_break() {
-                            break Ok(());
-                        }
-                    }
-                    (Err(error), _) | (_, Err(error)) => break Err(error),
-                },
-            }
+        let mut each = |key, row: &[ValueRef<'_>]| V::read_copied(row).map(|value| f(key, value));
+        let left = match self.scan_now(table, &range, direction, &mut each)? {
+            Walked::Whole => return Ok(()),
+            Walked::Nowhere => None,
+            Walked::Left(left) => Some(left),
         };
-        self.close();
-        self.judge(walked)
+        self.scan_waiting(table, (&range, left), direction, &mut each).await
     }
 
     /// The rows whose keys lie in `range`, in the order of the keys.
@@ -354,6 +362,7 @@ impl<'s> AsyncTxn<'s> {
         if self.failed {
             return Err(Error::Failed);
         }
+        self.begin_due()?;
         if !self.locked.iter().any(|(oid, for_writing)| *oid == table.oid() && (*for_writing || !writes)) {
             let tag = LockTag::Relation { database: table.database(), relation: u64::from(table.oid()) };
             let mode = if writes { LockMode::RowExclusive } else { LockMode::AccessShare };
@@ -361,9 +370,11 @@ impl<'s> AsyncTxn<'s> {
             self.judge(taken.map_err(Error::from))?;
             self.locked.push((table.oid(), writes));
         }
-        let catalog = self.session.catalog();
-        let shape = table.shape(&catalog);
-        self.judge(shape)
+        let looked_up = self.kept.look_up(table, self.session);
+        let place = self.judge(looked_up)?;
+        let known = self.kept.at(place);
+        self.session.depends_on(known.lsn); // SEA-2
+        Ok(known.shape.clone())
     }
 
     pub(super) fn open(&mut self, writes: bool) -> View {
@@ -379,6 +390,15 @@ impl<'s> AsyncTxn<'s> {
         if let Some(statement) = self.unfinished.take() {
             self.session.close_statement(statement);
         }
+    }
+
+    /// Whether the future of an operation was dropped.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
+    pub(super) fn set_unfinished(&mut self, statement: Statement) {
+        self.unfinished = Some(statement);
     }
 
     /// EMB-5: closes the statement of an operation whose future was dropped, and fails the transaction.

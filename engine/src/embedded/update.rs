@@ -9,6 +9,7 @@ use super::attempts::{Attempts, finish_early};
 use super::blocking::wait;
 use super::columns::{Columns, Key};
 use super::error::Error;
+use super::seats::Open;
 use super::table::Table;
 use super::transaction::AsyncTxn;
 use super::{Database, TxnOptions};
@@ -56,9 +57,10 @@ impl Database {
         key: &K,
         f: impl FnMut(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
-        let _busy = self.busy()?;
+        let open = self.open_one()?;
+        open.works();
         wait(async {
-            let done = self.update_row(table, key, f, None).await?;
+            let done = self.update_row(&open, table, key, (f, None)).await?;
             self.durable(done).await
         })
     }
@@ -74,7 +76,8 @@ impl Database {
         key: &K,
         f: impl FnMut(&mut V) -> R + Send + 'static,
     ) -> Result<Option<R>, Error> {
-        let _busy = self.busy()?;
+        let open = self.open_one()?;
+        open.works();
         let place = Place::new::<V>(table.oid(), table.place_key(key));
         let (lead, mut work) = match self.inner.db.lines().come(place, Closure { f, result: None, value: PhantomData })
         {
@@ -93,7 +96,7 @@ impl Database {
             }
         };
         // On the heap, and gone before the wait for the disk: a task that waits shall not carry the room for a whole transaction.
-        let done = Box::pin(self.update_row(table, key, move |value: &mut V| (work.f)(value), lead)).await?;
+        let done = Box::pin(self.update_row(&open, table, key, (move |value: &mut V| (work.f)(value), lead))).await?;
         self.durable(done).await
     }
 
@@ -107,16 +110,15 @@ impl Database {
     /// The whole update but for the wait for the disk.
     async fn update_row<'l, K: Key, V: Columns, R>(
         &self,
+        open: &Open<'_>,
         table: &Table<K, V>,
         key: &K,
-        mut f: impl FnMut(&mut V) -> R,
-        mut lead: Option<Lead<'l>>,
+        (mut f, mut lead): (impl FnMut(&mut V) -> R, Option<Lead<'l>>),
     ) -> Result<Done<'l, R>, Error> {
-        let mut session = self.session();
+        let mut seat = self.seat();
         let mut attempts = Attempts::default();
         loop {
-            session.begin(TxnOptions::default());
-            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
+            let mut txn = AsyncTxn::begin(&mut seat, &self.inner.texts, open, TxnOptions::default());
             let result = txn.update_leading(table, key, &mut f, lead.as_mut()).await;
             let mut end = attempts.ended(&mut txn);
             if result.is_err()
@@ -124,10 +126,10 @@ impl Database {
             {
                 end.retry |= lead.undone();
             }
-            if let Some(ended) = finish_early(&mut session, result, end).await {
-                let due = session.reply_due();
-                // As in `tell`.
-                self.give_back(session);
+            if let Some(ended) = finish_early(&mut seat.session, result, end).await {
+                let due = seat.session.reply_due();
+                // As in `reply_of`.
+                self.give_back(seat);
                 let result = ended?;
                 if let Some(lead) = &mut lead {
                     lead.committed(due.dep_lsn);

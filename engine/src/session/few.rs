@@ -3,6 +3,8 @@
 //! # Not here
 //! What a view sees of a row: `clearway_txn::read`.
 
+use std::ops::ControlFlow;
+
 use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::read::{RowBatch, Scan};
@@ -58,6 +60,32 @@ impl FewRows {
     }
 }
 
+/// A walk over a table that goes on a leaf at a time; its memory is used again by the next walk.
+#[derive(Default)]
+pub struct Walk {
+    scan: Option<Box<Scan>>,
+    rows: RowBatch,
+    is_whole: bool,
+    given: u64,
+    leaves: u64,
+}
+
+impl Walk {
+    /// Gives keys and values of the last step to `f`, in the order of the walk, until it breaks off.
+    #[inline]
+    pub fn each<B>(&self, f: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>) -> ControlFlow<B> {
+        match &self.scan {
+            Some(scan) => scan.each_of_step(&self.rows, f),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The keys behind the rows of the last step.
+    pub fn rest(&self) -> KeyRange {
+        self.scan.as_ref().map_or_else(KeyRange::default, |scan| scan.rest().clone())
+    }
+}
+
 /// Begins a walk over a tree in the memory of the one before.
 fn begin<'w>(walk: &'w mut Option<Box<Scan>>, tree: &Tree, view: &View, wanted: &FewWanted<'_>) -> &'w mut Scan {
     let FewWanted { from, to, direction, .. } = *wanted;
@@ -98,6 +126,34 @@ impl Session {
         let is_whole = from.is_empty() && to.is_none();
         self.used.walked_few(shape.oid, is_whole, rows.len() as u64, leaves);
         Some(true)
+    }
+
+    /// Begins a walk over a table.
+    pub fn begin_walk(&self, shape: &TableShape, view: &View, range: &KeyRange, direction: Direction, walk: &mut Walk) {
+        let wanted =
+            FewWanted { from: &range.from, to: range.to.as_deref(), direction, enough: usize::MAX, most: (0, 0) };
+        begin(&mut walk.scan, shape.rows(self.db.transactions()), view, &wanted);
+        walk.rows.clear();
+        (walk.is_whole, walk.given, walk.leaves) = (range.from.is_empty() && range.to.is_none(), 0, 0);
+    }
+
+    /// Reads up to so many rows that come next and stand in one leaf, without waiting; false after the last leaf. `None`: it can't be done without
+    /// waiting, and there are no rows.
+    pub fn step_now(&mut self, walk: &mut Walk, rows: usize) -> Option<bool> {
+        let scan = walk.scan.as_mut()?;
+        let more = scan.step_now(self.db.transactions().book(), &mut self.dep_lsn, rows, &mut walk.rows)?;
+        if !more {
+            walk.rows.clear();
+        }
+        let found = if more { scan.len_of_step(&walk.rows) } else { 0 };
+        walk.given += found as u64;
+        walk.leaves += u64::from(found > 0);
+        Some(more)
+    }
+
+    /// A walk has ended.
+    pub fn end_walk(&mut self, shape: &TableShape, walk: &Walk) {
+        self.used.walked_few(shape.oid, walk.is_whole, walk.given, walk.leaves);
     }
 
     /// As [`Session::few_now`], in the order of the index at this place of `shape.indexes`; the range is one of its entries. `None` also for an index

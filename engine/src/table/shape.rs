@@ -7,6 +7,7 @@
 //! - SHP-3: an expression of an index gets a position after all columns of the table; the same text has the same position in all indexes.
 //! - SHP-4: a table with a key or an index that sorts by a form which the process does not have (KEY-4) is neither read nor written.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use clearway_storage::btree::Tree;
@@ -16,6 +17,7 @@ use clearway_txn::transactions::Transactions;
 use crate::catalog::{Catalog, Column, Index, IndexState, Oid, Relation};
 use crate::codec::forms;
 use crate::codec::key::{KeyColumn, decode_value, encode_value};
+use crate::codec::places::Places;
 use crate::codec::row::{RowDamage, RowReader, encode_row};
 use crate::error::EngineError;
 use crate::table::terms::{self, Terms};
@@ -218,10 +220,15 @@ impl TableShape {
 
     /// The key that begins with these values of its first columns.
     pub fn key_prefix(&self, values: &[Value]) -> Vec<u8> {
-        assert!(values.len() <= self.key_columns.len(), "the key of {} has no {} columns", self.name, values.len());
         let mut key = Vec::new();
-        self.key_columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut key));
+        self.append_prefix(values, &mut key);
         key
+    }
+
+    /// Appends it.
+    pub(crate) fn append_prefix(&self, values: &[Value], out: &mut Vec<u8>) {
+        assert!(values.len() <= self.key_columns.len(), "the key of {} has no {} columns", self.name, values.len());
+        self.key_columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, out));
     }
 
     /// The value part of a row.
@@ -296,6 +303,16 @@ impl TableShape {
         let reader = head.reader(self.stored.len()).map_err(bad)?;
         reader.refs(&self.stored_storages, |at, value| row[self.stored[at]] = value).map_err(bad)?;
         Ok(true)
+    }
+
+    /// Where these columns are in the value of a row without a null, each by its place among them; none: that depends on the row, or one is in the key.
+    pub(crate) fn places(&self, wanted: Range<usize>) -> Option<Places> {
+        if !wanted.clone().all(|column| self.stored.contains(&column)) {
+            return None;
+        }
+        let place = |column: &usize| wanted.contains(column).then(|| column - wanted.start);
+        let columns: Vec<_> = self.stored.iter().map(|c| (self.columns[*c].storage, place(c))).collect();
+        Places::of(self.version, &columns)
     }
 
     fn try_row(&self, key: &[u8], value: &[u8], row: &mut Vec<Value>) -> Result<(), RowDamage> {

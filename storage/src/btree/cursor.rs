@@ -134,6 +134,11 @@ impl Cursor {
         self.expected = rows.max(1);
     }
 
+    /// The rows of the last step.
+    pub fn leaf(&self) -> &LeafCopy {
+        &self.copy
+    }
+
     /// As [`Cursor::next_leaf`], without waiting.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::edit::{Full, Strip, put, remove, separator, truncate};
 use super::image::{Frame, Image, NodeRow, Rows, node_of};
-use super::write::fits;
+use super::write::{fits, fits_anew};
 use crate::buffer::page::{PAGE_BYTES, PAGE_WORDS, PageMut, kind};
 use crate::ids::{PageId, Tag, TreeId};
 use clearway_base::for_each_seed;
@@ -125,7 +125,7 @@ fn a_leaf_agrees_with_a_map() {
 /// way, as redo may find them.
 #[test]
 fn what_is_said_to_fit_fits_however_the_rows_lie() {
-    let mut replaced = 0;
+    let (mut replaced, mut anew) = (0, 0);
     for_each_seed!(40, |seed| {
         let mut rng = Rng::new(seed);
         let (words, other_words) = (words(), words());
@@ -145,7 +145,10 @@ fn what_is_said_to_fit_fits_however_the_rows_lie() {
                 remove(&page, &key);
                 continue;
             }
-            if !fits(node_of(&page), &key, max) {
+            let fits_as_it_is = fits(node_of(&page), &key, max);
+            if !fits_as_it_is && fits_anew(node_of(&page), &key, max) {
+                anew += 1;
+            } else if !fits_as_it_is {
                 // As after a compaction, which may change the prefix.
                 let row = NodeRow { key: &key, value: &[8; 5], tag: Tag(1), ghost: false, overflow: false };
                 let _ = put(&page, &row);
@@ -164,6 +167,36 @@ fn what_is_said_to_fit_fits_however_the_rows_lie() {
         }
     });
     assert!(replaced > 100, "{replaced} rows were replaced in pages without room for another");
+    assert!(anew > 50, "{anew} rows ended the prefix of a node");
+}
+
+/// BTR-3: each key grows by what the prefix loses.
+#[test]
+fn a_key_that_ends_a_long_prefix_is_said_to_fit_only_where_it_does() {
+    let (mut fit, mut full) = (0, 0);
+    for count in (1..400).step_by(7) {
+        for shared in [0, 1, 20, 59] {
+            let words = words();
+            let page = PageMut::new(&words);
+            page.format(PageId(9), TreeId(4), 0, kind::NODE);
+            empty_leaf(&page, b"", None);
+            let row = |key: &[u8], n| {
+                put(&page, &NodeRow { key, value: &[1; 9], tag: Tag(n), ghost: false, overflow: false })
+            };
+            let stored =
+                (0..count).take_while(|n| row(&[&[7; 60][..], &(*n as u16).to_be_bytes()].concat(), *n).is_ok());
+            let stored = stored.count();
+            let key = [&[7; 60][..shared], &[9; 3]].concat();
+            if !fits(node_of(&page), &key, 9) && fits_anew(node_of(&page), &key, 9) {
+                fit += 1;
+                row(&key, 1 << 40).expect("it was said to fit");
+                assert_eq!(node_of(&page).count(), stored + 1);
+            } else {
+                full += 1;
+            }
+        }
+    }
+    assert!(fit > 20 && full > 20, "{fit} fitted, {full} did not");
 }
 
 #[test]

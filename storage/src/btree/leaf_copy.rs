@@ -79,6 +79,11 @@ impl LeafCopy {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// The rows' tags, each with whether it is a live row whose value stands in the leaf.
+    pub fn tags(&self) -> impl Iterator<Item = (Tag, bool)> {
+        self.rows.iter().map(|span| (span.tag, !span.ghost && !span.overflow))
+    }
+
     /// Where to ask whether the leaf still is as it was copied.
     pub fn seen(&self) -> Seen {
         self.seen.expect("a copy that was made")

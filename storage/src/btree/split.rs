@@ -37,7 +37,7 @@ use crate::seams::{Credit, PageReservation, Purpose, SpaceLatch};
 
 /// What is left free at least after a compaction that makes a split needless; below that the next row would
 /// compact again.
-const WORTH_COMPACTING: usize = PAGE_BYTES / 24;
+pub(super) const WORTH_COMPACTING: usize = PAGE_BYTES / 24;
 
 /// Rearranges a node so that a row with `key` and at most `max_value` bytes fits; false if it can't, or only just.
 /// Not logged: what the node holds stays the same (BTR-3).

@@ -433,7 +433,22 @@ fn room_of(leaf: &Latched<'_>, entry: &UndoEntry) -> RoomChange {
 
 /// Whether any row with `key` and at most `max_value` bytes fits the node; compacts it if that is what it takes.
 pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> bool {
-    fits(node_of(leaf.page()), key, max_value) || super::split::compact(leaf, key, max_value)
+    let node = node_of(leaf.page());
+    fits(node, key, max_value) || fits_anew(node, key, max_value) || super::split::compact(leaf, key, max_value)
+}
+
+/// Whether a key without the node's prefix, for which putting the row builds the node anew, surely fits then: each key grows by what the prefix loses,
+/// and perhaps by a byte of its length. So a compaction that would build the node for nothing is left out: of a leaf that is filled from the left,
+/// the second row and each that ends the prefix took two such builds.
+pub(super) fn fits_anew(node: Node<'_>, key: &[u8], max_value: usize) -> bool {
+    let prefix_len = node.prefix_len();
+    let shared = node.0.common(node.tail(), prefix_len, key);
+    if shared == prefix_len {
+        return false;
+    }
+    let grown = node.count() * (prefix_len - shared + 1);
+    let row = row_bytes(key.len() - shared, max_value, false, true) + PREFIX_SLACK;
+    node.used_bytes() + grown + row + super::split::WORTH_COMPACTING <= PAGE_BYTES
 }
 
 /// A node that is built anew has the longest prefix that its keys share; it may take so many bytes more than a shorter one

@@ -222,6 +222,12 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// How many of `len` bytes of the page are the first ones of `other`.
+    pub fn common(&self, offset: usize, len: usize, other: &[u8]) -> usize {
+        let bytes = other.iter().zip(offset..PAGE_BYTES).take(len);
+        bytes.take_while(|(byte, at)| self.u64_at(*at) as u8 == **byte).count()
+    }
+
     /// Compares `len` bytes of the page with `other`, as byte strings.
     #[inline]
     pub fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {

@@ -190,7 +190,9 @@ fn writes(run: &Run<'_>, kind: &'static str, store: &dyn Store, figures: &mut Fi
     if run.does("random") {
         let mut keys = vec![0; BATCH];
         let done = counted(store, 1, run.time, move |session, n| {
-            keys.iter_mut().enumerate().for_each(|(at, key)| *key = anywhere(n * BATCH as u64 + at as u64) % (2 * rows));
+            keys.iter_mut()
+                .enumerate()
+                .for_each(|(at, key)| *key = anywhere(n * BATCH as u64 + at as u64) % (2 * rows));
             session.put(&keys);
         });
         figures.note(kind, "random", 1, done * BATCH as f64);
@@ -199,6 +201,37 @@ fn writes(run: &Run<'_>, kind: &'static str, store: &dyn Store, figures: &mut Fi
         for threads in COMMITTERS {
             let done = timed(store, threads, run.time, |session, n| session.put(&[anywhere(n)]));
             figures.waits(kind, "commit", threads, &done);
+        }
+    }
+}
+
+/// A fixed number of calls of one step by one thread, for tools that count instructions: what a call takes is the difference of two runs.
+pub fn calls(dir: &Path, kind: &str, step: &str, calls: u64) {
+    const ROWS: i64 = 20_000;
+    let kind = contenders::NAMES.into_iter().find(|name| *name == kind).expect("a contender");
+    let store = contenders::open(kind, &dir.join("db"));
+    let mut session = store.session();
+    let mut load = |from: i64, rows: i64, apart: i64| {
+        for first in (from..from + rows).step_by(BATCH) {
+            session.put(&(first..first + BATCH as i64).map(|n| apart * n).collect::<Vec<i64>>());
+        }
+    };
+    load(0, ROWS, 2);
+    if step == "load" {
+        load(ROWS, calls as i64 * BATCH as i64, 2);
+    }
+    for n in 0..calls {
+        let key = 2 * (scatter(n) % (ROWS as u64 - RANGE_ROWS as u64)) as i64;
+        match step {
+            "point" => assert!(session.get(key), "a row is missing"),
+            "range" => assert_eq!(session.range(key, RANGE_ROWS), RANGE_ROWS, "rows are missing"),
+            "random" => {
+                let keys = (0..BATCH as u64).map(|at| (scatter(n * BATCH as u64 + at) % (1 << 40)) as i64 | 1);
+                session.put(&keys.collect::<Vec<i64>>());
+            }
+            "commit" => session.put(&[(scatter(n) % (1 << 40)) as i64 | 1]),
+            "load" => break,
+            other => panic!("no step {other}"),
         }
     }
 }
