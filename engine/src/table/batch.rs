@@ -105,6 +105,21 @@ struct List {
     noted: Vec<EntryPlace>,
 }
 
+impl List {
+    /// Adds an entry, whose key is appended.
+    fn note(&mut self, inserts: bool, append: impl FnOnce(&mut Vec<u8>)) {
+        let at = self.bytes.len();
+        append(&mut self.bytes);
+        let key = &self.bytes[at..];
+        let mut head = [0; 8];
+        let len = key.len().min(8);
+        head[..len].copy_from_slice(&key[..len]);
+        assert!(self.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
+        let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
+        self.noted.push(EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts });
+    }
+}
+
 /// The entries of a table's indexes that are to be changed.
 #[derive(Default)]
 pub struct EntryBatch {
@@ -164,18 +179,10 @@ impl EntryBatch {
         if self.lists.len() <= index {
             self.lists.resize_with(shape.indexes.len(), List::default);
         }
-        let list = &mut self.lists[index];
-        let at = list.bytes.len();
-        prefix(&mut list.bytes);
-        list.bytes.extend_from_slice(row_key);
-        let key = &list.bytes[at..];
-        let mut head = [0; 8];
-        let len = key.len().min(8);
-        head[..len].copy_from_slice(&key[..len]);
-        assert!(list.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
-        let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
-        let noted = EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts };
-        list.noted.push(noted);
+        self.lists[index].note(inserts, |out| {
+            prefix(out);
+            out.extend_from_slice(row_key);
+        });
     }
 
     /// Whether the batch is to be applied before more is noted.
