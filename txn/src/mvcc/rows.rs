@@ -7,7 +7,7 @@
 //! - RSH-2: rows share a record only if each of them was settled before, for every snapshot, and the same becomes of all: new where there was none, a ghost, or
 //!   another value with the same lock mode. None has its value in an overflow chain. So but for the value before, the record gives the right answer for each of
 //!   them, it leads to no older version, and no snapshot can need it any more before all do: it is freed, never led past.
-//! - RSH-5: the record has the value before of each of its rows, and whoever asks for one names the row's key ([`UndoRecord::before_of`]). So readers of an old
+//! - RSH-5: the record has the value before of each of its rows, and a caller that asks for one names the row's key ([`UndoRecord::before_of`]). So readers of an old
 //!   snapshot, the undo of a change, a checkpoint and the spill file have each row's own.
 //!
 //! [`UndoRecord::before_of`]: super::record::UndoRecord::before_of
