@@ -151,6 +151,44 @@ fn what_exceeds_work_mem_goes_to_files_and_leaves_none() {
     let _ = std::fs::remove_dir_all(&directory);
 }
 
+/// Changes of many rows of a table with two indexes, each for both halves of what a batch of entries holds: deletions and insertions.
+const INDEXED: &[&str] = &[
+    "delete from items where id % 2 = 0",
+    "update items set a = a + 1, b = b || 'x'",
+    "insert into items select i, i, md5(i::text) from generate_series(1000001, 1150000) i",
+    "with gone as (delete from items where id % 3 = 0 returning a) select count(*) from gone",
+    "create temp table copies (id int, a int, b text); create index on copies (a); create index on copies (b); insert into copies select * from items",
+];
+
+#[test]
+fn batches_of_index_entries_keep_to_what_the_account_allows() {
+    // BAT-4. With work_mem alone a batch would hold 32 MB, and some more while it is sorted.
+    let directory = scratch("entries");
+    let running = start_under(&directory, 2 << 20, &["-c", "cache_size=64MB"]);
+    block_on(async {
+        let client = connect(&running).await;
+        let table = "create table items (id int primary key, a int, b text);
+            create index items_a on items (a); create index items_b on items (b);
+            insert into items select i, (i * 7919::bigint % 10000019)::int, md5(i::text) from generate_series(1, 150000) i";
+        client.batch_execute(table).await.expect("made");
+        for memory in ["16MB", "40MB"] {
+            let set = format!("set statement_memory = '{memory}'; set work_mem = '1GB'");
+            client.batch_execute(&set).await.expect("set");
+            for sql in INDEXED {
+                client.batch_execute("begin").await.expect("begun");
+                client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{memory}: {sql}: {e:?}"));
+                let counts = "select count(*) from items union all select count(*) from items where a > -1 union all select count(*) from items where b >= ''";
+                let counts = client.query(counts, &[]).await.expect("counted");
+                let counts: Vec<i64> = counts.iter().map(|row| row.get(0)).collect();
+                assert!(counts.iter().all(|count| *count == counts[0]), "{memory}: {sql}: {counts:?}");
+                client.batch_execute("rollback").await.expect("rolled back");
+            }
+        }
+    });
+    stop(running);
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
 #[test]
 fn texts_plans_and_prepared_statements_are_charged_too() {
     let directory = scratch("texts");

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use clearway_storage::btree::{Cursor, Direction, KeyRange, LeafCopy, Lookup, NextLeaf, Row, RowBuf, Tree, TryGet};
 use clearway_storage::ids::{Lsn, Tag};
-use clearway_storage::record::BeforeImage;
+use clearway_storage::record::Before;
 
 use crate::error::TxnError;
 use crate::mutation::{self, Mutation};
@@ -94,9 +94,9 @@ impl Reading {
                 Visible::Spilled(_) | Visible::Both { .. } => return None,
                 Visible::Nothing => false,
                 Visible::Current => !row.ghost,
-                Visible::Older(record) => match &record.before {
-                    BeforeImage::Row { overflow: true, .. } => return None,
-                    BeforeImage::Row { ghost: false, value, .. } => {
+                Visible::Older(record) => match record.before_of(key) {
+                    Before::Row { overflow: true, .. } => return None,
+                    Before::Row { ghost: false, value, .. } => {
                         self.older = Some(value.to_vec());
                         true
                     }
@@ -152,17 +152,17 @@ impl Reading {
                 Visible::Nothing => Ok(false),
                 Visible::Current => Ok(!row.ghost),
                 Visible::Older(record) => {
-                    self.older = image(tree, &record).await?;
+                    self.older = image(tree, &record, key).await?;
                     Ok(self.older.is_some())
                 }
                 Visible::Both { own, shown } => {
                     let mut alone = own.is_none() && row.ghost;
                     if let Some(own) = own {
-                        self.older = image(tree, &own).await?;
+                        self.older = image(tree, &own, key).await?;
                         alone = self.older.is_none();
                     }
                     let end = ShownEnd::of(&shown);
-                    self.shown = image(tree, &shown).await?.map(|value| Shown { value, alone, end });
+                    self.shown = image(tree, &shown, key).await?.map(|value| Shown { value, alone, end });
                     Ok(!alone || self.shown.is_some())
                 }
             };
@@ -170,11 +170,11 @@ impl Reading {
     }
 }
 
-/// The row that a record keeps; none: a ghost, or nothing.
-async fn image(tree: &Tree, record: &UndoRecord) -> Result<Option<Vec<u8>>, TxnError> {
-    Ok(match &record.before {
-        BeforeImage::Row { ghost: false, overflow: true, value } => Some(tree.read_chain(value).await?),
-        BeforeImage::Row { ghost: false, overflow: false, value } => Some(value.to_vec()),
+/// The row that a record keeps at a key; none: a ghost, or nothing.
+async fn image(tree: &Tree, record: &UndoRecord, key: &[u8]) -> Result<Option<Vec<u8>>, TxnError> {
+    Ok(match record.before_of(key) {
+        Before::Row { ghost: false, overflow: true, value } => Some(tree.read_chain(value).await?),
+        Before::Row { ghost: false, overflow: false, value } => Some(value.to_vec()),
         _ => None,
     })
 }
@@ -481,10 +481,10 @@ fn take_row(
         out.push(key, if overflow { &[] } else { value });
     };
     // What a record keeps; without one, what stands in the leaf.
-    let mut keep_of = |out: &mut RowBatch, record: Option<&UndoRecord>| match record.map(|record| &record.before) {
+    let mut keep_of = |out: &mut RowBatch, record: Option<&UndoRecord>| match record.map(|r| r.before_of(key)) {
         None => keep(out, row.ghost, row.overflow, row.value),
-        Some(BeforeImage::Row { ghost, overflow, value }) => keep(out, *ghost, *overflow, value),
-        Some(BeforeImage::Absent) => {}
+        Some(Before::Row { ghost, overflow, value }) => keep(out, ghost, overflow, value),
+        Some(Before::Absent) => {}
     };
     let mut bears = Lsn::ZERO;
     let visible = match row.tag.is_settled() || row.tag == *current {

@@ -487,7 +487,7 @@ impl Transaction {
                     }
                     state.pop_change();
                     if !record.rowless {
-                        state.restored(&record.before);
+                        record.restored_chain(&state);
                     }
                     book.forget(tag, &record).await?;
                 }

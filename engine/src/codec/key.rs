@@ -101,6 +101,30 @@ pub fn decode_value(column: KeyColumn, bytes: &[u8]) -> Option<(Option<Value>, &
     Some((value, rest.get(rest.len() - left.len()..)?))
 }
 
+/// An integer off the front: what [`decode_value`] gives where the column is an ascending one of two, four or eight bytes, and not null.
+#[inline]
+pub fn decode_int(column: KeyColumn, bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let (head, rest) = bytes.split_first()?;
+    if *head != PRESENT || column.descending {
+        return None;
+    }
+    Some(match column.storage {
+        Storage::Int(4) => {
+            let (int, rest) = rest.split_first_chunk::<4>()?;
+            (i64::from((u32::from_be_bytes(*int) ^ 1 << 31) as i32), rest)
+        }
+        Storage::Int(8) => {
+            let (int, rest) = rest.split_first_chunk::<8>()?;
+            ((u64::from_be_bytes(*int) ^ 1 << 63) as i64, rest)
+        }
+        Storage::Int(2) => {
+            let (int, rest) = rest.split_first_chunk::<2>()?;
+            (i64::from((u16::from_be_bytes(*int) ^ 1 << 15) as i16), rest)
+        }
+        _ => return None,
+    })
+}
+
 fn decode_present(storage: Storage, bytes: &[u8]) -> Option<(Option<Value>, &[u8])> {
     Some(match storage {
         Storage::Bool => {
@@ -139,6 +163,12 @@ fn float_key(f: f64) -> u64 {
 }
 
 fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    if !bytes.contains(&0) {
+        out.reserve(bytes.len() + 2);
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(&[0, 0]);
+        return;
+    }
     for byte in bytes {
         out.push(*byte);
         if *byte == 0 {
@@ -174,4 +204,32 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;
     Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_read_at_once_are_those_that_are_read_one_way_or_another() {
+        for width in [1, 2, 3, 4, 8] {
+            let bound = 1_i64 << (8 * u32::from(width) - 1).min(62);
+            for (value, nulls_first) in [0, 1, -1, 77, -bound, bound - 1].into_iter().zip([true, false].repeat(3)) {
+                let column = KeyColumn { nulls_first, ..KeyColumn::ascending(Storage::Int(width)) };
+                let mut bytes = Vec::new();
+                encode_value(column, &Value::Int(value), &mut bytes);
+                bytes.extend_from_slice(b"rest");
+                let expected = decode_value(column, &bytes);
+                assert_eq!(expected, Some((Some(Value::Int(value)), &b"rest"[..])));
+                match decode_int(column, &bytes) {
+                    Some((int, rest)) => assert_eq!((int, rest), (value, &b"rest"[..])),
+                    None => assert!(width == 1 || width == 3, "{width} bytes"),
+                }
+                assert_eq!(decode_int(KeyColumn { descending: true, ..column }, &bytes), None);
+                assert_eq!(decode_int(column, &bytes[..1]), None);
+            }
+            let column = KeyColumn::ascending(Storage::Int(width));
+            assert_eq!((decode_int(column, &[NULL_LAST]), decode_int(column, &[])), (None, None));
+        }
+    }
 }

@@ -23,15 +23,16 @@ pub struct Replaced<K> {
 
 impl Session {
     /// Deletes rows from the first one on, until one of them has to be waited for, or was changed since it was read: that one is for
-    /// [`Session::delete`]. Says how many were deleted. Their entries wait in `entries` (BAT-1).
+    /// [`Session::delete`]. Says how many were deleted. Their entries wait in `entries` (BAT-1). Of the values that a row had, those count on which its
+    /// entries depend (`IndexShape::reads`).
     ///
     /// # Errors
     /// From the transaction.
-    pub async fn delete_rows<K: AsRef<[u8]>>(
+    pub async fn delete_rows<K: AsRef<[u8]>, R: AsRef<[Value]>>(
         &mut self,
         entries: &mut EntryBatch,
         shape: &TableShape,
-        rows: &[(K, Vec<Value>)],
+        rows: &[(K, R)],
         basis: Basis,
     ) -> Result<usize, EngineError> {
         let changes: Vec<RunChange<'_>> = rows
@@ -43,7 +44,7 @@ impl Session {
         let done = txn.change_run(tree, &changes, basis, true).await?;
         for (key, old) in &rows[..done] {
             for index in 0..shape.indexes.len() {
-                entries.note(shape, index, key.as_ref(), old, false)?;
+                entries.note(shape, index, key.as_ref(), old.as_ref(), false)?;
             }
             self.counted.note(self.db.statistics(), shape.oid);
             self.used.deleted(shape.oid);

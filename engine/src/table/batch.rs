@@ -9,9 +9,12 @@
 //! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: a transaction
 //!   that meets the entry meanwhile asks for the row, finds the row's writer, and waits for that writer.
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
+//! - BAT-4: a batch takes no memory that its statement's account refuses: before it may become twice as large it asks for the room that it could then take,
+//!   its sorting included, and is full where it does not get it. So a statement with little memory makes more and smaller batches, and does not fail for them.
 
 use std::ops::Range;
 
+use clearway_base::memory;
 use clearway_base::sync::yield_now;
 use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
 
@@ -25,10 +28,12 @@ use crate::value::Value;
 /// entries each, that was a quarter of the statement.
 const BYTES_MIN: usize = 8 << 20;
 const BYTES_MAX: usize = 32 << 20;
+/// So much a batch may hold once it has asked for the first time.
+const BYTES_FIRST: usize = 64 << 10;
 /// So many entries are given to a run: several leaves of them, since those of one run share undo records leaf by leaf.
 const RUN_ENTRIES: usize = 4_096;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct EntryPlace {
     /// The first bytes of the key.
     head: u64,
@@ -52,11 +57,67 @@ impl EntryPlace {
     }
 }
 
+/// Fewer places are sorted by comparisons alone.
+const COUNTED_MIN: usize = 512;
+
+/// BAT-3: puts places in the order of their keys; those of one key stay in their order.
+fn sort(bytes: &[u8], places: &mut Vec<EntryPlace>) {
+    let key = |place: &EntryPlace| &bytes[place.range()];
+    if places.len() < COUNTED_MIN {
+        places.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+        return;
+    }
+    sort_by_heads(places);
+    for alike in places.chunk_by_mut(|a, b| a.head == b.head).filter(|alike| alike.len() > 1) {
+        alike.sort_by(|a, b| key(a).cmp(key(b)));
+    }
+}
+
+/// Sorts by the first bytes of the keys, byte by byte from the last one on: a comparison costs as much as all the steps of a place, and there are some
+/// seventeen comparisons for each.
+fn sort_by_heads(places: &mut Vec<EntryPlace>) {
+    let digit = |place: &EntryPlace, byte: usize| usize::from(place.head.to_le_bytes()[byte]);
+    let mut counts = [[0_u32; 256]; 8];
+    for place in places.iter() {
+        counts.iter_mut().enumerate().for_each(|(byte, counts)| counts[digit(place, byte)] += 1);
+    }
+    let mut sorted: Vec<EntryPlace> = Vec::new();
+    for (byte, counts) in counts.iter_mut().enumerate() {
+        if counts[digit(&places[0], byte)] as usize == places.len() {
+            continue;
+        }
+        let mut before = 0;
+        counts.iter_mut().for_each(|count| before += std::mem::replace(count, before));
+        sorted.resize(places.len(), EntryPlace::default());
+        for place in places.iter() {
+            let next = &mut counts[digit(place, byte)];
+            sorted[*next as usize] = *place;
+            *next += 1;
+        }
+        std::mem::swap(places, &mut sorted);
+    }
+}
+
 /// The entries of one index.
 #[derive(Default)]
 struct List {
     bytes: Vec<u8>,
     noted: Vec<EntryPlace>,
+}
+
+impl List {
+    /// Adds an entry, whose key is appended.
+    fn note(&mut self, inserts: bool, append: impl FnOnce(&mut Vec<u8>)) {
+        let at = self.bytes.len();
+        append(&mut self.bytes);
+        let key = &self.bytes[at..];
+        let mut head = [0; 8];
+        let len = key.len().min(8);
+        head[..len].copy_from_slice(&key[..len]);
+        assert!(self.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
+        let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
+        self.noted.push(EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts });
+    }
 }
 
 /// The entries of a table's indexes that are to be changed.
@@ -66,6 +127,8 @@ pub struct EntryBatch {
     lists: Vec<List>,
     /// Bytes that it may have beyond the least.
     more_bytes: usize,
+    /// Bytes up to which it has asked for its memory (BAT-4).
+    granted: usize,
 }
 
 impl EntryBatch {
@@ -116,33 +179,35 @@ impl EntryBatch {
         if self.lists.len() <= index {
             self.lists.resize_with(shape.indexes.len(), List::default);
         }
-        let list = &mut self.lists[index];
-        let at = list.bytes.len();
-        prefix(&mut list.bytes);
-        list.bytes.extend_from_slice(row_key);
-        let key = &list.bytes[at..];
-        let mut head = [0; 8];
-        let len = key.len().min(8);
-        head[..len].copy_from_slice(&key[..len]);
-        assert!(list.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
-        let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
-        let noted = EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts };
-        list.noted.push(noted);
+        self.lists[index].note(inserts, |out| {
+            prefix(out);
+            out.extend_from_slice(row_key);
+        });
     }
 
     /// Whether the batch is to be applied before more is noted.
-    pub(crate) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&mut self) -> bool {
         let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<EntryPlace>();
-        self.lists.iter().map(bytes).sum::<usize>() >= BYTES_MIN + self.more_bytes
+        let bytes = self.lists.iter().map(bytes).sum::<usize>();
+        if bytes <= self.granted {
+            return false;
+        }
+        let (max, next) = (BYTES_MIN + self.more_bytes, (2 * bytes).max(BYTES_FIRST));
+        // BAT-4: its lists grow by doubling, and sorting takes as much as a list of places.
+        if bytes >= max || memory::claim(3 * next).is_err() {
+            return true;
+        }
+        self.granted = next.min(max);
+        false
     }
 
     /// Changes the entries that were noted.
     pub(crate) async fn apply(&mut self, txn: &mut Transaction, shape: &TableShape) -> Result<(), EngineError> {
+        self.granted = 0;
         for (index, list) in shape.indexes.iter().zip(std::mem::take(&mut self.lists)) {
             let List { bytes, mut noted } = list;
             let key = |n: &EntryPlace| &bytes[n.range()];
-            // BAT-3: a stable sort.
-            noted.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+            sort(&bytes, &mut noted);
             let tree = index.entries(txn.all());
             // The keys of a run, one behind the other: in the order of the keys each stands elsewhere among the bytes of the batch, and copies wait for memory
             // side by side, where the changes of a leaf would wait one after the other.
@@ -176,5 +241,42 @@ impl EntryBatch {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clearway_base::for_each_seed;
+    use clearway_base::testkit::Rng;
+
+    /// Keys of few bytes, of which many are equal, or share their first eight.
+    fn noted(rng: &mut Rng, count: usize) -> List {
+        let mut list = List::default();
+        for n in 0..count {
+            let shared = rng.below(3) * 4;
+            let key: Vec<u8> = (0..shared + 1 + rng.below(4))
+                .map(|at| if at < shared { 7 } else { rng.below(3) as u8 * 100 })
+                .collect();
+            list.note(n % 2 == 0, |out| out.extend_from_slice(&key));
+        }
+        list
+    }
+
+    #[test]
+    fn places_are_sorted_by_key_and_those_of_one_key_stay_in_their_order() {
+        // BAT-3
+        for_each_seed!(20, |seed| {
+            let mut rng = Rng::new(seed);
+            for count in [0, 1, 300, COUNTED_MIN, 3_000] {
+                let List { bytes, mut noted } = noted(&mut rng, count);
+                let mut expected: Vec<u32> = noted.iter().map(|place| place.at).collect();
+                let ranges: std::collections::BTreeMap<u32, Range<usize>> =
+                    noted.iter().map(|place| (place.at, place.range())).collect();
+                expected.sort_by_key(|at| (&bytes[ranges[at].clone()], *at));
+                sort(&bytes, &mut noted);
+                assert_eq!(noted.iter().map(|place| place.at).collect::<Vec<_>>(), expected, "{count} places");
+            }
+        });
     }
 }

@@ -7,7 +7,7 @@
 //! Rows of older schema versions are not read in place but by [`TableShape::row`]: they are few, and each change of a row makes it one of the
 //! present version.
 
-use crate::codec::key::{KeyColumn, decode_value};
+use crate::codec::key::{KeyColumn, decode_int, decode_value};
 use crate::codec::places::Places;
 use crate::codec::row::{RowDamage, RowReader};
 use crate::error::EngineError;
@@ -90,6 +90,13 @@ impl Picker {
         let bad = |damage| EngineError::BadRow { table: shape.name.clone(), damage };
         let mut rest = key;
         for (form, column) in &self.key {
+            if let Some((int, after)) = decode_int(*form, rest) {
+                rest = after;
+                if let Some(column) = column {
+                    put(*column, ValueRef::Int(int));
+                }
+                continue;
+            }
             let (value, after) = decode_value(*form, rest).ok_or_else(|| bad(RowDamage("its key is malformed")))?;
             rest = after;
             if let Some(column) = column {

@@ -14,18 +14,20 @@
 //!   written in SQL, since a volatile function reads what the statement has changed so far.
 
 use super::change::{Changes, engine_row, is_of_a_row};
+use super::convert::to_value;
 use super::foreign::Pending;
-use super::lock::key_of;
+use super::lock::{key_of, key_within};
 use super::{Cx, Row};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;
 use clearway_engine::session::batch::Replaced;
 use clearway_engine::table::batch::EntryBatch;
 use clearway_engine::value::Value;
-use clearway_planner::plan::{Delete, Target, Update};
+use clearway_planner::plan::{Delete, TableSlot, Target, Update};
 use clearway_syntax::error::Result;
 use clearway_txn::transaction::Basis;
 use clearway_values::expr::{Bound, BoundKind};
+use clearway_values::types::Datum;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -65,9 +67,19 @@ pub(super) fn calls_sql(e: &Bound) -> bool {
 /// The rows of a DELETE.
 #[derive(Default)]
 pub(super) struct DeleteBatch {
-    rows: Vec<Row>,
-    deleted: Vec<(Key, Vec<Value>)>,
+    /// The values of the rows, one row behind the other: a list for each row was a tenth of the statement.
+    pub(super) values: Vec<Datum>,
+    rows: usize,
+    /// Those of which entries of indexes are made, as the engine has them.
+    old: Vec<Value>,
     entries: EntryBatch,
+}
+
+/// The columns of which entries of indexes are made.
+fn indexed_columns(table: &TableSlot) -> Vec<bool> {
+    let mut indexed = vec![false; table.types.len()];
+    table.shape.indexes.iter().flat_map(|index| index.reads()).for_each(|column| indexed[*column] = true);
+    indexed
 }
 
 impl Cx<'_> {
@@ -178,17 +190,18 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// A row that is to be deleted.
+    /// The values from number `from` of the batch's on are a row that is to be deleted.
     pub(super) async fn delete_soon(
         self,
         batch: &mut DeleteBatch,
         delete: &Delete,
-        row: Row,
+        from: usize,
         pending: &mut Pending,
         out: &mut Changes,
     ) -> Result<()> {
-        batch.rows.push(row);
-        if batch.rows.len() >= ROWS { self.delete_gathered(batch, delete, pending, out).await } else { Ok(()) }
+        batch.rows += 1;
+        assert_eq!(batch.values.len() * (batch.rows - 1), from * batch.rows, "the rows of a table have one width");
+        if batch.rows >= ROWS { self.delete_gathered(batch, delete, pending, out).await } else { Ok(()) }
     }
 
     /// There are no more rows.
@@ -199,12 +212,12 @@ impl Cx<'_> {
         pending: &mut Pending,
         out: &mut Changes,
     ) -> Result<()> {
-        if batch.rows.len() == 1 && out.count == 0 {
+        if batch.rows == 1 && out.count == 0 {
             // The only row of a statement.
-            let row = batch.rows.remove(0);
-            return self.delete_one(delete, row, pending, out).await;
+            batch.rows = 0;
+            return self.delete_one(delete, std::mem::take(&mut batch.values), pending, out).await;
         }
-        if !batch.rows.is_empty() {
+        if batch.rows > 0 {
             self.delete_gathered(batch, delete, pending, out).await?;
         }
         self.apply_index_entries(&mut batch.entries, &delete.target).await
@@ -219,34 +232,44 @@ impl Cx<'_> {
     ) -> Result<()> {
         self.breathe().await?;
         batch.entries.stay_within(self.work_bytes());
-        let (table, rows) = (&delete.target.table, std::mem::take(&mut batch.rows));
-        let range = table.base..table.base + table.types.len();
-        batch.deleted.clear();
-        for row in &rows {
-            // Only entries of indexes are made of the values.
-            let values = if table.shape.indexes.is_empty() { &[][..] } else { &row[range.clone()] };
-            batch.deleted.push((key_of(row, table)?, engine_row(values)));
+        let table = &delete.target.table;
+        let (mut values, rows) = (std::mem::take(&mut batch.values), std::mem::take(&mut batch.rows));
+        let (range, width) = (table.base..table.base + table.types.len(), values.len() / rows);
+        batch.old.clear();
+        let mut old_width = 0;
+        if !table.shape.indexes.is_empty() {
+            old_width = table.types.len();
+            let indexed = indexed_columns(table);
+            for row in values.chunks_exact(width) {
+                let value = |(value, is): (&Datum, &bool)| if *is { to_value(value) } else { Value::Null };
+                batch.old.extend(row[range.clone()].iter().zip(&indexed).map(value));
+            }
         }
-        let mut at = 0;
-        let mut rows = rows.into_iter();
-        while at < batch.deleted.len() {
+        let mut deleted = Vec::with_capacity(rows);
+        for (n, row) in values.chunks_exact(width).enumerate() {
+            deleted.push((key_within(row, table)?, &batch.old[n * old_width..(n + 1) * old_width]));
+        }
+        let (mut at, mut left) = (0, values.chunks_exact(width));
+        while at < deleted.len() {
             let done = {
                 let mut session = self.run.core.engine.take();
-                let (entries, left) = (&mut batch.entries, &batch.deleted[at..]);
-                let change = session.delete_rows(entries, &table.shape, left, Basis::Read(self.run.view));
+                let entries = &mut batch.entries;
+                let change = session.delete_rows(entries, &table.shape, &deleted[at..], Basis::Read(self.run.view));
                 self.run.core.lock_wait(pin!(change)).await.map_err(from_engine)?
             };
-            for row in rows.by_ref().take(done) {
+            for row in left.by_ref().take(done) {
                 pending.deleted(&delete.target, &row[range.clone()])?;
                 out.count += 1;
-                self.was_deleted(delete, &row, out).await?;
+                self.was_deleted(delete, row, out).await?;
             }
             at += done;
-            if let Some(row) = rows.next() {
-                self.delete_one(delete, row, pending, out).await?;
+            if let Some(row) = left.next() {
+                self.delete_one(delete, row.to_vec(), pending, out).await?;
                 at += 1;
             }
         }
+        values.clear();
+        batch.values = values;
         Ok(())
     }
 }

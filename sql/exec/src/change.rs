@@ -426,7 +426,7 @@ impl Cx<'_> {
     }
 
     /// What is done with a row that has been deleted: RETURNING.
-    pub(super) async fn was_deleted(self, delete: &Delete, row: &Row, out: &mut Changes) -> Result<()> {
+    pub(super) async fn was_deleted(self, delete: &Delete, row: &[Datum], out: &mut Changes) -> Result<()> {
         match &delete.returning {
             Some(returning) => out.returns(self.values(returning, row, &[]).await?),
             None => Ok(()),
@@ -482,13 +482,19 @@ impl Cx<'_> {
         let mut source = Rows::new(delete.source.clone(), Vec::new());
         let mut batch = DeleteBatch::default();
         let one_by_one = delete.filter.as_ref().is_some_and(calls_sql); // EXE-14
-        while let Some(row) = source.pull(self).await? {
+        loop {
+            let from = batch.values.len();
+            if !source.pull_into(self, &mut batch.values).await? {
+                break;
+            }
             self.run.core.limits.check_undo(self.run.core)?;
-            if self.holds(delete.filter.as_ref(), &row).await? {
-                self.delete_soon(&mut batch, delete, row, pending, &mut out).await?;
-                if one_by_one {
-                    self.end_deletes(&mut batch, delete, pending, &mut out).await?;
-                }
+            if !self.holds(delete.filter.as_ref(), &batch.values[from..]).await? {
+                batch.values.truncate(from);
+                continue;
+            }
+            self.delete_soon(&mut batch, delete, from, pending, &mut out).await?;
+            if one_by_one {
+                self.end_deletes(&mut batch, delete, pending, &mut out).await?;
             }
         }
         self.end_deletes(&mut batch, delete, pending, &mut out).await?;

@@ -39,8 +39,13 @@ pub enum Newest {
 /// # Errors
 /// 40001 for a row that has ended (EXE-22).
 pub fn key_of(row: &[Datum], table: &TableSlot) -> Result<std::sync::Arc<[u8]>> {
+    key_within(row, table).cloned()
+}
+
+/// The same where it stands.
+pub fn key_within<'r>(row: &'r [Datum], table: &TableSlot) -> Result<&'r std::sync::Arc<[u8]>> {
     match row.get(table.key_slot()) {
-        Some(Datum::Bytea(key)) => Ok(key.clone()),
+        Some(Datum::Bytea(key)) => Ok(key),
         Some(Datum::Bool(deleted)) => Err(concurrent(*deleted)),
         _ => Err(SqlError::internal("a row without its key (PLN-1)")),
     }

@@ -122,6 +122,21 @@ impl Rows {
         Ok(Some(self.ready.take(self.taken - 1)))
     }
 
+    /// Appends the values of the next row; false: there is none.
+    pub async fn pull_into(&mut self, cx: Cx<'_>, out: &mut Row) -> Result<bool> {
+        if self.taken == self.ready.len() {
+            if let Some(row) = self.point(cx) {
+                return row.map(|row| row.map(|row| out.extend(row)).is_some());
+            }
+            if matches!(self.state, State::End) || !self.ahead(cx).await? {
+                return Ok(false);
+            }
+        }
+        self.taken += 1;
+        out.extend(self.ready.take_from(self.taken - 1, 0));
+        Ok(true)
+    }
+
     /// Appends some `want` rows, at least one unless there is none left; false: there are no more behind them.
     pub fn fill<'a>(&'a mut self, cx: Cx<'a>, want: usize, out: &'a mut Batch) -> BoxFuture<'a, Result<bool>> {
         let Some(measured) = &cx.run.state.measured else { return self.fill_rows(cx, want, out) };

@@ -5,7 +5,9 @@
 //! - BTR-4: a change that does not fit leaves the node as it was.
 
 use super::image::{CellHead, Frame, Image, NodeRow, Rows, node_of, row_bytes};
-use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SHARED, SLOT_BYTES, SLOTS};
+use super::node::{
+    AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SHARED, SLOT_BYTES, SLOTS, length_bytes, put_length,
+};
 use crate::buffer::page::{PAGE_BYTES, PageMut};
 use crate::ids::{PageId, Tag};
 use std::cell::Cell;
@@ -33,6 +35,11 @@ pub(super) fn put_at(
     found: Result<usize, usize>,
     shares: bool,
 ) -> Result<(), Full> {
+    if let Ok(index) = found
+        && put_over(page, row, index, shares)
+    {
+        return Ok(());
+    }
     let node = node_of(page);
     let shared = shared_after(page, row, found.is_err(), shares);
     let own = !row.tag.is_settled() && row.tag != shared;
@@ -75,6 +82,43 @@ pub(super) fn put_at(
         }
     }
     put_rebuilding(page, row, found, shared)
+}
+
+/// Replaces the row at an index where its cell stays as it is but for the value and its length: neither row has a tag of its own, and the new value is
+/// not longer. False: it is another case, and nothing was done. A ghost that shares its tag costs a slot, not a cell: half of a DELETE's changes of pages.
+pub(super) fn put_over(page: &PageMut<'_>, row: &NodeRow<'_>, index: usize, shares: bool) -> bool {
+    let node = node_of(page);
+    let slot = node.slot(index);
+    if slot & OWN != 0 || row.overflow {
+        return false;
+    }
+    let shared = shared_after(page, row, false, shares);
+    if !row.tag.is_settled() && row.tag != shared {
+        return false;
+    }
+    let cell = node.cell(slot);
+    let value_len = row.value.len();
+    let code_len = length_bytes(value_len);
+    if cell.overflow || value_len > cell.value_len || length_bytes(cell.value_len) != code_len {
+        return false;
+    }
+    if value_len != cell.value_len {
+        let mut code = [0; 2];
+        put_length(value_len, &mut code);
+        // The length of the value stands before what follows the head, as there is no tag.
+        page.write(cell.rest_at - code_len, &code[..code_len]);
+        set_garbage(page, node.garbage() + cell.value_len - value_len);
+    }
+    if value_len > 0 {
+        page.write(cell.value_at, row.value);
+    }
+    let ghost = if row.ghost { GHOST } else { 0 };
+    let tag = if row.tag.is_settled() { 0 } else { SHARED };
+    page.set_u32(SLOTS + SLOT_BYTES * index, slot & !(GHOST | SHARED) | ghost | tag);
+    if shared != node.shared_tag() {
+        page.set_u64(AT_SHARED_TAG, shared.0);
+    }
+    true
 }
 
 fn set_garbage(page: &PageMut<'_>, bytes: usize) {

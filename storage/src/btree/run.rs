@@ -3,11 +3,12 @@
 //! # Life of a run
 //! ```text
 //! credit, without a wait -> descend -> latch -> row by row: room? -> the caller decides -> page changed, change noted for the record
+//!      a page of the way that is not in memory, a parent that lacks a separator: fetched, put in, from the start again
 //!      a row that does not fit, or that the caller leaves, or the end of the leaf: the run ends before it
 //!      -> one record of all changes appended -> the caller learns their positions -> latch goes
 //! ```
-//! A run makes only changes that need no wait and no split. The caller passes the first row that the run did not change to [`Tree::edit`],
-//! and begins another run behind that row.
+//! A run waits for pages before its first change alone, and makes only changes that need no split. The caller passes the first row that the run did not
+//! change to [`Tree::edit`], and begins another run behind that row.
 //!
 //! A new key may lack the prefix that the leaf's keys share: among ascending numbers every 256th does. Then the run goes on in the copy, too, with the
 //! prefix that is left. An edit of such a row compacts the leaf first, and then builds it anew.
@@ -25,8 +26,7 @@
 //! - BTR-23: rows of one run may carry one tag. They then share it in the page, where no other tag is shared: the record of a row says so, and redo
 //!   does the same. A row that only gets a shared tag takes no more room than before, and neither does its undo: so neither splits a leaf.
 
-use super::descend::{Descent, Target};
-use super::edit::put_at;
+use super::edit::{put_at, put_over};
 use super::image::{Frame, Image, NodeRow, Rows, node_bytes_with, node_of, row_bytes};
 use super::node::{MEMORY_LOCKS, SLOT_BYTES, common_prefix};
 use super::ops;
@@ -44,6 +44,9 @@ use crate::wal::RoomChange;
 
 /// Log bytes that a run takes credit for beside those of its first row.
 const CREDIT_BYTES: usize = 48 << 10;
+
+/// Bytes of a tag in a row.
+const TAG_BYTES: usize = 8;
 
 /// The row that an edit of a run puts in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +123,8 @@ enum Work {
 /// A leaf that a run changes.
 struct Leaf<'p> {
     latched: Latched<'p>,
+    /// Its upper fence.
+    high: Option<Vec<u8>>,
     work: Work,
     prefix_len: usize,
     /// Bytes that a node of these rows leaves free.
@@ -135,8 +140,8 @@ impl<'p> Leaf<'p> {
     fn new(latched: Latched<'p>) -> Leaf<'p> {
         let node = node_of(latched.page());
         let (prefix_len, free) = (node.prefix_len(), node.gap() + node.garbage());
-        let (before, record) = (RowBuf::default(), RunRecord::default());
-        Leaf { latched, work: Work::Page, prefix_len, free, before, record, undo_bytes: 0 }
+        let (high, before, record) = (node.high(), RowBuf::default(), RunRecord::default());
+        Leaf { latched, high, work: Work::Page, prefix_len, free, before, record, undo_bytes: 0 }
     }
 
     /// Where the row with this key, which is above the first `low` rows, stands, or would; copied to `before` if it is there.
@@ -181,6 +186,10 @@ impl<'p> Leaf<'p> {
         found: Result<usize, usize>,
         tag: Option<Tag>,
     ) -> Option<TagRoom> {
+        // A value that does not grow, a tag, a longer code of the value's length, and a longer prefix.
+        if found.is_ok() && max_value <= self.before.value.len() && self.free >= TAG_BYTES + 1 + PREFIX_SLACK {
+            return Some(TagRoom::Any);
+        }
         if self.fits(key, max_value, found, true) {
             return Some(TagRoom::Any);
         }
@@ -196,11 +205,13 @@ impl<'p> Leaf<'p> {
 
     /// BTR-18: whether any row with this key and at most so many bytes fits the node; with a tag of its own, if `own`.
     fn fits(&mut self, key: &[u8], max_value: usize, found: Result<usize, usize>, own: bool) -> bool {
-        let node = node_of(self.latched.page());
         // In a copy the prefix may be shorter than in the page.
-        let has_prefix = key.len() >= self.prefix_len
-            && node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_eq();
-        if !has_prefix {
+        let has_prefix = || {
+            let node = node_of(self.latched.page());
+            key.len() >= self.prefix_len
+                && node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_eq()
+        };
+        if found.is_err() && !has_prefix() {
             return self.shorten_prefix(key, max_value);
         }
         let most = |value_len| row_bytes(key.len() - self.prefix_len, value_len, false, own);
@@ -250,9 +261,14 @@ impl<'p> Leaf<'p> {
 
     /// Puts a row in place, which fits.
     fn put(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>, shares: bool) {
-        let bytes_before = if found.is_ok() { self.bytes_before(row.key) } else { 0 };
         if let Work::Page = self.work {
             let node = node_of(self.latched.page());
+            if let Ok(index) = found
+                && put_over(self.latched.page(), row, index, shares)
+            {
+                self.free = node.gap() + node.garbage();
+                return;
+            }
             let shared = node.shared_tag();
             let own = row.tag != shared && !(shared.is_settled() && (shares || found.is_err()));
             let needed = row_bytes(row.key.len() - self.prefix_len, row.value.len(), row.overflow, own);
@@ -261,6 +277,10 @@ impl<'p> Leaf<'p> {
                 self.work = Work::Copy(Frame::of(node), Rows::of(node, 0, node.count()));
             }
         }
+        let bytes_before = match self.work {
+            Work::Copy(..) if found.is_ok() => self.bytes_before(row.key),
+            _ => 0,
+        };
         match &mut self.work {
             Work::Page => {
                 put_at(self.latched.page(), row, found, shares).expect("BTR-18: the row fits");
@@ -328,18 +348,16 @@ impl Tree {
         let cost = Cost::of(wal);
         let first = cost.record + cost.change(key.len(), max_value, ROW_BYTES_MAX - key.len());
         let more = if edits.key(from + 1).is_some() { CREDIT_BYTES } else { 0 };
-        let Some(mut credit) = wal.try_credit(Purpose::Change, first + more) else { return Ok(0) };
-        let leaf = match self.latch_append_leaf(key) {
-            Some(leaf) => leaf,
-            None => match self.descend(root, Target::Key(key), 0)? {
-                Descent::At(leaf, None) => match self.latch(&leaf) {
-                    Some(leaf) => leaf,
-                    None => return Ok(0),
-                },
-                _ => return Ok(0),
-            },
-        };
-        Ok(self.run_in(Leaf::new(leaf), &cost, log, &mut credit, from, edits))
+        loop {
+            let Some(mut credit) = wal.try_credit(Purpose::Change, first + more) else { return Ok(0) };
+            let obstacle = match self.latch_leaf(root, key)? {
+                Ok(leaf) => return Ok(self.run_in(Leaf::new(leaf), &cost, log, &mut credit, from, edits)),
+                Err(obstacle) => obstacle,
+            };
+            // BTR-8. Before, the first row of a leaf that was not in memory was left to a single edit, and a tag of its own split the leaf.
+            drop(credit);
+            self.clear(obstacle, key, max_value, Purpose::Change).await?;
+        }
     }
 
     fn run_in<'v>(
@@ -357,7 +375,7 @@ impl Tree {
         // Rows that are below the next key: the last edit's and those before it.
         let (mut done, mut low) = (0, 0);
         while let Some((key, max_value)) = edits.key(from + done) {
-            let in_order = last.is_none_or(|last| last < key && node_of(leaf.latched.page()).high_admits(key));
+            let in_order = last.is_none_or(|last| last < key && leaf.high.as_ref().is_none_or(|high| key < &high[..]));
             if !in_order || key.len() > KEY_BYTES_MAX || key.len() + max_value > ROW_BYTES_MAX {
                 break;
             }

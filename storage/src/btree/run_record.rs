@@ -112,8 +112,10 @@ impl RunRecord {
         if self.bytes.is_empty() {
             self.bytes.reserve(ROOM_BYTES);
         }
-        for part in [&head[..len], row.key, row.value, old] {
-            self.bytes.extend_from_slice(part);
+        self.bytes.extend_from_slice(&head[..len]);
+        self.bytes.extend_from_slice(row.key);
+        for value in [row.value, old].into_iter().filter(|value| !value.is_empty()) {
+            self.bytes.extend_from_slice(value);
         }
         self.tag = row.tag;
         self.changes = self.changes.checked_add(1).expect("BTR-24: no leaf has so many rows");

@@ -258,7 +258,9 @@ pub(super) fn read_row(node: Node<'_>, index: usize, out: &mut RowBuf) {
     let slot = node.slot(index);
     let cell = node.cell(slot);
     out.value.clear();
-    node.0.append_to(cell.value_at, cell.value_len, &mut out.value);
+    if cell.value_len > 0 {
+        node.0.append_to(cell.value_at, cell.value_len, &mut out.value);
+    }
     out.tag = node.tag(slot, &cell);
     out.ghost = slot & GHOST != 0;
     out.overflow = cell.overflow;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_base::memory::Outside;
 use clearway_storage::ids::{Lsn, Tag, TreeId};
-use clearway_storage::record::{BeforeImage, UndoEntry};
+use clearway_storage::record::{Before, BeforeImage, UndoEntry};
 
 use super::fate::Passed;
 use super::key::RowKey;
@@ -70,8 +70,8 @@ pub struct UndoRecord {
     pub tree: TreeId,
     /// The key in the tree, of several rows the first one's; empty if it is no longer needed.
     pub key: RowKey,
-    /// The row before the change.
-    pub before: BeforeImage,
+    /// The row before the change; of several rows the first one's (RSH-5).
+    pub(super) before: BeforeImage,
     /// The record is a link: it keeps no row before the change, which no snapshot can read, and only leads to `prev` (PRU-2).
     pub dropped: bool,
     /// The tag that the row had before.
@@ -183,9 +183,44 @@ impl UndoRecord {
     /// The keys of its rows.
     pub(super) fn for_each_key(&self, mut f: impl FnMut(RowKey)) {
         match self.rows() {
-            Some(rows) => rows.iter().for_each(|(key, _)| f(key.into())),
+            Some(rows) => rows.iter().for_each(|(key, ..)| f(key.into())),
             None => f(self.key.clone()),
         }
+    }
+
+    /// The row before the change, of the one of its rows that has this key (RSH-5).
+    ///
+    /// # Panics
+    /// If it is of several rows, and none has the key.
+    pub fn before_of(&self, key: &[u8]) -> Before<'_> {
+        match &self.before {
+            BeforeImage::Absent => Before::Absent,
+            BeforeImage::Row { ghost, overflow, value } => {
+                let value = match self.rows() {
+                    None => value,
+                    Some(rows) => rows.value_of(key).unwrap_or_else(|| panic!("RSH-5: a row {key:02x?} of {self:?}")),
+                };
+                Before::Row { ghost: *ghost, overflow: *overflow, value }
+            }
+        }
+    }
+
+    /// Whether there was a row before the change, and not a ghost.
+    pub fn keeps_live_row(&self) -> bool {
+        matches!(self.before, BeforeImage::Row { ghost: false, .. })
+    }
+
+    /// The value before of the first of its rows.
+    pub(crate) fn first_value(&self) -> &[u8] {
+        match &self.before {
+            BeforeImage::Absent => &[],
+            BeforeImage::Row { value, .. } => value,
+        }
+    }
+
+    /// Its change was undone: the transaction has not superseded the chain any more that it had noted for it, if any. Rows of a run have none (RSH-2).
+    pub(crate) fn restored_chain(&self, state: &TxnState) {
+        state.restored(&self.before);
     }
 
     /// Where it stands in the spill file, if it was read from there.
@@ -265,25 +300,33 @@ impl UndoRecord {
 
     /// The changes as their rollback needs them, oldest first: one for each row (RSH-1).
     pub fn entries(&self, tag: Tag) -> Vec<UndoEntry> {
-        let entry = |key: Box<[u8]>, lsn, undo_next| UndoEntry {
+        let entry = |key: Box<[u8]>, before, lsn, undo_next| UndoEntry {
             lsn,
             undo_next,
             tree: self.tree,
             key,
             tag,
             prev_tag: self.prev,
-            before: self.before.clone(),
+            before,
         };
         let Some(rows) = self.rows() else {
-            return vec![entry((&self.key).into(), self.lsn(), self.undo_next())];
+            return vec![entry((&self.key).into(), self.before.clone(), self.lsn(), self.undo_next())];
+        };
+        // RSH-5
+        let before = |value: &[u8]| match self.before {
+            BeforeImage::Absent => BeforeImage::Absent,
+            BeforeImage::Row { ghost, overflow, .. } => BeforeImage::Row { ghost, overflow, value: value.into() },
         };
         let mut next = self.undo_next();
-        rows.iter().map(|(key, lsn)| entry(key.into(), lsn, std::mem::replace(&mut next, lsn))).collect()
+        let change = |(key, value, lsn): (&[u8], &[u8], Lsn)| {
+            entry(key.into(), before(value), lsn, std::mem::replace(&mut next, lsn))
+        };
+        rows.iter().map(change).collect()
     }
 
     /// The record with these rows of its run, instead of the first ones; not logged yet (RSH-4).
     pub(super) fn with_rows(&self, rows: RunRows, undo_next: Lsn) -> UndoRecord {
-        let first = rows.iter().next().map(|(key, _)| key);
+        let first = rows.iter().next().map(|(key, ..)| key);
         assert!(first == Some(&self.key[..]), "RSH-1: the record's row is the first one");
         assert!(self.moved_to().is_none() && self.passed().is_none() && self.prev.is_settled(), "RSH-2: {self:?}");
         let aside = Aside::of(None, None, None, Some(Arc::new(rows)));
@@ -303,8 +346,8 @@ impl UndoRecord {
     pub(super) fn ended(&self, commit: Lsn) -> UndoRecord {
         assert!(matches!(self.writer, Writer::Live(_)), "PRU-1: a record is separated from its transaction once");
         assert!(commit > Lsn::ZERO, "PRU-1: what ends has committed");
-        // What was committed is not undone; only a purge asks for the keys.
-        let rows = self.rows().filter(|_| self.deletes).cloned();
+        // What was committed is not undone: a purge asks for the keys, and snapshots for the values before (RSH-5).
+        let rows = self.rows().filter(|_| self.deletes || self.before != BeforeImage::Absent).cloned();
         let aside = Aside::of(self.moved_to().map(Into::into), self.passed().cloned().map(Box::new), None, rows);
         UndoRecord {
             _memory: heap(&self.key, &self.before, aside.as_deref()),

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use clearway_storage::btree::{Edit, LeafRow, Row, Tree};
 use clearway_storage::ids::{Lsn, Tag};
-use clearway_storage::record::BeforeImage;
+use clearway_storage::record::{Before, BeforeImage};
 
 use super::{Basis, Change, Changed, LockedRow, Since};
 use crate::error::TxnError;
@@ -62,6 +62,24 @@ pub(super) struct Permit {
     /// The commit LSN of the version that was judged, and whether that version was the transaction's own.
     pub(super) judged: Lsn,
     pub(super) over_own: bool,
+}
+
+impl Permit {
+    /// For a row of which every transaction sees the newest version, or its absence, and which none has: nothing that [`Judge::permit`] asks would object.
+    /// Most rows are such. None: that has to be asked.
+    #[inline]
+    pub(super) fn at_once(leaf: &LeafRow<'_>, change: Change<'_>) -> Option<Permit> {
+        let tag = leaf.row.map_or(Tag::SETTLED, |row| row.tag);
+        let stands = leaf.row.is_some_and(|row| !row.ghost);
+        let is_easy = tag.is_settled() && !leaf.memory_locks && stands != matches!(change, Change::Insert { .. });
+        is_easy.then(|| Permit {
+            strength: strength_of(change),
+            over_shown: false,
+            link: Link { prev: Tag::SETTLED, before_lsn: Lsn::ZERO, intact_since: Lsn::ZERO },
+            judged: Lsn::ZERO,
+            over_own: false,
+        })
+    }
 }
 
 /// The standing changes of a transaction that is changing a row.
@@ -151,6 +169,9 @@ impl<'m> Judge<'m, '_> {
     ) -> Result<Permit, (Edit<'static>, Attempt<'m>)> {
         let strength = strength_of(change);
         let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
+        if let Some(permit) = Permit::at_once(leaf, change) {
+            return Ok(permit);
+        }
         let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
         let judged = match &newest {
             Newest::Spilled => return Err((Edit::Keep, Attempt::Fetch(tag))),
@@ -403,7 +424,7 @@ impl<'m> Judge<'m, '_> {
             return Ok(false);
         }
         match self.all.book().resolve(row.tag, &view, &mut Lsn::default(), self.fetched) {
-            Visible::Older(record) => Ok(matches!(record.before, BeforeImage::Row { ghost: false, .. })),
+            Visible::Older(record) => Ok(record.keeps_live_row()),
             Visible::Spilled(tag) => Err(tag),
             _ => Ok(false),
         }
@@ -463,7 +484,7 @@ impl<'m> Judge<'m, '_> {
             // A running writer whose change is compatible with the lock: the change does not touch what the lock protects.
             // The version before that change is the newest committed one.
             Newest::Busy(record) => match book.first_of(&record, self.fetched) {
-                Ok(first) => before_of(&first, &mut locked),
+                Ok(first) => before_of(&first, self.key, &mut locked),
                 Err(spilled) => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(spilled)),
             },
         }
@@ -525,13 +546,13 @@ fn image_of(leaf: &LeafRow<'_>) -> BeforeImage {
 }
 
 /// Fills `locked` with the version before a change that is still in progress.
-fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
-    match &record.before {
-        BeforeImage::Absent => locked.ghost = true,
-        BeforeImage::Row { ghost, overflow, value } => {
+fn before_of(record: &UndoRecord, key: &[u8], locked: &mut LockedRow) {
+    match record.before_of(key) {
+        Before::Absent => locked.ghost = true,
+        Before::Row { ghost, overflow, value } => {
             locked.value = value.to_vec();
-            locked.ghost = *ghost;
-            locked.overflow = *overflow;
+            locked.ghost = ghost;
+            locked.overflow = overflow;
             locked.commit = record.before_lsn;
         }
     }

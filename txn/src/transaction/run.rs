@@ -20,6 +20,7 @@ use clearway_storage::ids::{Lsn, PageId, Tag};
 use super::judge::{Judge, Permit};
 use super::{Basis, Change, IfTaken, Transaction};
 use crate::error::TxnError;
+use crate::lockmgr::{LockMark, LockMode};
 use crate::mutation::{self, Mutation};
 use crate::mvcc::book::Newest;
 use crate::mvcc::record::UndoRecord;
@@ -54,8 +55,10 @@ impl<'a> RunChange<'a> {
 enum Alike {
     /// There was no row.
     New,
-    /// A settled row without a value becomes a ghost.
+    /// A settled row becomes a ghost.
     Gone,
+    /// A settled row gets another value, by a change that implies this lock mode.
+    Replaced(LockMode),
 }
 
 impl Alike {
@@ -67,9 +70,8 @@ impl Alike {
         }
         match (change, row) {
             (Change::Insert { .. }, None) => Some(Alike::New),
-            (Change::Delete { moved_to: None }, Some(row)) if row.value.is_empty() && !row.overflow => {
-                Some(Alike::Gone)
-            }
+            (Change::Delete { moved_to: None }, Some(row)) if !row.overflow && !row.ghost => Some(Alike::Gone),
+            (Change::Update { .. }, Some(row)) if !row.overflow && !row.ghost => Some(Alike::Replaced(permit.strength)),
             _ => None,
         }
     }
@@ -85,36 +87,48 @@ struct Open {
     waiting: Range<usize>,
     /// The positions of its first row's change and of the change before that; none: all of its rows wait.
     first: Option<(Lsn, Lsn)>,
-    /// Its rows that are logged, if they are several and the record does not have all of them yet.
+    /// All of its rows, if they are several and the record does not have all of them yet; those that wait come last.
     rows: RunRows,
 }
 
 impl Open {
+    /// A row joins that had this value (RSH-5).
+    fn join(&mut self, key: &[u8], value: &[u8]) {
+        if self.rows.len() == 0 {
+            match (self.record.rows(), self.first) {
+                // More rows of a leaf that took more than one run.
+                (Some(rows), Some(_)) => self.rows = RunRows::clone(rows),
+                (None, None) => self.rows.note(&self.record.key, self.record.first_value()),
+                (rows, first) => panic!("RSH-4: before the writer waited, a record had {rows:?} from {first:?} on"),
+            }
+        }
+        self.rows.note(key, value);
+    }
+
     /// The edits that wait were logged; their run begins with number `from`.
-    fn enter(&mut self, changes: &[RunChange<'_>], from: usize, positions: RunPositions) {
+    fn enter(&mut self, from: usize, positions: RunPositions) {
         let waiting = std::mem::replace(&mut self.waiting, 0..0);
         if waiting.is_empty() {
             return;
         }
         let of = |n: usize| positions.of(n - from);
-        if let Some((first, _)) = self.first {
-            // More rows of a leaf that took more than one run.
-            let rows = self.record.rows().expect("RSH-4: a record of one row is closed before the writer waits");
-            assert!(self.rows.len() == 0, "RSH-4: before the writer waited, the record had {first} and all behind it");
-            self.rows = RunRows::clone(rows);
-            assert_eq!(self.rows.last(), Some(of(waiting.start).1), "RSH-1: consecutive changes of their transaction");
-        }
-        let alone = self.first.is_none() && waiting.len() == 1;
+        let Some(before) = self.rows.len().checked_sub(waiting.len()) else {
+            assert!(self.first.is_none() && waiting.len() == 1, "RSH-5: {} rows that wait joined", waiting.len());
+            self.first = Some(of(waiting.start));
+            return;
+        };
+        let last = before.checked_sub(1).map(|last| self.rows.lsn(last).unwrap_or_default());
+        assert_eq!(last.is_some(), self.first.is_some(), "RSH-4: before the writer waited, the record had its rows");
+        assert!(last.is_none_or(|l| l == of(waiting.start).1), "RSH-1: consecutive changes of their transaction");
         self.first.get_or_insert(of(waiting.start));
-        if !alone {
-            waiting.for_each(|n| self.rows.push(changes[n].key, of(n).0));
-        }
+        waiting.enumerate().for_each(|(row, n)| self.rows.logged(before + row, of(n).0));
     }
 
     /// Gives the record its rows, if they are several.
     fn save(&mut self, all: &Transactions) {
         let (Some((_, previous)), true) = (self.first, self.rows.len() > 0) else { return };
-        let rows = std::mem::take(&mut self.rows);
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.shrink();
         self.record = all.book().undo().put_rows(self.tag, &self.record, rows, previous);
     }
 
@@ -146,7 +160,36 @@ struct Run<'a> {
     judged: Lsn,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn judge<'j>(&self, n: usize, before: &'j OnceLock<LockMark>) -> Judge<'a, 'j>
+    where
+        'a: 'j,
+    {
+        Judge {
+            all: self.all,
+            state: self.state,
+            tree: self.tree,
+            key: self.changes[n].key,
+            if_taken: IfTaken::Wait,
+            fetched: self.fetched,
+            snapshot: self.snapshot,
+            over_shown: self.over_shown,
+            since: None,
+            before,
+        }
+    }
+
+    /// TXN-11: whether the row needs no wait for another transaction, and no undo from the spill file.
+    fn may_judge(&self, leaf: &LeafRow<'_>) -> bool {
+        let tag = leaf.row.map_or(Tag::SETTLED, |row| row.tag);
+        !leaf.memory_locks
+            && match self.all.book().newest(tag, self.state.id(), self.fetched) {
+                Newest::Settled | Newest::Committed(_) => true,
+                Newest::Mine(_) => self.over_own,
+                Newest::Busy(_) | Newest::Spilled => false,
+            }
+    }
+
     /// Gives the latest record its rows. Called before any wait, so that checkpoints and a rollback find all of them.
     fn save(&mut self) {
         assert!(self.closed.is_empty(), "RSH-4: {} records have changes that are not logged", self.closed.len());
@@ -178,30 +221,12 @@ impl<'a> RunEdits<'a> for Run<'a> {
 
     fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'a>> {
         let run = &self.changes[n];
-        let tag = leaf.row.map_or(Tag::SETTLED, |row| row.tag);
-        let is_easy = match self.all.book().newest(tag, self.state.id(), self.fetched) {
-            Newest::Settled | Newest::Committed(_) => true,
-            Newest::Mine(_) => self.over_own,
-            Newest::Busy(_) | Newest::Spilled => false,
-        };
-        // TXN-11
-        if leaf.memory_locks || !is_easy {
-            return None;
-        }
         let before = OnceLock::new();
-        let judge = Judge {
-            all: self.all,
-            state: self.state,
-            tree: self.tree,
-            key: run.key,
-            if_taken: IfTaken::Wait,
-            fetched: self.fetched,
-            snapshot: self.snapshot,
-            over_shown: self.over_shown,
-            since: None,
-            before: &before,
+        let permit = match Permit::at_once(&leaf, run.change) {
+            Some(permit) => permit,
+            None if self.may_judge(&leaf) => self.judge(n, &before).permit(&leaf, run.change, self.basis).ok()?,
+            None => return None,
         };
-        let permit = judge.permit(&leaf, run.change, self.basis).ok()?;
         let alike = Alike::of(leaf.row, run.change, &permit);
         let (value, ghost) = (run.value(), matches!(run.change, Change::Delete { .. }));
         let judged = permit.judged;
@@ -212,12 +237,15 @@ impl<'a> RunEdits<'a> for Run<'a> {
                 return None;
             }
             self.close();
-            let (edit, record) = judge.put(&leaf, run.change, (value, false), permit);
+            let (edit, record) = self.judge(n, &before).put(&leaf, run.change, (value, false), permit);
             let Edit::Put { tag, .. } = edit else { return None };
             let (page, rows) = (leaf.page, RunRows::default());
             self.open = Some(Open { tag, record, alike, page, waiting: n..n, first: None, rows });
         }
         let open = self.open.as_mut()?;
+        if joins {
+            open.join(run.key, leaf.row.map_or(&[][..], |row| row.value));
+        }
         if open.waiting.is_empty() {
             open.waiting = n..n;
         }
@@ -231,11 +259,11 @@ impl<'a> RunEdits<'a> for Run<'a> {
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
         assert_eq!(std::mem::take(&mut self.decided), count, "TXN-11: the changes that were decided on");
         for mut closed in self.closed.drain(..) {
-            closed.enter(self.changes, from, positions);
+            closed.enter(from, positions);
             closed.end(self.all);
         }
         let open = self.open.as_mut().expect("TXN-11: a change that was decided on has a record");
-        open.enter(self.changes, from, positions);
+        open.enter(from, positions);
     }
 }
 

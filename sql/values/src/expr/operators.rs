@@ -88,6 +88,7 @@ pub fn binary(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Res
             Op::Add => a.checked_add(*b),
             Op::Sub => a.checked_sub(*b),
             Op::Mul => a.checked_mul(*b),
+            Op::Rem if *b != 0 => Some(a.wrapping_rem(*b)),
             _ => return integers(op, l, r),
         };
         return sum.map(Datum::Int4).ok_or_else(|| range("integer"));
