@@ -6,8 +6,8 @@ usage: tests/tools_queries.py CLEARWAY [--only TEXT] [--record] [--differences F
 pgAdmin's package, fetched by pip and kept in ~/.cache/clearway/tools, has its queries as Jinja templates. This program renders those that pgAdmin reads with
 when it connects, opens its tree, shows an object, its statistics, dependents and dependencies, searches, shows the dashboard, and opens the query tool: for a
 server of version 15, as pgAdmin's loader does it, with the package's own functions for names and literals. The objects stand in tests/tools_queries.sql and are
-made on both servers; a template gets their oids from each server. Both must give the same SQLSTATE or the same columns, types and rows; an oid is compared as the
-object's name, a time as that there is one. Of lists of all types, functions and settings only the columns and what names a user's object are compared, of
+made on both servers; a template gets their oids from each server. Both must give the same SQLSTATE or the same columns, types and rows; an oid is compared as
+the object's name, a time as that there is one. Of lists of all types, functions and settings only the columns and what names a user's object are compared, of
 statistics only the columns. tests/tools_queries.list names each query that differs, with the reason; one that is listed and does not differ is a failure, as is
 one that differs and is not listed. Grafana's queries are in no package of npm, so they are not run. The last line is `N passed, N failed`.
 """
@@ -36,7 +36,7 @@ VERSION = 150000
 
 #: Reasons in the list, and what they mean.
 REASONS = {
-    "types": "Columns of the catalog have other types: an expression as text for pg_node_tree, rights as text[] for aclitem[], values as text for anyarray, addresses as text for inet.",
+    "types": "Columns have other types: text for pg_node_tree, anyarray and inet, text[] for aclitem[]; or a column shows how PostgreSQL stores long values.",
     "depend": "pg_depend has fewer rows; a key and its index have the same oid.",
     "shdepend": "pg_shdepend has no rows.",
     "select-list": "aclexplode is not called in the list of a SELECT.",
@@ -110,9 +110,10 @@ SCHEMA = {"scid": Ref("namespace shop")}
 CHARTS = {"chart_names": ["session_stats", "tps_stats", "ti_stats", "to_stats", "bio_stats"]}
 NODE_KINDS = ["aggregate", "cast", "catalog", "collation", "column", "check_constraint", "compound_trigger", "database", "domain", "domain_constraints",
               "edbfunc", "edbproc", "edbvar", "event_trigger", "exclusion_constraint", "extension", "foreign_data_wrapper", "foreign_key", "foreign_server",
-              "foreign_table", "fts_configuration", "fts_dictionary", "fts_parser", "fts_template", "constraints", "function", "index", "language", "mview", "operator",
-              "package", "partition", "primary_key", "procedure", "publication", "row_security_policy", "rule", "schema", "sequence", "subscription",
-              "synonym", "table", "trigger", "trigger_function", "type", "unique_constraint", "user_mapping", "view", "foreign_table_column", "dbms_job"]
+              "foreign_table", "fts_configuration", "fts_dictionary", "fts_parser", "fts_template", "constraints", "function", "index", "language", "mview",
+              "operator", "package", "partition", "primary_key", "procedure", "publication", "row_security_policy", "rule", "schema",
+              "sequence", "subscription", "synonym", "table", "trigger", "trigger_function", "type", "unique_constraint", "user_mapping", "view",
+              "foreign_table_column", "dbms_job"]
 ALL_TYPES = """typisdefined AND typtype IN ('b', 'c', 'd', 'e', 'r', 'm') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relnamespace=typnamespace
 AND relname = typname AND relkind != 'c') AND nsp.nspname != 'information_schema'"""
 
@@ -131,7 +132,10 @@ def names_of(name, label="item"):
 
 def of_constraints(kinds):
     # A key is named by its index, other constraints by themselves.
-    return [table(of, cid=Ref(f"class shop.{name}" if re.search("key|name_number", name) and "fkey" not in name else f"constraint shop.{of} {name}"), constraint_name=name, colcnt=2, **names_of(name, of))
+    def place(of, name):
+        return Ref(f"class shop.{name}" if re.search("_key|_pkey|name_number", name) else f"constraint shop.{of} {name}")
+
+    return [table(of, cid=place(of, name), constraint_name=name, colcnt=2, **names_of(name, of))
             for of, names in CONSTRAINTS.items() for name in names if re.search(kinds, name)]
 
 
@@ -167,6 +171,11 @@ def role_contexts():
     return [{"rid": Ref(f"role {name}")} for name in ("reader", "writer", "owner_of_shop", "postgres")]
 
 
+SEARCHES = [("item", "all"), ("price", "all"), ("name", "column"), ("shop", "schema"), ("add", "function"), ("item", "table"), ("item", "index"),
+            ("item", "sequence"), ("cheap", "view"), ("summary", "mview"), ("mood", "type"), ("price", "domain"), ("_rows", "row_security_policy"),
+            ("pkey", "primary_key"), ("fkey", "foreign_key"), ("positive", "check_constraint"), ("email", "unique_constraint"), ("pl", "extension"),
+            ("tidy", "procedure")]
+
 #: The templates' directory, the names of those templates that read (a regular expression), and what they get.
 AREAS = [
     ("connect/sql/#V#", ".", [{}]),
@@ -175,7 +184,8 @@ AREAS = [
     ("databases/sql/#V#", "^(acl|get_variables)", [{"did": Ref("database tools")}]),
     ("roles/sql/#V#", "^(nodes|properties|permission|variables)", [{}, *role_contexts()]),
     ("roles/sql/#V#", "^sql", role_contexts()),
-    ("roles/sql/#V#", "^dependents", [{**one, **way} for one in role_contexts() for way in ({"fetch_database": True}, {"fetch_dependents": True, "lastsysoid": 16383})]),
+    ("roles/sql/#V#", "^dependents", [{**one, **way} for one in role_contexts()
+                                       for way in ({"fetch_database": True}, {"fetch_dependents": True, "lastsysoid": 16383})]),
     ("tablespaces/sql/#V#", "^(nodes|properties|stats|acl|variables|dependents)", [{"tsid": 1663}, {"tsid": 1663, "fetch_database": True}]),
     ("extensions/sql", "^(count|extensions|properties)", [{}, {"ename": "plpgsql"}]),
     ("schemas/pg/#V#/sql", "^(acl|count|defacl|get_name|is_catalog|nodes|oid|properties)", [{**SCHEMA, "schema_name": "shop", "schema": "shop"}, {}]),
@@ -189,7 +199,8 @@ AREAS = [
     ("columns/sql/#V#", "^(acl|count|depend|edit_|get_|nodes|properties|stats)",
      [table(of, clid=n, where=("WHERE dep.refobjid={}::OID AND dep.refobjsubid=%d" % n, Ref(f"class shop.{of}")), type_id=t, type_ids=("{}, 25", t),
             schema="shop", table=of, column=name, data={"name": name})
-      for of, n, t, name in [("item", 1, 23, "id"), ("item", 3, Ref("type shop.price"), "price"), ("item", 8, 23, "number"), ("item", 5, 1700, "total"), ("customer", 1, 20, "id"),
+      for of, n, t, name in [("item", 1, 23, "id"), ("item", 3, Ref("type shop.price"), "price"), ("item", 8, 23, "number"), ("item", 5, 1700, "total"),
+                             ("customer", 1, 20, "id"),
                              ("customer", 4, Ref("type shop.mood"), "feeling"), ("customer", 7, 1009, "tags")]]
      + of_tables(has_oids=False) + [{"table_name": "item", "table_nspname": "shop"}]),
     ("index_constraint/sql/#V#", "^(get_(?!access)|nodes|properties|stats)",
@@ -197,19 +208,22 @@ AREAS = [
     ("foreign_key/sql/#V#", "^(get_(?!access)|nodes|properties)",
      [{**one, "fkid": one["cid"], "keys": [[1, 7]], "confrelid": Ref("class shop.customer")} for one in of_constraints("fkey|line_item")]),
     ("check_constraint/sql/#V#", "^(get_|nodes|properties)", of_constraints("positive|check|later")),
-    ("exclusion_constraint/sql/#V#", "^(get_access|get_oper|nodes)", [table("item", indextype="btree", type="integer"), table("item", indextype="gist", type=None)]),
+    ("exclusion_constraint/sql/#V#", "^(get_access|get_oper|nodes)",
+     [table("item", indextype="btree", type="integer"), table("item", indextype="gist", type=None)]),
     ("indexes/sql/#V#", "^(backend|coll_|column_|count|get_|include|nodes|properties|stats)",
      of_indexes(oid=23, schema="shop", table="item") + [table("item")] + of_relations(["summary"])),
     ("row_security_policies/sql/#V#", "^(count|get_|nodes|properties)",
-     [({**SCHEMA, "plid": Ref(f"policy shop.customer {name}"), "policy_table_id": Ref("class shop.customer"), "tid_": 0, "data": {"name": name}})
+     [({**SCHEMA, "plid": Ref(f"policy shop.customer {name}"), "policy_table_id": Ref("class shop.customer"), "data": {"name": name}})
       for name in ("own_rows", "new_rows")] + [table("customer")]),
     ("views/pg/#V#/sql", "^(acl|count|get_(?!sql)|nodes|properties|view_id)", of_relations(["cheap", "checked", "joined"]) + [SCHEMA]),
     ("mviews/pg/#V#/sql", "^(acl|count|get_(?!sql)|nodes|properties|view_id|stats|coll_)", of_relations(["summary"]) + [SCHEMA]),
     ("sequences/sql/#V#", "^(acl|backend|coll_|count|get_|nodes|properties|stats)",
-     [{**SCHEMA, "seid": Ref(f"class shop.{name}"), "data": {"name": name, "schema": "shop", "seqschema": "shop", "oid": Ref(f"class shop.{name}")}, "schema": "shop", "name": name,
+     [{**SCHEMA, "seid": Ref(f"class shop.{name}"), "data": {"name": name, "schema": "shop", "seqschema": "shop", "oid": Ref(f"class shop.{name}")},
+       "schema": "shop", "name": name,
        "schema_name": "shop", "seqrelid": Ref(f"class shop.{name}")} for name in ("counter", "item_id_seq", "customer_id_seq")] + [SCHEMA]),
     ("functions/pg/sql/#V#", "^(acl|coll_|count|get_|node|properties|stats|variables)",
-     [{**SCHEMA, "fnid": Ref(f"proc shop.{name}"), "name": name.partition("(")[0], "nspname": "shop", "out_arg_oid": 23, "schema_name": "shop", "func_args": name.partition("(")[2][:-1]}
+     [{**SCHEMA, "fnid": Ref(f"proc shop.{name}"), "name": name.partition("(")[0], "nspname": "shop", "out_arg_oid": 23,
+       "schema_name": "shop", "func_args": name.partition("(")[2][:-1]}
       for name in FUNCTIONS] + [{**SCHEMA, "schema_name": "shop"}]),
     ("procedures/pg/sql/#V#", "^(acl|coll_|count|get_|node|properties|stats|variables)",
      [{**SCHEMA, "fnid": Ref(PROCEDURE), "name": "tidy", "nspname": "shop", "out_arg_oid": 23, "schema_name": "shop", "func_args": "date, integer"}]
@@ -220,25 +234,25 @@ AREAS = [
                                                       {"subtype_opclass": True, "data": {"typname": "int4"}}, {"opcintype": 23}]),
     ("domains/sql/#V#", "^(count|get_|node|properties)", [{**one, "basensp": "shop"} for one in of_types("doid", [("price", "d")])] + [SCHEMA]),
     ("domain_constraints/sql/#V#", "^(get_|properties)",
-     [{"doid": Ref("type shop.price"), "coid": Ref("constraint price_positive"), "name": "price_positive", "datatype": "'numeric'"}, {"doid": Ref("type shop.price")}]),
+     [{"doid": Ref("type shop.price"), "coid": Ref("constraint price_positive"), "name": "price_positive", "datatype": "'numeric'"},
+      {"doid": Ref("type shop.price")}]),
     ("depends/pg/#V#", "^dependencies", dependencies("dependencies")),
     ("depends/pg/#V#", "^dependents", dependencies("dependents")),
     ("depends/pg/#V#", "^role_dependencies", [one for one in dependencies("dependencies")]),
-    ("search_objects/sql/pg/#V#", ".", [{"search_text": text, "obj_type": kind, "show_node_prefs": dict.fromkeys(NODE_KINDS, True), "skip_obj_type": [], "last_system_oid": 16383}
-                                        for text, kind in [("item", "all"), ("price", "all"), ("name", "column"), ("shop", "schema"), ("add", "function"), ("item", "table"),
-                                                           ("item", "index"), ("item", "sequence"), ("cheap", "view"), ("summary", "mview"), ("mood", "type"), ("price", "domain"),
-                                                           ("_rows", "row_security_policy"), ("pkey", "primary_key"), ("fkey", "foreign_key"), ("positive", "check_constraint"),
-                                                           ("email", "unique_constraint"), ("pl", "extension"), ("tidy", "procedure")]]),
+    ("search_objects/sql/pg/#V#", ".",
+     [{"search_text": text, "obj_type": kind, "show_node_prefs": dict.fromkeys(NODE_KINDS, True), "skip_obj_type": []} for text, kind in SEARCHES]),
     ("dashboard/sql/#V#", "^(activity|config|dashboard_stats|locks|prepared|replication|log_format)", [CHARTS, {"did": Ref("database tools"), **CHARTS}]),
     ("sqlautocomplete/sql/#V#", ".", [{"schema_names": "'shop'", "object_name": name, "upper_case": up, "search_path": up}
                                       for name, up in (("table", False), ("view", True), ("tables", True), ("views", False))]),
     ("grant_wizard/pg/#V#/sql", "^(function|sequence|table|view|get_schemas)",
      [{"node_id": SCHEMA["scid"], "type": kind, "node_type": node, "show_sysobj": False} for kind, node in (("function", "v"), ("procedure", "m"))]
      + [{"nspid": SCHEMA["scid"]}]),
-    ("sqleditor/sql/#V#", "^(get_columns|objectname|primary_keys)", [{"obj_id": Ref(f"class shop.{name}")} for name in TABLES] + [{"table_name": "item", "table_nspname": "shop"}]),
-    ("sqleditor/sql/#V#", "^objectquery", [{"nsp_name": "shop", "object_name": name, "limit": 100, "data_sorting": order, "sql_filter": how} for name, order, how in
-                                           (("item", [{"name": "id", "order": "asc"}], None), ("customer", [{"name": "id", "order": "desc"}], "id > 0"), ("Mixed Case", [], None),
-                                            ("cheap", [], None), ("summary", [], None))]),
+    ("sqleditor/sql/#V#", "^(get_columns|objectname|primary_keys)", [{"obj_id": Ref(f"class shop.{name}")} for name in TABLES]
+     + [{"table_name": "item", "table_nspname": "shop"}]),
+    ("sqleditor/sql/#V#", "^objectquery",
+     [{"nsp_name": "shop", "object_name": name, "limit": 100, "data_sorting": order, "sql_filter": how} for name, order, how in
+      (("item", [{"name": "id", "order": "asc"}], None), ("customer", [{"name": "id", "order": "desc"}], "id > 0"), ("Mixed Case", [], None),
+       ("cheap", [], None), ("summary", [], None))]),
     ("sqleditor/sql/#V#", "^validate", [{"nsp_name": "shop", "object_name": "item", "row_filter": how} for how in ("id > 1", "wrong = 1")]),
 ]
 
@@ -250,20 +264,20 @@ UNORDERED = re.compile(r"acl\.sql|edit_mode_types")
 #: Dependent objects that only PostgreSQL has: tables for long values and the triggers of foreign keys.
 NOT_HERE = ("pg_toast_N", "RI_ConstraintTrigger")
 #: Of these only the columns and types are compared: they show what a server does or how it stores.
-COLUMNS_ONLY = re.compile(r"stats|/activity|/locks|log_format|stats\.sql|reports/queries\.py#(?!_)|tablespaces.*properties|databases.*/(get_encodings|get_ctypes|nodes|properties)")
+COLUMNS_ONLY = re.compile(r"stats\.sql|stats#|_stats|replication|/activity|/locks|log_format|/queries.*(pg_stat|_size|pg_settings|hba)|tablespaces.*properties|"
+                          r"databases.*/(get_encodings|get_ctypes|nodes|properties)", re.S)
 #: Of these only the rows that name a user's object are compared, too.
-OF_USER = re.compile(r"get_types|get_op_class|get_oper|datatype/|catalog|config\.sql|variables\.sql|extensions/|keywords|edit_mode|get_(external|subtypes|support)|get_collation|"
-                     r"get_access|get_am|get_relations|get_oftype|schema\.sql")
-
+OF_USER = re.compile(r"get_types|get_op_class|get_oper|datatype/|catalog|config\.sql|variables\.sql|extensions/|keywords|edit_mode|get_collation|"
+                     r"get_access|get_am|get_(external|subtypes|support)|get_relations|get_oftype|schema\.sql")
 
 #: How each server tells the names of its objects.
-OF_SCHEMA = "pg_catalog.quote_ident(n.nspname) || '.' || "
 NAMES = [
     "SELECT oid, 'language ' || lanname FROM pg_catalog.pg_language",
     "SELECT oid, 'namespace ' || nspname FROM pg_catalog.pg_namespace",
     "SELECT c.oid, 'class ' || n.nspname || '.' || quote_ident(c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace",
     "SELECT t.oid, 'type ' || n.nspname || '.' || quote_ident(t.typname) FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace",
-    "SELECT p.oid, 'proc ' || n.nspname || '.' || p.proname || '(' || pg_catalog.array_to_string(ARRAY(SELECT pg_catalog.format_type(a, NULL) FROM unnest(p.proargtypes) a), ',') || ')' "
+    "SELECT p.oid, 'proc ' || n.nspname || '.' || p.proname || '(' || "
+    "pg_catalog.array_to_string(ARRAY(SELECT pg_catalog.format_type(a, NULL) FROM unnest(p.proargtypes) a), ',') || ')' "
     "FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace",
     "SELECT c.oid, 'constraint ' || coalesce(nullif(c.conrelid, 0)::regclass || ' ', '') || c.conname FROM pg_catalog.pg_constraint c",
     "SELECT p.oid, 'policy ' || p.polrelid::regclass || ' ' || p.polname FROM pg_catalog.pg_policy p",
@@ -459,7 +473,7 @@ def users_alone(rows):
     return [row for row in rows if any("shop" in value or "writer" in value or "reader" in value for value in row)]
 
 
-def difference(name, there, here):
+def difference(name, text, there, here):
     """What differs, or nothing."""
     if there[0] != here[0]:
         return f"PostgreSQL: {there[0]} {there[1] if there[0] != '00000' else ''}; Clearway: {here[0]} {here[1] if here[0] != '00000' else ''}"
@@ -468,13 +482,15 @@ def difference(name, there, here):
     if [name for name, _ in there[1]] != [name for name, _ in here[1]]:
         return f"columns: PostgreSQL {[c for c in there[1] if c not in here[1]] or there[1]}; Clearway {[c for c in here[1] if c not in there[1]] or here[1]}"
     types = ", ".join(f"{a[0]} {a[1]}, here {b[1]}" for a, b in zip(there[1], here[1]) if a != b)
-    return "; ".join(filter(None, [f"types: {types}" if types else "", "" if COLUMNS_ONLY.search(name) else different_rows(name, there, here)]))
+    columns_only = COLUMNS_ONLY.search(f"{name} {text}" if ".py#" in name else name)
+    rows = "" if columns_only else different_rows(name, there, here)
+    return "; ".join(filter(None, [f"types: {types}" if types else "", rows]))
 
 
 def different_rows(name, there, here):
     rows = [users_alone(rows) if OF_USER.search(name) else rows for rows in (there[2], here[2])]
     if UNORDERED.search(name):
-        rows = [[tuple("{" + ",".join(sorted(value[1:-1].split(","))) + "}" if value.startswith("{") else value for value in row) for row in own] for own in rows]
+        rows = [[tuple(",".join(sorted(value[1:-1].split(","))) if value.startswith("{") else value for value in row) for row in own] for own in rows]
     # An expression as a tree of nodes is what only PostgreSQL reads.
     trees = {i for i, (_, kind) in enumerate(there[1]) if kind == "194"}
     rows = [[tuple("a tree" if i in trees and value != "NULL" else value for i, value in enumerate(row)) for row in own] for own in rows]
@@ -486,7 +502,8 @@ def different_rows(name, there, here):
     if left or right:
         columns = [column for column, _ in there[1]]
         if len(left) == len(right):
-            told = [f"{name}: PostgreSQL {a[i]!r}, Clearway {b[i]!r}" for a, b in zip(sorted(left), sorted(right)) for i, name in enumerate(columns) if a[i] != b[i]]
+            told = [f"{name}: PostgreSQL {a[i]!r}, Clearway {b[i]!r}" for a, b in zip(sorted(left), sorted(right))
+                    for i, name in enumerate(columns) if a[i] != b[i]]
             return f"{len(left)} rows differ: " + "; ".join(told[:12])
         return f"rows of PostgreSQL alone {left[:6]} ({len(left)}); of Clearway alone {right[:6]} ({len(right)}); columns {columns}"
     return ""
@@ -511,7 +528,7 @@ def compare(given, sessions, templates):
         answers = [session.ask(text) for session, text in zip(sessions, texts)]
         if answers[0][0] == "42601":
             continue
-        said = " ".join(difference(name, *answers).split())
+        said = " ".join(difference(name, texts[0], *answers).split())
         seen[name] = ("failed" if said else "passed", said[:400])
         if said:
             told.append(f"## {name}\n\n{said}\n\n```sql\n{texts[1]}\n```\n")
