@@ -54,8 +54,8 @@ REASONS = {
 }
 
 #: What Clearway does not have: no query is rendered for it.
-LEFT_OUT = ("aggregates, casts, collations, operators, rules, triggers, partitions, foreign data, publications, subscriptions, event triggers, languages, "
-            "full text search; EDB's packages, synonyms, directories, resource groups, jobs and replication groups; pgAgent; the debugger")
+LEFT_OUT = ("what is asked of one aggregate, cast, collation, operator, rule, trigger, partition, foreign table, publication, subscription, event trigger, "
+            "language or object of text search; EDB's packages, synonyms, directories, resource groups, jobs and replication groups; pgAgent; the debugger")
 
 
 class NotReached(Exception):
@@ -255,6 +255,12 @@ AREAS = [
        ("cheap", [], None), ("summary", [], None))]),
     ("sqleditor/sql/#V#", "^validate", [{"nsp_name": "shop", "object_name": "item", "row_filter": how} for how in ("id > 1", "wrong = 1")]),
 ]
+#: Opening the tree asks for these, too, though there are none: the answer has no rows.
+WITHOUT_ROWS = ["aggregates/sql/#V#", "event_triggers/sql/#V#", "foreign_data_wrappers/sql/#V#", "foreign_servers/sql/#V#", "foreign_tables/sql/#V#",
+                "fts_configurations/sql/#V#", "fts_dictionaries/sql/#V#", "fts_parsers/sql/#V#", "fts_templates/sql/#V#", "operators/sql/#V#",
+                "partitions/sql/pg/#V#", "publications/pg/#V#/sql", "rules/sql", "subscriptions/sql/#V#", "trigger_functions/pg/sql/#V#",
+                "triggers/sql/pg/#V#", "user_mappings/sql/#V#", "collations/sql/#V#", "casts/sql/#V#", "languages/sql/#V#"]
+AREAS += [(area, "^(nodes?|count|properties|backend_support)\\.", [table("item", vid=Ref("class shop.item"), fsid=0, fid=0)]) for area in WITHOUT_ROWS]
 
 #: Queries in the text of the program: the file, and what stands in for `{0}` and `%s`.
 IN_PROGRAM = ["utils/driver/psycopg3/connection.py", "utils/driver/psycopg3/server_manager.py", "llm/reports/queries.py", "llm/__init__.py",
@@ -267,7 +273,8 @@ NOT_HERE = ("pg_toast_N", "RI_ConstraintTrigger")
 COLUMNS_ONLY = re.compile(r"stats\.sql|stats#|_stats|replication|/activity|/locks|log_format|/queries.*(pg_stat|_size|pg_settings|hba)|tablespaces.*properties|"
                           r"databases.*/(get_encodings|get_ctypes|nodes|properties)", re.S)
 #: Of these only the rows that name a user's object are compared, too.
-OF_USER = re.compile(r"get_types|get_op_class|get_oper|datatype/|catalog|config\.sql|variables\.sql|extensions/|keywords|edit_mode|get_collation|"
+OF_USER = re.compile(r"^casts|^languages|^event_triggers|^collations|get_types|get_op_class|get_oper|datatype/|catalog|config\.sql|"
+                     r"variables\.sql|extensions/|keywords|edit_mode|get_collation|"
                      r"get_access|get_am|get_(external|subtypes|support)|get_relations|get_oftype|schema\.sql")
 
 #: How each server tells the names of its objects.
@@ -551,7 +558,7 @@ def main():
         return False
     if Path(sys.executable) != python:
         return subprocess.run([python, *sys.argv]).returncode != 0
-    print(f"left out, for Clearway does not have them: {LEFT_OUT}\nleft out, for no package of npm has them: Grafana's queries")
+    print(f"left out, for Clearway does not have it: {LEFT_OUT}\nleft out, for no package of npm has them: Grafana's queries")
     scratch, servers = tempfile.mkdtemp(prefix="clearway-tools-"), []
     os.chmod(scratch, 0o755)
     try:
