@@ -353,7 +353,6 @@ class Session:
         # Minor versions of PostgreSQL keep a number of their own here.
         text = re.sub(r"^\{pg_attver=\d+\}$", "NULL", raw.decode())
         text = re.sub(r"pg_toast_\d+", "pg_toast_N", text)
-        text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*\+00", "a time", text) if "now" in text else text
         # A path of pgAdmin's tree has `:table.16385:`.
         return re.sub(r"(?<![\w-])(?<!\d\.)[1-9]\d{4,9}(?![\w.])", lambda found: self.named(found[0], kind), text)
 
