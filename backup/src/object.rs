@@ -10,9 +10,9 @@
 use crate::error::{BackupError, Result};
 use sha2::{Digest as _, Sha256};
 
-/// The version of packed objects, manifests and epochs that this program writes; it refuses newer ones. Version 2 differs from version 1, and
-/// version 3 from version 2, only by the log in it, which an older program can't redo.
-pub const FORMAT_VERSION: u32 = 3;
+/// The version of packed objects, manifests and epochs that this program writes; it refuses newer ones. Versions differ only by
+/// the log in them, which an older program can't redo or undo.
+pub const FORMAT_VERSION: u32 = 4;
 const HEADER_BYTES: usize = 72;
 /// The first version whose headers' checksums have the version in them.
 const VERSION_IS_CHECKED: u32 = 3;

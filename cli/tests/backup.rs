@@ -169,10 +169,10 @@ fn a_backup_of_an_earlier_version_is_restored() {
     // What a later version puts there is refused by the number of its format.
     let manifest = repo.join("backups/20261122T140104Z-incremental/manifest");
     let newer =
-        std::fs::read_to_string(&manifest).expect("reads").replacen("clearway backup 1", "clearway backup 4", 1);
+        std::fs::read_to_string(&manifest).expect("reads").replacen("clearway backup 1", "clearway backup 5", 1);
     std::fs::write(&manifest, newer).expect("writes");
     let errors = refuses(&["restore", text(&repo), text(&base.join("none"))]);
-    assert!(errors.contains("format version 3 or older, found version 4"), "{errors}");
+    assert!(errors.contains("format version 4 or older, found version 5"), "{errors}");
     std::fs::remove_dir_all(&base).expect("removed");
 }
 

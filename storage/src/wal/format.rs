@@ -39,7 +39,7 @@ pub const UNDO_BYTES: usize = 32;
 /// The longest record; a claim of more is damage.
 pub const RECORD_BYTES_MAX: usize = 1 << 24;
 /// The version of log and checkpoint files that this program writes; it refuses newer ones.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"CLRWYWAL");
 const FLAG_UNDO: u8 = 1;
