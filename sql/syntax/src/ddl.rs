@@ -365,6 +365,8 @@ pub enum AlterAction {
         enable: char,
         which: Triggers,
     },
+    /// What is the case already: SET TABLESPACE pg_default, SET WITHOUT OIDS, SET ACCESS METHOD heap.
+    Nothing,
     /// ENABLE or DISABLE, FORCE or NO FORCE ROW LEVEL SECURITY.
     RowSecurity {
         enable: Option<bool>,

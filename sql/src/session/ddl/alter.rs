@@ -84,7 +84,7 @@ impl Ddl<'_> {
                     (given, options.iter().map(|o| o.name.clone()).collect())
                 }
                 AlterAction::ResetStorage(options) => (Vec::new(), options.iter().map(|o| o.name.clone()).collect()),
-                AlterAction::SetLogged(true) => continue, // SET TABLESPACE pg_default
+                AlterAction::Nothing => continue,
                 _ => return Err(SqlError::unsupported("this change of an index")),
             };
             index.options.retain(|o| !gone.iter().any(|name| o.split('=').next() == Some(name)));
@@ -155,6 +155,7 @@ impl Ddl<'_> {
             AlterAction::ResetStorage(options) => {
                 r.options.retain(|x| !options.iter().any(|o| x.split('=').next() == Some(&o.name)));
             }
+            AlterAction::Nothing => return Ok(()),
             AlterAction::OwnerTo(owner) => return boxed(self.owner_of_relation(r, owner)).await,
             AlterAction::SetLogged(logged) => {
                 self.may_be_logged(&r, *logged)?;

@@ -320,24 +320,26 @@ impl Parser<'_> {
         if self.eat_seq(&["replica", "identity"]) {
             return Ok(A::ReplicaIdentity(self.replica_identity()?));
         }
-        if self.is_seq(&["set", "tablespace"]) {
-            self.expect("set")?;
-            self.no_tablespace()?;
-            return Ok(A::SetLogged(true));
-        }
-        if self.eat_seq(&["set", "without", "oids"]) {
-            return Ok(A::SetLogged(true));
-        }
-        if self.eat_seq(&["set", "access", "method"]) {
-            return if self.col_id()? == "heap" {
-                Ok(A::SetLogged(true))
-            } else {
-                Err(self.unsupported("a table access method other than heap"))
-            };
+        if self.asks_for_what_is()? {
+            return Ok(A::Nothing);
         }
         let known =
             ["set", "reset", "enable", "disable", "inherit", "no", "of", "not", "replica", "force", "attach", "detach"];
         if self.is_any(&known) { Err(self.unsupported("this form of ALTER TABLE")) } else { Err(self.error_here()) }
+    }
+
+    /// A change to what is the case for every table.
+    fn asks_for_what_is(&mut self) -> Result<bool> {
+        if self.is_seq(&["set", "tablespace"]) {
+            self.expect("set")?;
+            self.no_tablespace()?;
+            return Ok(true);
+        }
+        if self.eat_seq(&["set", "access", "method"]) {
+            let refused = self.unsupported("a table access method other than heap");
+            return if self.col_id()? == "heap" { Ok(true) } else { Err(refused) };
+        }
+        Ok(self.eat_seq(&["set", "without", "oids"]))
     }
 
     fn replica_identity(&mut self) -> Result<String> {
