@@ -38,13 +38,10 @@ VERSION = 150000
 REASONS = {
     "types": "Columns have other types: text for pg_node_tree, anyarray and inet, text[] for aclitem[]; or a column shows how PostgreSQL stores long values.",
     "depend": "pg_depend has fewer rows; a key and its index have the same oid.",
-    "shdepend": "pg_shdepend has no rows.",
-    "select-list": "aclexplode is not called in the list of a SELECT.",
     "template1": "There are no databases template0 and template1.",
     "written": "Definitions of views and conditions of policies are shown as they were written.",
     "settings": "There are other settings, with other descriptions, and other lines of pg_hba.conf.",
     "collation": "Other collations than C.UTF-8 are refused, and a column does not say that it has C.",
-    "index-options": "Storage parameters of an index are not kept.",
     "public": "The schema public has an oid of its own in each database.",
     "plans": "Other plans.",
     "version": "The server says what it is.",
