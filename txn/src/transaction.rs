@@ -18,6 +18,7 @@ mod run;
 
 use std::sync::{Arc, OnceLock};
 
+use clearway_base::sync::yield_now;
 use clearway_storage::btree::{Edit, LeafRow, Tree};
 use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::{TxnLog, UndoEntry};
@@ -465,6 +466,7 @@ impl Transaction {
     async fn undo_one_by_one(&mut self, state: Arc<TxnState>, left: usize) -> Result<(), TxnError> {
         let book = self.all.book().clone();
         self.created.back_to(left);
+        let mut breath = run::BREATH_ROWS;
         while state.changes() > left {
             let Some(tag) = state.last_change() else {
                 break;
@@ -483,6 +485,7 @@ impl Transaction {
                         if entry.lsn != Lsn::ZERO && !(is_run && entry.lsn > self.log.last_lsn) {
                             undo_one(self.all.store(), &mut self.log, entry).await?;
                             state.moved(&self.log);
+                            breath = breath.saturating_sub(1);
                         }
                     }
                     state.pop_change();
@@ -490,6 +493,11 @@ impl Transaction {
                         record.restored_chain(&state);
                     }
                     book.forget(tag, &record).await?;
+                    // Pages that are in memory give no wait in which others could run.
+                    if breath == 0 {
+                        breath = run::BREATH_ROWS;
+                        yield_now().await;
+                    }
                 }
             }
         }

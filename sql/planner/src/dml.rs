@@ -163,9 +163,11 @@ impl Planner<'_> {
             p.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))
         });
         // Places in the text of the default are none in the statement.
-        bound.map(Some).map_err(|e| match e.message().replace(" but expression is of", " but default expression is of") {
-            message if e.code() == code::DATATYPE_MISMATCH => e.nowhere().saying(message),
-            _ => e.nowhere(),
+        bound.map(Some).map_err(|e| {
+            match e.message().replace(" but expression is of", " but default expression is of") {
+                message if e.code() == code::DATATYPE_MISMATCH => e.nowhere().saying(message),
+                _ => e.nowhere(),
+            }
         })
     }
 

@@ -9,7 +9,9 @@ use clearway_context::names::check_oid;
 use clearway_context::operators::written;
 use clearway_context::routines::named_sequences;
 use clearway_engine::catalog::types::{row_array, row_type};
-use clearway_engine::catalog::{FIRST_USER_OID, Language, Object, Operator, Relation, RelationKind, Routine, TypeBody, TypeObject};
+use clearway_engine::catalog::{
+    FIRST_USER_OID, Language, Object, Operator, Relation, RelationKind, Routine, TypeBody, TypeObject,
+};
 use clearway_exec::{Row, Run};
 use clearway_planner::may_read_column;
 use clearway_values::types::{Datum, Oid};

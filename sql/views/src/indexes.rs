@@ -161,12 +161,8 @@ pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
     let full = || format!("{}.{}", quote(&schema_name(run, table.schema)), quote(&table.name));
     let name = run.names.relation_name(table.oid).filter(|_| pretty).unwrap_or_else(full);
     let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
-    let options: Vec<String> = i
-        .options
-        .iter()
-        .filter_map(|o| o.split_once('='))
-        .map(|(name, value)| format!("{name}='{value}'"))
-        .collect();
+    let options: Vec<String> =
+        i.options.iter().filter_map(|o| o.split_once('=')).map(|(name, value)| format!("{name}='{value}'")).collect();
     let options = if options.is_empty() { String::new() } else { format!(" WITH ({})", options.join(", ")) };
     let condition = i.condition.as_ref().map_or_else(String::new, |text| {
         format!(" WHERE {}", definition(&run.names.catalog, (table, i), text, Place::Condition, pretty).text)

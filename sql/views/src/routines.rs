@@ -8,8 +8,8 @@ use clearway_context::views::SystemView;
 use clearway_engine::catalog::{AclKind, Argument, ArgumentMode, Language, Object, Routine, RoutineKind};
 use clearway_exec::{Row, Run};
 use clearway_values::types::datetime::Format;
-use clearway_values::types::text::{Conversion, NoNames, input};
 use clearway_values::types::oid::OID;
+use clearway_values::types::text::{Conversion, NoNames, input};
 use clearway_values::types::{Datum, SqlType, element_of};
 
 const SQL: u32 = 14;

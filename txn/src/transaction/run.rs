@@ -30,7 +30,7 @@ use crate::mvcc::undo::Fetched;
 use crate::transactions::Transactions;
 
 /// So many rows are changed before other tasks may go on.
-const BREATH_ROWS: usize = 256;
+pub(super) const BREATH_ROWS: usize = 256;
 
 /// A change of a run.
 #[derive(Clone, Copy, Debug)]
