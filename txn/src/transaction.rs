@@ -39,6 +39,9 @@ use judge::{Attempt, Judge, LockAttempt};
 pub use outcome::{Basis, Change, Changed, LockedRow, Since};
 pub use run::RunChange;
 
+/// So many rows are changed, or undone, before other tasks may go on.
+const BREATH_ROWS: usize = 256;
+
 /// A point in the transaction to which it can roll back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -466,7 +469,7 @@ impl Transaction {
     async fn undo_one_by_one(&mut self, state: Arc<TxnState>, left: usize) -> Result<(), TxnError> {
         let book = self.all.book().clone();
         self.created.back_to(left);
-        let mut breath = run::BREATH_ROWS;
+        let mut breath = BREATH_ROWS;
         while state.changes() > left {
             let Some(tag) = state.last_change() else {
                 break;
@@ -495,7 +498,7 @@ impl Transaction {
                     book.forget(tag, &record).await?;
                     // Pages that are in memory give no wait in which others could run.
                     if breath == 0 {
-                        breath = run::BREATH_ROWS;
+                        breath = BREATH_ROWS;
                         yield_now().await;
                     }
                 }

@@ -18,7 +18,7 @@ use clearway_storage::btree::{Edit, LeafRow, Row, RunEdits, RunPositions, RunPut
 use clearway_storage::ids::{Lsn, PageId, Tag};
 
 use super::judge::{Judge, Permit};
-use super::{Basis, Change, IfTaken, Transaction};
+use super::{BREATH_ROWS, Basis, Change, IfTaken, Transaction};
 use crate::error::TxnError;
 use crate::lockmgr::{LockMark, LockMode};
 use crate::mutation::{self, Mutation};
@@ -28,9 +28,6 @@ use crate::mvcc::rows::RunRows;
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::Fetched;
 use crate::transactions::Transactions;
-
-/// So many rows are changed before other tasks may go on.
-pub(super) const BREATH_ROWS: usize = 256;
 
 /// A change of a run.
 #[derive(Clone, Copy, Debug)]
