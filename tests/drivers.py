@@ -29,6 +29,7 @@ from drivers_django import DjangoSuite
 from drivers_java import JavaSuite
 from drivers_node import NodeSuite
 from drivers_rust import RustSuite
+from suites import NotReached, fetched
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "regress"))
@@ -74,18 +75,6 @@ REASONS = {
     "time": "It measures time.",
     "open": "A defect that is known and not repaired yet.",
 }
-
-
-class NotReached(Exception):
-    """A registry does not give what a suite needs."""
-
-
-def fetched(command, **options):
-    """Runs what asks a registry."""
-    try:
-        return subprocess.run(command, check=True, text=True, capture_output=True, **options).stdout
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
-        raise NotReached(f"{' '.join(map(str, command))}: {(getattr(error, 'stderr', '') or str(error)).strip()[-300:]}") from error
 
 
 def psql_of(port):

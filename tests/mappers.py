@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 import suites
+from suites import NotReached, fetched
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "regress"))
@@ -51,18 +52,6 @@ debug = 0
 """
 DIESEL = "2.3.10"
 GO = ["gorm.io/gorm@v1.31.2", "gorm.io/driver/postgres@v1.6.3"]
-
-
-class NotReached(Exception):
-    """A registry, or a compiler, is missing."""
-
-
-def fetched(command, **options):
-    """Runs what asks a registry."""
-    try:
-        subprocess.run(command, check=True, text=True, capture_output=True, stdin=subprocess.DEVNULL, **options)
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
-        raise NotReached(f"{' '.join(map(str, command))}: {(getattr(error, 'stderr', '') or str(error)).strip()[-300:]}") from error
 
 
 def kept(name, wanted, make):

@@ -3,7 +3,20 @@
 A line of a list is `REASON NAME`. What a suite saw is a dictionary: the test's name, and how it ended (`passed`, `failed`, `skipped`) with its first error.
 """
 
+import subprocess
 import xml.etree.ElementTree as ElementTree
+
+
+class NotReached(Exception):
+    """A registry, or a compiler, does not give what a suite needs."""
+
+
+def fetched(command, **options):
+    """Runs what asks a registry; its output."""
+    try:
+        return subprocess.run(command, check=True, text=True, capture_output=True, stdin=subprocess.DEVNULL, **options).stdout
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        raise NotReached(f"{' '.join(map(str, command))}: {(getattr(error, 'stderr', '') or str(error)).strip()[-300:]}") from error
 
 
 def cases(out):

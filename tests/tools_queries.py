@@ -24,6 +24,7 @@ import zipfile
 from pathlib import Path
 
 import suites
+from suites import NotReached, fetched
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "regress"))
@@ -53,18 +54,6 @@ REASONS = {
 #: What Clearway does not have: no query is rendered for it.
 LEFT_OUT = ("what is asked of one aggregate, cast, collation, operator, rule, trigger, partition, foreign table, publication, subscription, event trigger, "
             "language or object of text search; EDB's packages, synonyms, directories, resource groups, jobs and replication groups; pgAgent; the debugger")
-
-
-class NotReached(Exception):
-    """A registry does not give what is needed."""
-
-
-def fetched(command, **options):
-    """Runs what asks a registry."""
-    try:
-        subprocess.run(command, check=True, text=True, capture_output=True, stdin=subprocess.DEVNULL, **options)
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
-        raise NotReached(f"{' '.join(map(str, command))}: {(getattr(error, 'stderr', '') or str(error)).strip()[-300:]}") from error
 
 
 def environment():

@@ -4,7 +4,7 @@
 //! # Structure
 //! ```text
 //! tree 1: object number (8 bytes, big-endian) -> Object as JSON
-//! Catalog (immutable, shared) ── with(object) / without(oid) ──► the next one
+//! Catalog (immutable, shared) ── cloned, then put(object), remove(oid) ──► the next one
 //! ```
 //!
 //! # Invariants
@@ -269,24 +269,6 @@ impl Catalog {
     pub fn referring(&self, table: Oid) -> impl Iterator<Item = &Relation> {
         let oids = self.referenced_by.get(&table).map_or(&[][..], |v| v);
         oids.iter().filter_map(|oid| self.relation(*oid))
-    }
-
-    /// The version with an object added or replaced.
-    ///
-    /// # Errors
-    /// Those of `put`.
-    pub fn with(&self, object: Object) -> Result<Catalog, EngineError> {
-        let mut next = self.clone();
-        next.put(Arc::new(object))?;
-        Ok(next)
-    }
-
-    /// The version without an object.
-    #[must_use]
-    pub fn without(&self, oid: Oid) -> Catalog {
-        let mut next = self.clone();
-        next.remove(oid);
-        next
     }
 
     /// Whether an object can be added, or take the place of the object of its number.

@@ -68,6 +68,7 @@ impl Operator {
 mod tests {
     use super::super::{Catalog, Object, decode_object, encode_object};
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn operators_of_a_name_differ_by_their_operands() {
@@ -77,12 +78,15 @@ mod tests {
         let prefix = Operator { oid: 20001, left: 0, function: 500, ..shell.clone() };
         let stored = encode_object(&Object::Operator(prefix.clone())).expect("it is stored");
         let read = decode_object(&stored).expect("it is read");
-        let catalog = Catalog::default().with(Object::Operator(shell)).expect("the name is free").with(read);
-        let catalog = catalog.expect("the operands differ");
+        let mut catalog = Catalog::default();
+        catalog.put(Arc::new(Object::Operator(shell))).expect("the name is free");
+        catalog.put(Arc::new(read)).expect("the operands differ");
         assert!(catalog.has_operators() && catalog.operator(20001) == Some(&prefix));
         assert_eq!(catalog.operators_in(3, "+").map(|o| o.oid).collect::<Vec<_>>(), [20001, 20000]);
         assert!(catalog.operators_in(3, "++").next().is_none());
-        assert!(catalog.with(Object::Operator(Operator { oid: 20002, ..prefix })).is_err());
-        assert!(!catalog.without(20000).without(20001).has_operators());
+        assert!(catalog.put(Arc::new(Object::Operator(Operator { oid: 20002, ..prefix }))).is_err());
+        catalog.remove(20000);
+        catalog.remove(20001);
+        assert!(!catalog.has_operators());
     }
 }

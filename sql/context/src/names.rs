@@ -69,9 +69,7 @@ impl CatalogNames {
             false => Err(denied("schema", &schema.name)),
         }
     }
-}
 
-impl CatalogNames {
     /// The number that a composite type has in pg_class.
     fn composite(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
         let within = |schema: &str| {
@@ -81,9 +79,11 @@ impl CatalogNames {
                 _ => None,
             }
         };
+        let path = user::definition_path();
+        let path: &[String] = path.as_ref().map_or(&self.path, |path| &path.schemas);
         match schema {
             Some(schema) => within(schema),
-            None => self.path.iter().find_map(|schema| within(schema)),
+            None => path.iter().find_map(|schema| within(schema)),
         }
     }
 }
@@ -144,9 +144,7 @@ impl Names for CatalogNames {
         super::extensions::has_function(&self.catalog, self.database, schema, function)
     }
     fn catalog_rows(&self, schema: Option<&str>, name: &str, arguments: usize) -> Option<CatalogRows> {
-        let found = views::functions::find(schema, name, arguments)?;
-        let at = views::functions::FUNCTIONS.iter().position(|f| f == found)?;
-        Some(CatalogRows { at, arguments: found.arguments, columns: found.columns })
+        views::functions::find(schema, name, arguments)
     }
     fn role(&self, name: &str) -> Option<Oid> {
         self.catalog.role(name).map(|role| role.oid)

@@ -110,6 +110,7 @@ impl Cx<'_> {
             ("tuples_updated", false) => used.updated,
             ("tuples_hot_updated", false) => used.in_place,
             ("tuples_deleted", false) => used.deleted,
+            // Nothing is changed in an index by itself; old versions stand in the undo memory, not in tables.
             _ => 0,
         }
     }

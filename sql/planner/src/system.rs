@@ -14,10 +14,8 @@ use clearway_syntax::ast::{Alias, Call};
 use clearway_syntax::error::{Pos, Result, SqlError, code};
 use clearway_syntax::stmt::Statement;
 use clearway_txn::lockmgr::LockMode;
-use clearway_values::expr::sets::{SetCall, SetFunction};
 use clearway_values::expr::{Params, Scope, ScopeColumn};
-use clearway_values::types::cast::Context;
-use clearway_values::types::{SqlType, element_of, oid};
+use clearway_values::types::{SqlType, oid};
 
 impl Planner<'_> {
     /// Whether the session's role may change a relation of the system as far as rights go, and the relation is a table.
@@ -139,37 +137,18 @@ impl Planner<'_> {
             });
             return self.system(out, view, call.name.pos, Some(&named)).map(Some);
         }
-        let Some(function) = functions::find(call.name.schema(), name, call.args.len()) else { return Ok(None) };
-        let mut args = Vec::new();
-        for (arg, ty) in call.args.iter().zip(function.arguments) {
-            let bound = self.bind(scope, params, "functions in FROM", None, |b| {
-                let bound = b.bind_unsettled(arg)?;
-                if *ty == oid::ANYARRAY && element_of(bound.ty.oid).is_some() {
-                    return Ok(Some(bound));
-                }
-                b.coerce(bound, (*ty).into(), Context::Implicit)
-            })?;
-            let missing = || SqlError::new(code::UNDEFINED_FUNCTION, format!("function {name} does not exist"));
-            let bound = bound.ok_or_else(|| missing().at(call.name.pos))?;
-            self.note(&bound);
-            args.push(bound);
-        }
+        let Some(rows) = functions::find(call.name.schema(), name, call.args.len()) else { return Ok(None) };
+        let set = self.bind(scope, params, "functions in FROM", None, |b| b.catalog_set(call, rows))?;
+        set.args.iter().for_each(|arg| self.note(arg));
         let base = out.width;
-        let element = args.first().and_then(|a| element_of(a.ty.oid)).unwrap_or(oid::TEXT);
-        let width = function.columns.len();
-        let ty = |ty| if ty == oid::ANYELEMENT { element } else { ty };
-        let mut columns: Vec<(&str, SqlType, usize)> =
-            function.columns.iter().enumerate().map(|(i, (n, t))| (*n, ty(*t).into(), base + i)).collect();
-        if ordinality {
-            columns.push(("ordinality", oid::INT8.into(), base + width));
-        }
+        let own = set.columns.iter().enumerate().map(|(i, (name, ty))| (name.as_str(), *ty, base + i));
+        let ordinal = ordinality.then(|| ("ordinality", oid::INT8.into(), base + set.columns.len()));
+        let columns: Vec<(&str, SqlType, usize)> = own.chain(ordinal).collect();
         out.width += columns.len();
         let relation = alias.map_or(name, |a| &a.name).to_owned();
         let columns = named(columns, &relation, alias)?;
         out.others.push(relation);
-        let at = functions::FUNCTIONS.iter().position(|f| f == function).unwrap_or_default();
-        let own = function.columns.iter().map(|(n, t)| ((*n).to_owned(), ty(*t).into())).collect();
-        let calls = vec![SetCall { function: SetFunction::Catalog(at), args, columns: own }];
+        let calls = vec![set];
         let kind = Leaf::Function { calls, ordinality };
         Ok(Some((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns)))
     }

@@ -4,6 +4,7 @@
 //! The rows (`clearway_views::functions`).
 
 use super::{SystemView, find as find_view};
+use clearway_values::types::text::CatalogRows;
 use clearway_values::types::{Oid, oid};
 
 use oid::{ANYARRAY, ANYELEMENT, BOOL, CHAR, INT4, INT8, OID, REGCLASS, TEXT, TEXT_ARRAY};
@@ -48,10 +49,11 @@ pub static FUNCTIONS: &[RowsFunction] = &[
 ];
 
 /// The function of this name that takes as many arguments.
-pub fn find(schema: Option<&str>, name: &str, arguments: usize) -> Option<&'static RowsFunction> {
-    let found = FUNCTIONS.iter().find(|f| f.name == name && f.arguments.len() == arguments)?;
+pub fn find(schema: Option<&str>, name: &str, arguments: usize) -> Option<CatalogRows> {
+    let at = FUNCTIONS.iter().position(|f| f.name == name && f.arguments.len() == arguments)?;
+    let found = &FUNCTIONS[at];
     let named = schema.map_or(found.schema == "pg_catalog", |s| s == found.schema);
-    named.then_some(found)
+    named.then_some(CatalogRows { at, arguments: found.arguments, columns: found.columns })
 }
 
 /// The view whose rows a function without arguments gives.
@@ -73,11 +75,3 @@ pub fn view_of(function: &str) -> Option<&'static SystemView> {
     };
     find_view("pg_catalog", name)
 }
-
-impl PartialEq for RowsFunction {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for RowsFunction {}

@@ -96,7 +96,9 @@ impl Binder<'_> {
             return self.set(call, pos);
         }
         if let Some(rows) = self.conversion.names.catalog_rows(call.name.schema(), name, call.args.len()) {
-            return self.catalog_set(call, rows, pos);
+            self.may_give_rows(pos)?;
+            let set = self.catalog_set(call, rows)?;
+            return Ok(self.collected_set(set, pos));
         }
         let decorated = call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
         if decorated {
@@ -108,13 +110,8 @@ impl Binder<'_> {
         if in_catalog && let Some(bound) = self.system_call(call, args, &types, pos)? {
             return Ok(bound);
         }
-        match call.name.schema() {
-            Some(schema) if self.conversion.names.schema(schema).is_none() && !schema.starts_with("pg_") => {
-                let message = format!("schema \"{schema}\" does not exist");
-                Err(SqlError::new(code::INVALID_SCHEMA_NAME, message).at(pos))
-            }
-            _ => Err(no_function(&call.name.dotted(), &types, pos)),
-        }
+        let missing = user::missing_schema(call.name.schema()).map(|missing| missing.at(pos));
+        Err(missing.unwrap_or_else(|| no_function(&call.name.dotted(), &types, pos)))
     }
 
     /// A call of a function of the system that gives one value; none: there is no such function.
@@ -274,9 +271,11 @@ impl Binder<'_> {
         Ok(self.collected_set(bound, pos))
     }
 
-    /// A function over the catalog that gives rows, in an expression.
-    fn catalog_set(&mut self, call: &Call, rows: CatalogRows, pos: Pos) -> Result<Bound> {
-        self.may_give_rows(pos)?;
+    /// A call of a function over the catalog that gives rows.
+    ///
+    /// # Errors
+    /// 42883.
+    pub fn catalog_set(&mut self, call: &Call, rows: CatalogRows) -> Result<SetCall> {
         let mut args = Vec::with_capacity(call.args.len());
         for (arg, ty) in call.args.iter().zip(rows.arguments) {
             let bound = self.bind_unsettled(arg)?;
@@ -286,12 +285,12 @@ impl Binder<'_> {
                 continue;
             }
             let coerced = self.coerce(bound, (*ty).into(), Context::Implicit)?;
-            args.push(coerced.ok_or_else(|| no_function(&call.name.dotted(), &[given], pos))?);
+            args.push(coerced.ok_or_else(|| no_function(&call.name.dotted(), &[given], call.name.pos))?);
         }
         let element = args.first().and_then(|a| element_of(a.ty.oid)).unwrap_or(oid::TEXT);
         let ty = |ty: Oid| if ty == oid::ANYELEMENT { element } else { ty };
         let columns = rows.columns.iter().map(|(name, of)| ((*name).to_owned(), ty(*of).into())).collect();
-        Ok(self.collected_set(SetCall { function: sets::SetFunction::Catalog(rows.at), args, columns }, pos))
+        Ok(SetCall { function: sets::SetFunction::Catalog(rows.at), args, columns })
     }
 
     /// A function of a user that gives rows, in an expression.

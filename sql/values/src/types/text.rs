@@ -60,7 +60,7 @@ pub struct CatalogRows {
     pub at: usize,
     /// The types of its arguments.
     pub arguments: &'static [Oid],
-    /// The columns of its rows.
+    /// The columns of its rows; ANYELEMENT is the type of the elements of the first argument.
     pub columns: &'static [(&'static str, Oid)],
 }
 
