@@ -65,7 +65,6 @@ REASONS = {
     "gin": "Indexes other than btree and exclusion constraints are refused.",
     "opclass": "Operator classes for patterns are taken, and shown as the plain ones: C.UTF-8 needs no other.",
     "nulls": "NULLS NOT DISTINCT is refused.",
-    "index-options": "Storage parameters of an index are not kept.",
     "order": "Rows without ORDER BY come in the order of the key.",
     "rules": "Rules other than DO INSTEAD NOTHING are refused.",
     "catalogs": "Most catalogs are changed by DDL alone, not by UPDATE.",
