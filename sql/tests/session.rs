@@ -201,6 +201,28 @@ fn serializable_is_refused_as_a_default_too() {
     assert!(said.ends_with("serializable\n"), "{said}");
 }
 
+/// A temporary function goes with its session, so no text that stays may call it; one that goes with it may.
+#[test]
+fn what_stays_calls_no_temporary_function() {
+    let _alone = alone();
+    let made = "create function pg_temp.f(a int) returns int language sql immutable as 'select a'\ncreate table t (a int)\n";
+    for (refused, of) in [
+        ("create table d (a int default pg_temp.f(1))", "default value for column a of table d"),
+        ("create table c (a int constraint c check (pg_temp . f(a) > 0))", "constraint c on table c"),
+        ("alter table t alter a set default pg_temp.f(2)", "default value for column a of table t"),
+        ("create view v as select pg_temp.f(a) from t", "view v"),
+        ("create index i on t (pg_temp.f(a))", "index i"),
+        ("create function g() returns int return pg_temp.f(1)", "function g()"),
+        ("create domain n as int check (pg_temp.f(value) > 0)", "type n"),
+    ] {
+        let said = run(&format!("{made}{refused}\nselect 'on'\n"));
+        let expected = format!("ERROR:  0A000: a call of a temporary function in the {of} is not supported\n");
+        assert!(said.contains(&expected) && said.ends_with("on\n"), "{refused}: {said}");
+    }
+    let said = run(&format!("{made}create temp view v as select pg_temp.f(a) from t\nselect count(*) from v\n"));
+    assert!(said.ends_with("0\n"), "{said}");
+}
+
 /// The figures of a mutex that many take: what sessions are doing.
 fn activity_mutex() -> ClassStats {
     classes().into_iter().find(|class| class.name == "sql/activity").expect("it is listed")

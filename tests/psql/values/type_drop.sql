@@ -47,6 +47,18 @@ select row(1)::comp;
 create type status as enum ('on', 'off');
 create table s (status text check (status <> 'off'), other text default 'status');
 drop type status;
+-- A text means the type to which its path leads: the first schema of the path that has one of the name.
+create schema dt_other;
+create type dt_other.status as enum ('on');
+create type status as enum ('on');
+set search_path = dt, dt_other;
+create table s3 (a text default 'on'::status::text);
+set search_path = dt;
+drop type dt_other.status;
+drop type status;
+drop table s3;
+drop type status;
+drop schema dt_other;
 -- Of two types of a name, texts may mean the other one.
 create type status as enum ('on', 'off');
 create type pg_temp.status as enum ('on');
