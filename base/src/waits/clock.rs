@@ -46,7 +46,8 @@ struct Fast {
 }
 
 impl Fast {
-    fn is(&self, counter: &Counter) {
+    /// The counter is calibrated.
+    fn set(&self, counter: &Counter) {
         self.origin_ticks.store(counter.origin_ticks, Relaxed);
         self.origin_ns.store(counter.origin_ns, Relaxed);
         self.ns_per_tick.store(counter.ns_per_tick, Release);
@@ -224,7 +225,7 @@ fn calibrate_counter() -> Machine {
         return Machine { counter: None, description };
     }
     let counter = Counter { origin_ticks: ticks_1, origin_ns: ns_1, ns_per_tick };
-    FAST.is(&counter);
+    FAST.set(&counter);
     let mhz = ticks as f64 * 1e3 / ns as f64;
     Machine {
         counter: Some(counter),

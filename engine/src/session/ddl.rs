@@ -5,8 +5,8 @@
 //!   transaction's change would be lost.
 //! - SES-8: a transaction that makes an object name a schema, a role or a type holds `AccessShare` on that other object, and a transaction that drops
 //!   one holds `AccessExclusive` on it before it looks for objects that depend on it. So no committed object names one that was dropped.
-//! - SES-9: the session's own version of the catalog has been made of the first changes of the transaction, in their order, and changes are only
-//!   appended while it is kept: what takes changes back gives it up. So the changes that came since make the next version of it, and a statement
+//! - SES-9: the session's own version of the catalog has the first changes of the transaction, as many as it says. While the session keeps it, changes
+//!   are only appended; a rollback to a mark takes changes back and drops the version. So the later changes alone make the next version: a statement
 //!   over many objects does not apply all changes again for each of them.
 
 use std::collections::HashMap;

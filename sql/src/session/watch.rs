@@ -90,7 +90,7 @@ impl Watch {
 
     /// The session's application has another name.
     #[cold]
-    fn is_of(&mut self, backend: &Backend) {
+    fn changes_application(&mut self, backend: &Backend) {
         self.application = backend.activity.lock().application_name.as_str().into();
         self.application_hash = hash_of(&self.application);
     }
@@ -256,7 +256,7 @@ impl Session {
         let backend = &*core.backend;
         let application = backend.application.load(Relaxed);
         if application != watch.application_hash {
-            watch.is_of(backend);
+            watch.changes_application(backend);
         }
         let (measure, elapsed_ns, all_cpu_ns) = waits::read(&backend.waits, ended_ns);
         digest.ran_as(measure);
