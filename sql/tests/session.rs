@@ -205,7 +205,8 @@ fn serializable_is_refused_as_a_default_too() {
 #[test]
 fn what_stays_calls_no_temporary_function() {
     let _alone = alone();
-    let made = "create function pg_temp.f(a int) returns int language sql immutable as 'select a'\ncreate table t (a int)\n";
+    let made =
+        "create function pg_temp.f(a int) returns int language sql immutable as 'select a'\ncreate table t (a int)\n";
     for (refused, of) in [
         ("create table d (a int default pg_temp.f(1))", "default value for column a of table d"),
         ("create table c (a int constraint c check (pg_temp . f(a) > 0))", "constraint c on table c"),
