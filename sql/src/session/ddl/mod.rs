@@ -13,6 +13,7 @@ mod cascade;
 mod command;
 mod comment;
 mod composite;
+mod database;
 mod domain;
 mod drop;
 mod extension;

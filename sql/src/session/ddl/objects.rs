@@ -376,56 +376,6 @@ impl Ddl<'_> {
         }
     }
 
-    /// CREATE DATABASE.
-    pub(super) async fn create_database(&self, name: &str, options: &[GenericOption]) -> Result<&'static str> {
-        self.may("create database", |r| r.create_db)?;
-        let (mut owner, mut connection_limit) = (self.role()?, -1);
-        for o in options {
-            match (o.name.as_str(), o.as_str()) {
-                ("owner", Some(role)) => {
-                    let named = self.role_named(&self.catalog(), &RoleSpec::Name(role.to_owned()))?;
-                    if !self.judge(&self.catalog()).is_member(named.oid) {
-                        return Err(SqlError::new("42501", format!("must be member of role \"{}\"", named.name)));
-                    }
-                    owner = named.oid;
-                }
-                ("connection limit", Some(limit)) => connection_limit = parse_limit(limit)?,
-                ("template", Some("template0" | "template1")) => {}
-                ("encoding", Some(name))
-                    if matches!(name.to_lowercase().as_str(), "utf8" | "utf-8" | "6" | "unicode") => {}
-                _ => return Err(SqlError::unsupported(format!("CREATE DATABASE option {}", o.name)).at(o.pos)),
-            }
-        }
-        if self.catalog().database(name).is_some() {
-            return Err(SqlError::new("42P04", format!("database \"{name}\" already exists")));
-        }
-        let oid = self.new_oid();
-        self.put(Object::Database(Database { connection_limit, ..Database::new(oid, name, owner) })).await?;
-        let acl = Acl::of_public_schema(DATABASE_OWNER);
-        let schema = Schema { acl, ..Schema::new(self.new_oid(), oid, "public", DATABASE_OWNER) };
-        let comment = Comment::of_public_schema(self.new_oid(), schema.oid);
-        self.put(Object::Schema(schema)).await?;
-        self.put(Object::Comment(comment)).await?;
-        Ok("CREATE DATABASE")
-    }
-
-    /// ALTER DATABASE ... CONNECTION LIMIT: counts from the next connection on.
-    pub(super) async fn alter_database(&self, name: &str, options: &[GenericOption]) -> Result<&'static str> {
-        let catalog = self.catalog();
-        let Some(mut database) = catalog.database(name).cloned() else {
-            return Err(SqlError::new("3D000", format!("database \"{name}\" does not exist")));
-        };
-        self.own_oid(&catalog, database.oid)?;
-        for o in options {
-            match (o.name.as_str(), o.as_str()) {
-                ("connection limit", Some(limit)) => database.connection_limit = parse_limit(limit)?,
-                _ => return Err(SqlError::unsupported(format!("ALTER DATABASE option {}", o.name)).at(o.pos)),
-            }
-        }
-        self.put(Object::Database(database)).await?;
-        Ok("ALTER DATABASE")
-    }
-
     /// CREATE RULE ... DO INSTEAD NOTHING.
     pub(super) async fn create_rule(&self, s: &CreateRule) -> Result<&'static str> {
         if s.event != RuleEvent::Insert {
@@ -473,11 +423,6 @@ fn may_belong(sequence: &Sequence, relation: &Relation) -> Result<()> {
 }
 
 /// A CONNECTION LIMIT.
-pub(super) fn parse_limit(text: &str) -> Result<i32> {
-    let limit = text.parse::<i32>().ok().filter(|limit| *limit >= -1);
-    limit.ok_or_else(|| SqlError::new(code::INVALID_PARAMETER_VALUE, format!("invalid connection limit: {text}")))
-}
-
 fn check_restart(s: &Sequence, value: i64) -> Result<()> {
     let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
     if value < s.min {

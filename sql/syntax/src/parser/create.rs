@@ -210,6 +210,7 @@ impl Parser<'_> {
         view: bool,
     ) -> Result<Statement> {
         let columns = self.opt_name_list()?;
+        self.access_method()?;
         let storage = self.opt_storage()?;
         let on_commit = self.on_commit()?;
         self.no_tablespace()?;
@@ -246,6 +247,12 @@ impl Parser<'_> {
         Ok(Statement::RefreshMaterializedView { name, concurrently, with_data })
     }
 
+    /// USING heap, the table access method of PostgreSQL's default.
+    fn access_method(&mut self) -> Result<()> {
+        let refused = self.unsupported("a table access method other than heap");
+        if self.eat("using") && self.col_id()? != "heap" { Err(refused) } else { Ok(()) }
+    }
+
     /// TABLESPACE pg_default, where everything is.
     pub(super) fn no_tablespace(&mut self) -> Result<()> {
         let refused = self.unsupported("TABLESPACE");
@@ -271,7 +278,7 @@ impl Parser<'_> {
         self.expect("table")?;
         let if_not_exists = self.if_not_exists();
         let name = self.qual_name()?;
-        let is_as = self.is_any(&["as", "with", "on"])
+        let is_as = self.is_any(&["as", "using", "with", "on", "tablespace"])
             || (self.is_punct(b'(') && matches!(self.peek_at(2), Tok::Punct(b',' | b')')));
         if is_as {
             return self.create_as(name, persistence, if_not_exists, false);
@@ -303,9 +310,7 @@ impl Parser<'_> {
         if self.is("partition") {
             return Err(self.unsupported("PARTITION BY"));
         }
-        if self.eat("using") && self.col_id()? != "heap" {
-            return Err(self.unsupported("a table access method other than heap"));
-        }
+        self.access_method()?;
         let storage = self.opt_storage()?;
         self.eat_seq(&["without", "oids"]);
         let on_commit = self.on_commit()?;
