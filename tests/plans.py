@@ -192,18 +192,42 @@ class Queries:
         if rng.random() < .4:
             behind = rng.choice([f"p = {self.number()}", f"p between {self.number()} and {self.number()}", f"v = {self.text()}",
                                  f"p in ({self.number()}, {self.number()})", f"p > {rng.randint(50, 60)}", f"p = {self.number()} and v < {self.text()}",
-                                 "p is null", f"(p = {self.number()} or o = 2 and v = {self.text()})"])
+                                 "p is null", f"o between {rng.randint(0, 3)} and {rng.randint(1, 4)} and p = {self.number()}", f"(p = {self.number()} or o = 2 and v = {self.text()})"])
             columns = rng.choice(["*", "o, p", "o, v, id", "count(*), min(id)"])
             return f"select {columns} from q where {behind} and {where}" + ("" if "count" in columns else f" order by {columns.replace('*', 'id')}")
         of, order = rng.choice([("distinct o", "1"), ("distinct o, p", "1, 2"), ("o, min(p)", "1"), ("o, max(p)", "1"), ("o, min(v), min(p)", "1"),
                                 ("o, min(v)", "1"), ("o, max(v)", "1"), ("o", "1 desc"), ("count(distinct o), max(o)", "1"),
-                                ("distinct on (o) o, p", "o desc, p")])
+                                ("distinct on (o) o, p", "o desc, p"), ("distinct on (o) o, p", "o, p"), ("distinct on (o) o, p, v", "o desc, p desc, v desc")])
         group = " group by o" if of.startswith("o") else ""
         having = " having min(p) > 3" if group and rng.random() < .2 else ""
         limit = f" limit {rng.randint(1, 3)}" if rng.random() < .2 else ""
         if rng.random() < .2:
             return f"select distinct k from u where k > {self.number()} order by 1{limit}"
         return f"select {of} from q where {where}{group}{having} order by {order}{limit}"
+
+    def compared_rows(self):
+        """Comparisons of rows with the leading columns of keys, also written out; rows in their order, or another."""
+        rng = self.rng
+        table, columns = rng.choice([("q", "o p"), ("q", "o p v"), ("q", "p id"), ("q", "o v"), ("q", "p o"), ("q", "o id"), ("u", "k m"), ("u", "w v"), ("t", "b f"), ("t", "y a")])
+        columns = columns.split()
+        value = lambda c: "null" if rng.random() < .05 else self.text() if c == "v" else f"'2020-{rng.randint(1, 12):02}-15'" if c == "y" else self.number()
+
+        def test():
+            op, values = rng.choice(["<", "<=", ">", ">="]), [value(c) for c in columns]
+            if rng.random() < .8:
+                return f"({', '.join(columns)}) {op} ({', '.join(values)})"
+            return f"({columns[0]} {op[0]} {values[0]} or {columns[0]} = {values[0]} and {columns[1]} {op} {values[1]})"
+        where = " and ".join([test()] + [test()] * (rng.random() < .1) + [test() for _ in range(rng.randint(0, 1))])
+        if rng.random() < .3:
+            where += " and " + rng.choice([f"{columns[0]} = {value(columns[0])}", f"{columns[-1]} <> {value(columns[-1])}", f"{columns[0]} is not null"])
+        if rng.random() < .2:
+            return f"select count(*), min({columns[1]}), max({columns[0]}) from {table} where {where}"
+        down = rng.choice(["", " desc"])
+        order = ", ".join(c + down for c in columns) + {"u": ", k, m", "q": ", id", "t": ", id"}[table]
+        limit = f" limit {rng.randint(1, 6)}" if rng.random() < .5 else ""
+        if rng.random() < .2:
+            return f"select distinct on ({columns[0]}) {', '.join(columns)} from {table} where {where} order by {', '.join(c + down for c in columns)}{limit}"
+        return f"select {rng.choice(['*', ', '.join(columns)])} from {table} where {where} order by {order}{limit}"
 
     def merged(self):
         """Joins whose sides may come in the order of their keys: all kinds, with several rows of a key and nulls."""
@@ -232,8 +256,8 @@ class Queries:
     def query(self):
         rng, pick = self.rng, self.rng.random()
         self.depth = 0
-        if rng.random() < .2:
-            return self.leading() if rng.random() < .5 else self.merged()
+        if rng.random() < .25:
+            return rng.choice([self.leading, self.merged, self.compared_rows])()
         if pick < .5:
             table = rng.choice("ttu")
             columns = self.columns(table, table)

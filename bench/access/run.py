@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Ways to the rows of a large table, each on Clearway and on PostgreSQL 15, one after the other in one run, answers compared.
 
-  bench/access/run.py CLEARWAY [--rows N] [--rounds N] [--only WORDS] [--page FILE] [--bin DIRECTORY] [--port N]
+  bench/access/run.py CLEARWAY [--rows N] [--rounds N] [--cache SIZE] [--only WORDS] [--page FILE] [--bin DIRECTORY] [--port N]
 
-Both servers are new, with 256 MB of cache, no parallel workers, and the same tables, loaded and analyzed alike. An access is a statement of which each round runs
+Both servers are new, with the same cache (1 GB for a million rows, so that all fits), no parallel workers, and the same tables, loaded and analyzed alike. An access is a statement of which each round runs
 some with other constants (the same ones on both); its time is the median of all, as psql measures it, statements that change rows within a transaction that is rolled
 back. The aim: no access takes more than 1.5 times PostgreSQL's time or 2 ms more, whichever is longer, and the geometric mean of the ratios is at most 1.
 The last line is `N passed, N failed`. Not part of CI: times on a machine that does something else tell nothing."""
@@ -99,7 +99,6 @@ def accesses(rows):
         ("Changes", "UPDATE ... FROM (VALUES)", 10, lambda r: f"update a set v = n.x from (values {', '.join(f'({i}, {i % 97})' for i in some(r, 50))}) n (i, x) where a.id = n.i"),
         ("Changes", "DELETE ... IN (sub-select)", 10, lambda r: f"delete from a where k in (select x from s where y = {r.randrange(100)})"),
         ("Changes", "DELETE ... USING", 10, lambda r: f"delete from a using s where a.k = s.x and s.y = {r.randrange(100)}"),
-        ("Changes", "DELETE of a range", 5, lambda r: f"delete from a where d = date '2000-01-01' + {r.randrange(rows // 1000)}"),
         ("Groups", "100 groups of all rows", 2, lambda r: "select g, count(*), sum(v) from a group by g"),
         ("Groups", "many groups", 1, lambda r: "select count(*) from (select h from a group by h having count(*) > 5) x"),
         ("Groups", "of a range", 5, lambda r: f"select h, count(*) from a where k between {(b := r.randrange(rows * 9 // 10))} and {b + 5000} group by h order by 2 desc, 1 limit 5"),
@@ -160,6 +159,7 @@ def page(options, results, mean):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments(parser)
+    parser.set_defaults(cache="1GB")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only")

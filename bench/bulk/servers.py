@@ -1,4 +1,4 @@
-"""Servers of a measurement, Clearway and PostgreSQL: new ones on one disk, with 256 MB of cache and every commit synced. PostgreSQL's programs
+"""Servers of a measurement, Clearway and PostgreSQL: new ones on one disk, with the same cache (256 MB unless told) and every commit synced. PostgreSQL's programs
 run as the user postgres where this one runs as root."""
 import os, shutil, subprocess, sys, time
 
@@ -20,7 +20,7 @@ class Clearway:
 
     def __init__(self, options, directory):
         self.port, self.log = options.port, open(f"{directory}/clearway.log", "w")
-        settings = ["-c", "cache_size=256MB"]
+        settings = ["-c", f"cache_size={options.cache}"]
         self.process = subprocess.Popen([options.binary, "serve", "--data", f"{directory}/clearway", "--listen", f"127.0.0.1:{self.port}", *settings],
                                         stdout=self.log, stderr=self.log)
 
@@ -46,7 +46,7 @@ class Postgres:
             self.prefix = ["runuser", "-u", "postgres", "--"]
         said = dict(stdout=self.log, stderr=self.log, cwd="/")
         subprocess.run([*self.prefix, f"{options.bin}/initdb", "-D", data, "-U", "postgres", "-A", "trust", "--locale=C.UTF-8"], check=True, **said)
-        settings = ["shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1", f"port={self.port}", "unix_socket_directories="]
+        settings = [f"shared_buffers={options.cache}", "max_wal_size=4GB", "listen_addresses=127.0.0.1", f"port={self.port}", "unix_socket_directories="]
         self.process = subprocess.Popen([*self.prefix, f"{options.bin}/postgres", "-D", data, *(w for s in settings for w in ("-c", s))], **said)
 
     def stop(self):
@@ -75,6 +75,7 @@ def arguments(parser):
     """The options that both classes read."""
     parser.add_argument("binary")
     parser.add_argument("--bin", default="/usr/lib/postgresql/15/bin", help="where PostgreSQL's programs are")
+    parser.add_argument("--cache", default="256MB", help="the page cache of either server")
     parser.add_argument("--port", type=int, default=5690, help="Clearway's; PostgreSQL's is the next one")
 
 

@@ -25,7 +25,23 @@ async fn both(reader: &mut Connection, word: &str, with: &str, without: &str) ->
 }
 
 /// Pairs of queries: the first one jumps.
-const JUMPS: [(&str, &str); 9] = [
+const JUMPS: [(&str, &str); 13] = [
+    (
+        "SELECT concat_ws(',', a, b, id) FROM t WHERE a BETWEEN 1 AND 2 AND b = 7",
+        "SELECT concat_ws(',', a, b, id) FROM t WHERE a + 0 BETWEEN 1 AND 2 AND b + 0 = 7",
+    ),
+    (
+        "SELECT concat_ws(',', a, b, id) FROM t WHERE a < 2 AND b BETWEEN 7 AND 8",
+        "SELECT concat_ws(',', a, b, id) FROM t WHERE a + 0 < 2 AND b + 0 BETWEEN 7 AND 8",
+    ),
+    (
+        "SELECT DISTINCT ON (a) concat_ws(',', a, b) FROM t ORDER BY a, b",
+        "SELECT concat_ws(',', a, min(b)) FROM t GROUP BY a HAVING count(*) > 0",
+    ),
+    (
+        "SELECT DISTINCT ON (a) concat_ws(',', a, b) FROM t WHERE a <> 1 ORDER BY a DESC, b DESC",
+        "SELECT concat_ws(',', a, max(b)) FROM t WHERE a <> 1 GROUP BY a HAVING count(*) > 0",
+    ),
     ("SELECT concat_ws(',', a, b, id) FROM t WHERE b = 7", "SELECT concat_ws(',', a, b, id) FROM t WHERE b + 0 = 7"),
     (
         "SELECT concat_ws(',', a, b, id, pad) FROM t WHERE b BETWEEN 20 AND 21",
@@ -128,6 +144,94 @@ fn an_extreme_is_read_by_jumps_only_where_it_comes_first() {
         }
         let greatest = one.run("SELECT a || ':' || max(b) FROM x GROUP BY a ORDER BY 1").await.expect("rows");
         assert_eq!(greatest, ["0:39", "1:39", "2:39"]);
+    });
+}
+
+/// Conditions that compare rows, with `{}` in the place of what keeps a column from being one of a key.
+const ROWS: [&str; 11] = [
+    "(a{}, b) > (1, 40)",
+    "(a{}, b) >= (1, 40) AND (a{}, b) < (2, 3)",
+    "(a{}, b) <= (2, 10)",
+    "(a{}, b, id) > (0, 48, 1000)",
+    "(a{}, b) > (1, NULL)",
+    "(a{}, b) < (1, NULL) AND b > 3",
+    "(a{}, b) > (1, 3000000000)",
+    "(a{}, b) <= (1, -3000000000)",
+    "(a{}, b) >= (-3000000000, 1) AND (a{}, b) < (1, 5)",
+    "(b{}, a) > (45, 0)",
+    "a{} > 1 OR a{} = 1 AND b >= 47",
+];
+
+#[test]
+fn rows_are_compared_by_a_range_of_an_index() {
+    for index in ["(a, b)", "(a DESC, b DESC)", "(a, b DESC)"] {
+        simulate(11, move || async move {
+            let db = open(&SimDisk::new(11)).await;
+            let backends = Arc::new(Backends::default());
+            let mut one = connect(&db, &backends).await;
+            one.value("CREATE TABLE t (id int PRIMARY KEY, a int, b int, pad text)").await;
+            let rows = "INSERT INTO t SELECT g, nullif(g % 4, 3), nullif(g % 50, 49), repeat('p', 60) \
+                        FROM generate_series(0, 3999) g";
+            one.value(rows).await;
+            one.value(&format!("CREATE INDEX ON t {index}")).await;
+            one.value("CREATE INDEX ON t (b, a)").await;
+            one.value("ANALYZE t").await;
+            for condition in ROWS {
+                let query = |plus: &str| {
+                    format!("SELECT concat_ws(',', a, b, id) FROM t WHERE {}", condition.replace("{}", plus))
+                };
+                // Both ends are in the range, so that it finds few rows. Of NULL, and of what no column holds, only that is known.
+                let (by_range, plain) = both(&mut one, "Index Cond: ", &query(""), &query(" + 0")).await;
+                assert_eq!(by_range, plain, "{condition} by {index}");
+            }
+        });
+    }
+}
+
+#[test]
+fn the_first_rows_behind_a_row_are_read_alone() {
+    simulate(12, || async {
+        let db = open(&SimDisk::new(12)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        one.value("CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, pad text)").await;
+        one.value("INSERT INTO t SELECT g, g % 10, g, repeat('p', 60) FROM generate_series(1, 5000) g").await;
+        one.value("CREATE INDEX ON t (a, b)").await;
+        one.value("ANALYZE t").await;
+        for (order, op, expected) in
+            [("a, b", ">", ["4,2004", "4,2014"]), ("a DESC, b DESC", "<", ["4,1984", "4,1974"])]
+        {
+            let query = format!("SELECT a || ',' || b FROM t WHERE (a, b) {op} (4, 1994) ORDER BY {order} LIMIT 2");
+            let plan = one.run(&format!("EXPLAIN (ANALYZE, COSTS OFF) {query}")).await.expect("a plan").join("\n");
+            assert!(
+                plan.contains(&format!("Index Cond: (ROW(a, b) {op} ROW(4, 1994))")) && !plan.contains("Sort"),
+                "{plan}"
+            );
+            assert_eq!(one.run(&query).await.expect("rows"), expected, "{query}");
+        }
+    });
+}
+
+#[test]
+fn few_rows_in_the_order_of_the_key_are_found_along_it() {
+    simulate(13, || async {
+        let db = open(&SimDisk::new(13)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        one.value("CREATE TABLE t (id int PRIMARY KEY, a int, b int, pad text)").await;
+        one.value("INSERT INTO t SELECT g, g % 5, g, repeat('p', 60) FROM generate_series(1, 20000) g").await;
+        one.value("CREATE INDEX ON t (a)").await;
+        one.value("CREATE INDEX ON t (b) WHERE a = 3").await;
+        one.value("ANALYZE t").await;
+        let plan =
+            one.run("EXPLAIN (COSTS OFF) SELECT id FROM t WHERE a < 3 ORDER BY id LIMIT 5").await.expect("a plan");
+        assert!(plan.iter().all(|line| !line.contains("Sort")), "{plan:?}");
+        // An index of few rows that has all columns is read instead of rows.
+        let plan = one.run("EXPLAIN (COSTS OFF) SELECT sum(b) FROM t WHERE a = 3").await.expect("a plan").join("\n");
+        assert!(plan.contains("Index Only Scan using t_b_idx"), "{plan}");
+        // The order of an index saves the sort of all rows where its entries alone are read.
+        let plan = one.run("EXPLAIN (COSTS OFF) SELECT a, id FROM t ORDER BY a, id").await.expect("a plan").join("\n");
+        assert!(plan.contains("Index Only Scan using t_a_idx") && !plan.contains("Sort"), "{plan}");
     });
 }
 

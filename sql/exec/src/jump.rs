@@ -171,19 +171,18 @@ impl Cx<'_> {
         Ok(found)
     }
 
-    /// These beginnings of keys, each with every value that the next column has behind it; `columns`: how many columns that makes. None: there
-    /// are many more values than were expected.
+    /// The beginnings of the keys in these ranges, of so many columns, each once. None: there are many more than were expected.
     pub(super) async fn each_value(
         self,
         scan: &Scan,
         index: Option<usize>,
         (columns, expected): (usize, f64),
-        starts: Vec<Vec<u8>>,
+        ranges: Vec<KeyRange>,
     ) -> Result<Option<Vec<Vec<u8>>>> {
-        let most = (starts.len() as f64 * (expected * FACTOR + MORE)) as usize;
+        let most = (ranges.len() as f64 * (expected * FACTOR + MORE)) as usize;
         let mut out = Vec::new();
-        for start in starts {
-            let mut jumps = Jumps::new(scan, index, KeyRange::prefix(&start), columns);
+        for range in ranges {
+            let mut jumps = Jumps::new(scan, index, range, columns);
             jumps.direction = Direction::Forward;
             while self.jump(&mut jumps, scan, |_| Ok(())).await? {
                 out.push(jumps.at.clone());

@@ -15,7 +15,7 @@ use clearway_base::memory::{Held, Kind};
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::value::Value;
 use clearway_planner::facts::prefix;
-use clearway_planner::plan::{KeyValues, RangePart, Ranges, Scan};
+use clearway_planner::plan::{KeyValues, RangePart, Ranges, RowEnd, Scan};
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_values::types::Datum;
 use std::collections::HashSet;
@@ -100,8 +100,15 @@ impl Cx<'_> {
         };
         let mut starts: Vec<Vec<u8>> = vec![Vec::new()];
         for (place, (values, column)) in part.columns.iter().zip(columns).enumerate() {
-            if let KeyValues::Each(expected) = values {
-                match self.each_value(scan, part.index, (place + 1, *expected), starts).await? {
+            if let KeyValues::Each(each) = values {
+                let Some(within) = self.ends((&each.low, &each.high), *column, outer).await? else {
+                    return Ok(Some(Vec::new()));
+                };
+                if within.0.is_some() && within.0 >= within.1 {
+                    return Ok(Some(Vec::new()));
+                }
+                let ranges = starts.iter().map(|start| between(start, &within)).collect();
+                match self.each_value(scan, part.index, (place + 1, each.expected), ranges).await? {
                     Some(longer) => starts = longer,
                     None => return Ok(None),
                 }
@@ -134,16 +141,27 @@ impl Cx<'_> {
                 return Ok(None);
             }
         }
-        let Some((low, high)) = self.ends(part, *next, outer).await? else { return Ok(Some(Vec::new())) };
-        if low.is_none() && high.is_none() {
-            return Ok(Some(starts.iter().map(|s| KeyRange::prefix(s)).collect()));
+        let Some((mut low, mut high)) = self.ends((&part.low, &part.high), *next, outer).await? else {
+            return Ok(Some(Vec::new()));
+        };
+        for (end, is_low) in [(&part.row_low, true), (&part.row_high, false)] {
+            let Some(end) = end else { continue };
+            match self.row_edge(end, &columns[part.columns.len()..], outer, is_low).await? {
+                RowEdge::Nothing => return Ok(Some(Vec::new())),
+                RowEdge::Begins(bytes) => low = low.max(bytes),
+                RowEdge::Ends(None) => {}
+                RowEdge::Ends(Some(bytes)) => high = Some(high.map_or(bytes.clone(), |high| high.min(bytes))),
+            }
         }
-        let (low, high) = (low.unwrap_or_else(|| vec![PRESENT]), high.unwrap_or_else(|| vec![BEHIND]));
-        if low >= high {
+        if low.is_some() || high.is_some() {
+            // A bound on one side leaves nulls out on the other.
+            low.get_or_insert_with(|| vec![PRESENT]);
+            high.get_or_insert_with(|| vec![BEHIND]);
+        }
+        if low.is_some() && low >= high {
             return Ok(Some(Vec::new()));
         }
-        let range = |s: &Vec<u8>| KeyRange::new([&s[..], &low].concat(), Some([&s[..], &high].concat()));
-        Ok(Some(starts.iter().map(range).collect()))
+        Ok(Some(starts.iter().map(|start| between(start, &(low.clone(), high.clone()))).collect()))
     }
 
     /// The values of a list.
@@ -192,12 +210,17 @@ impl Cx<'_> {
     }
 
     /// Where the ranges begin and end behind the known columns, as bytes; none: nowhere, they are empty.
-    async fn ends(self, part: &RangePart, column: KeyColumn, outer: &[Datum]) -> Result<Option<Ends>> {
-        let low = self.edge(part.low.as_ref(), column, outer, true).await?;
-        let high = self.edge(part.high.as_ref(), column, outer, false).await?;
+    async fn ends(
+        self,
+        (below, above): (&Option<(Bound, bool)>, &Option<(Bound, bool)>),
+        column: KeyColumn,
+        outer: &[Datum],
+    ) -> Result<Option<Ends>> {
+        let low = self.edge(below.as_ref(), column, outer, true).await?;
+        let high = self.edge(above.as_ref(), column, outer, false).await?;
         let (Some(low), Some(high)) = (low, high) else { return Ok(None) };
         let (mut from, mut to) = if column.descending { (high, low) } else { (low, high) };
-        if part.low.is_some() || part.high.is_some() {
+        if below.is_some() || above.is_some() {
             // A bound on one side leaves nulls out on the other.
             from.get_or_insert_with(|| vec![PRESENT]);
             to.get_or_insert_with(|| vec![BEHIND]);
@@ -231,6 +254,39 @@ impl Cx<'_> {
             return Ok(Some(KeyRange::prefix(&bytes).to));
         }
         Ok(Some(Some(bytes)))
+    }
+
+    /// Where ranges begin or end by the values of several columns (RWE-1).
+    async fn row_edge(self, end: &RowEnd, columns: &[KeyColumn], outer: &[Datum], low: bool) -> Result<RowEdge> {
+        let mut bytes = Vec::new();
+        let mut inclusive = end.inclusive;
+        let begins = low != columns.first().is_some_and(|c| c.descending);
+        for (at, (e, column)) in end.values.iter().zip(columns).enumerate() {
+            let value = to_value(&self.value(e, outer).await?);
+            if !value.is_null() && value.fits(column.storage) {
+                encode_value(*column, &value, &mut bytes);
+                continue;
+            }
+            // Above everything that the column can hold, or below it; or NULL, with which the comparison is not true where the columns before
+            // this one are equal.
+            let above = matches!(value, Value::Int(i) if i > 0);
+            inclusive = !value.is_null() && above != low;
+            if at == 0 {
+                return Ok(match (inclusive, begins) {
+                    (false, _) => RowEdge::Nothing,
+                    (true, true) => RowEdge::Begins(Some(vec![PRESENT])),
+                    (true, false) => RowEdge::Ends(Some(vec![BEHIND])),
+                });
+            }
+            break;
+        }
+        // In bytes a beginning is inclusive, an end exclusive.
+        let bytes = if begins == inclusive { Some(bytes) } else { KeyRange::prefix(&bytes).to };
+        Ok(match (begins, bytes) {
+            (true, None) => RowEdge::Nothing,
+            (true, bytes) => RowEdge::Begins(bytes),
+            (false, bytes) => RowEdge::Ends(bytes),
+        })
     }
 
     /// Appends the next row of a union of ranges; false: there is none.
@@ -273,8 +329,23 @@ impl Cx<'_> {
     }
 }
 
+/// What values of several columns say of a range: it is empty, or it begins or ends there.
+enum RowEdge {
+    Nothing,
+    Begins(Option<Vec<u8>>),
+    Ends(Option<Vec<u8>>),
+}
+
 /// The beginning and the end of a range; none: open.
 type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// The keys that begin with these bytes, and go on between two ends.
+fn between(start: &[u8], (low, high): &Ends) -> KeyRange {
+    match (low, high) {
+        (Some(low), Some(high)) => KeyRange::new([start, low].concat(), Some([start, high].concat())),
+        _ => KeyRange::prefix(start),
+    }
+}
 
 /// The bytes with which the key form of every text begins that begins with this one.
 fn beginning(column: KeyColumn, text: &str) -> Vec<u8> {

@@ -15,6 +15,7 @@ use clearway_engine::error::EngineError;
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::scan::{IndexScan, TableScan};
 use clearway_engine::value::ValueRef;
+use clearway_planner::covering::says_all;
 use clearway_planner::plan::{Access, Range, Scan};
 use clearway_planner::system_columns;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -57,6 +58,17 @@ pub enum TableRows {
 
 /// Keys of rows that have been given, where one row may be found twice.
 pub(super) type Given = (HashSet<Vec<u8>>, Held);
+
+/// The filter by which rows are judged: none of entries of which their range says all of it (COV-3).
+fn asked_of<'s>(rows: &TableRows, scan: &'s Scan) -> Option<&'s Bound> {
+    let filter = scan.filter.as_ref()?;
+    let (TableRows::Entries(_), Access::Index(_, range)) = (rows, &scan.access) else { return Some(filter) };
+    if !range.says_all {
+        return Some(filter);
+    }
+    debug_assert!(says_all(scan), "COV-3");
+    None
+}
 
 /// The columns of a table's key.
 pub fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
@@ -233,7 +245,7 @@ impl Cx<'_> {
             }
             return Ok(false);
         }
-        let (filter, enough) = (scan.filter.as_ref(), out.len() + want);
+        let (filter, enough) = (asked_of(rows, scan), out.len() + want);
         let mut waits = filter.is_some_and(Bound::may_wait);
         let mut known = None;
         while out.len() < enough {

@@ -10,10 +10,10 @@
 //!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
 //!   read instead.
 
-use super::cost::{Figures, INDEX_ROW, JUMP, PROBE, SORT};
+use super::cost::{Figures, JUMP, PROBE, SORT};
 use super::facts::{ColumnTest, Fact, fact_of};
 use super::indexes::is_usable;
-use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
+use super::plan::{Access, EachValue, KeyValues, Range, RangePart, Ranges, RowEnd, TableSlot, conjunction, split};
 use super::tids;
 use clearway_engine::catalog::IndexState;
 use clearway_storage::btree::Direction;
@@ -41,6 +41,8 @@ pub struct Chosen {
 struct KeyConditions {
     part: RangePart,
     covered: Vec<usize>,
+    /// Places of the conditions that bound the ranges and are evaluated again (RWE-1).
+    bounding: Vec<usize>,
     /// The share of the table's rows that is in the ranges.
     share: f64,
     /// How many ranges there are.
@@ -49,6 +51,8 @@ struct KeyConditions {
     jumps: f64,
     /// Rows that one range finds at most.
     rows_max: f64,
+    /// What reading a row costs.
+    each: f64,
     /// Whether the index has a part of the rows alone.
     is_partial: bool,
 }
@@ -64,26 +68,45 @@ fn several(fact: &Fact<'_>) -> Option<KeyValues> {
         ColumnTest::InArray(array) => KeyValues::Array((**array).clone()),
         ColumnTest::InRows(rows) => KeyValues::Array((**rows).clone()),
         ColumnTest::Null => KeyValues::Null,
-        ColumnTest::Compared(..) | ColumnTest::Begins(..) => return None,
+        ColumnTest::Compared(..) | ColumnTest::Begins(..) | ColumnTest::Row(_) => return None,
     })
 }
 
-/// How many values a column without a condition is expected to have in the ranges found so far; none: that is not known, or the columns behind
-/// it have no condition either.
+/// The values of a column that no condition fixes, in the ranges found so far, and the places of the conditions that bound them; none: how many
+/// there are is not known, or the columns behind it have no condition.
 fn skipped(
     table: &TableSlot,
     columns: &[usize],
     list: &[Fact<'_>],
     key: &KeyConditions,
     figures: &Figures<'_>,
-) -> Option<f64> {
+) -> Option<(EachValue, Vec<usize>)> {
     let (column, behind) = columns.split_first()?;
-    let is_said = |c: &usize| list.iter().any(|f| f.column == *c);
-    if is_said(column) || !behind.iter().any(is_said) {
+    let of = |c: usize| list.iter().filter(move |f| f.column == c);
+    let is_end = |f: &Fact<'_>| matches!(&f.test, ColumnTest::Compared(op, _) if *op != Op::Eq);
+    if !of(*column).all(is_end) || !behind.iter().any(|c| of(*c).next().is_some()) {
         return None;
     }
-    let values = figures.distinct(table, *column)? + 1.0;
-    Some(values.min((figures.rows(table) * key.share / key.ranges).max(1.0)))
+    let ([low, high], covered) = ends(list, *column);
+    let between = figures.between(table, *column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
+    let share = if covered.is_empty() { 1.0 } else { between };
+    let values = figures.distinct(table, *column)? * share + 1.0;
+    let expected = values.min((figures.rows(table) * key.share * share / key.ranges).max(1.0));
+    Some((EachValue { expected, low, high }, covered))
+}
+
+/// What bounds a column below and above, and the places of these conditions.
+fn ends(list: &[Fact<'_>], column: usize) -> ([Option<(Bound, bool)>; 2], Vec<usize>) {
+    let (mut ends, mut covered) = ([None, None], Vec::new());
+    for fact in list.iter().filter(|f| f.column == column) {
+        let ColumnTest::Compared(op, value) = &fact.test else { continue };
+        let end = &mut ends[usize::from(matches!(op, Op::Lt | Op::Le))];
+        if *op != Op::Eq && end.is_none() {
+            *end = Some((value.clone().into_owned(), matches!(op, Op::Ge | Op::Le)));
+            covered.push(fact.at);
+        }
+    }
+    (ends, covered)
 }
 
 /// Matches facts with the columns of a key, from the first column on. With `skips` a column without a condition has a range for each of its
@@ -95,7 +118,8 @@ fn key_conditions(
     skips: bool,
     figures: &Figures<'_>,
 ) -> KeyConditions {
-    let mut key = KeyConditions { share: 1.0, ranges: 1.0, rows_max: f64::MAX, ..KeyConditions::default() };
+    let each = index.map_or(1.0, |place| figures.index_row(table, place));
+    let mut key = KeyConditions { share: 1.0, ranges: 1.0, rows_max: f64::MAX, each, ..KeyConditions::default() };
     key.part.index = index;
     for (at, column) in columns.iter().enumerate() {
         if let Some(fact) = one(list, *column) {
@@ -119,37 +143,59 @@ fn key_conditions(
             key.covered.push(fact.at);
             continue;
         }
-        if skips && let Some(values) = skipped(table, &columns[at..], list, &key, figures) {
-            key.ranges *= values;
+        if skips && let Some((each, covered)) = skipped(table, &columns[at..], list, &key, figures) {
+            key.ranges *= each.expected;
             key.jumps += key.ranges;
-            key.part.columns.push(KeyValues::Each(values));
+            if !covered.is_empty() {
+                key.share *=
+                    figures.between(table, *column, each.low.as_ref().map(|l| &l.0), each.high.as_ref().map(|h| &h.0));
+            }
+            key.covered.extend(covered);
+            key.part.columns.push(KeyValues::Each(each));
             continue;
         }
         bound(table, *column, list, &mut key, figures);
+        let next = columns[at..].iter().enumerate();
+        let descending = |ahead: usize| index.is_some_and(|i| table.shape.indexes[i].key[at + ahead].descending);
+        bound_row(table, &|| Box::new(next.clone().map(|(ahead, c)| (*c, descending(ahead)))), list, &mut key, figures);
         break;
     }
     key
 }
 
-/// Bounds the column behind those with known values.
-fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyConditions, figures: &Figures<'_>) {
-    let mut ends = [None, None];
-    for fact in list.iter().filter(|f| f.column == column) {
-        match &fact.test {
-            ColumnTest::Compared(op, value) if *op != Op::Eq => {
-                let end = &mut ends[usize::from(matches!(op, Op::Lt | Op::Le))];
-                if end.is_none() {
-                    *end = Some((value.clone().into_owned(), matches!(op, Op::Ge | Op::Le)));
-                    key.covered.push(fact.at);
-                }
-            }
-            ColumnTest::Begins(op, pattern) if key.part.pattern.is_none() => {
-                key.part.pattern = Some((*op, (*pattern).clone()));
-            }
-            _ => {}
+/// Bounds the columns behind those with known values together; `next` gives them, and whether they descend.
+fn bound_row<'n>(
+    table: &TableSlot,
+    next: &dyn Fn() -> Box<dyn Iterator<Item = (usize, bool)> + 'n>,
+    list: &[Fact<'_>],
+    key: &mut KeyConditions,
+    figures: &Figures<'_>,
+) {
+    for fact in list {
+        let ColumnTest::Row(test) = &fact.test else { continue };
+        let Some(end) = test.end(&mut *next()) else { continue };
+        let place = if test.is_low { &mut key.part.row_low } else { &mut key.part.row_high };
+        if place.is_none() {
+            *place = Some(end);
+            key.bounding.push(fact.at);
         }
     }
-    let [low, high] = ends;
+    let values = |end: &Option<RowEnd>| end.as_ref().map(|end| end.values.clone()).unwrap_or_default();
+    let (low, high) = (values(&key.part.row_low), values(&key.part.row_high));
+    let columns: Vec<usize> = next().map(|(column, _)| column).collect();
+    if key.part.low.is_none() && key.part.high.is_none() && !(low.is_empty() && high.is_empty()) {
+        key.share *= figures.between_rows(table, &columns, &low, &high);
+    }
+}
+
+/// Bounds the column behind those with known values.
+fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyConditions, figures: &Figures<'_>) {
+    let ([low, high], covered) = ends(list, column);
+    key.covered.extend(covered);
+    key.part.pattern = list.iter().filter(|f| f.column == column).find_map(|fact| match &fact.test {
+        ColumnTest::Begins(op, pattern) => Some((*op, (*pattern).clone())),
+        _ => None,
+    });
     if low.is_some() || high.is_some() {
         key.part.pattern = None;
         key.share *= figures.between(table, column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
@@ -161,11 +207,7 @@ fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyCondi
 
 impl KeyConditions {
     fn is_useful(&self) -> bool {
-        self.is_partial
-            || !self.part.columns.is_empty()
-            || self.part.low.is_some()
-            || self.part.high.is_some()
-            || self.part.pattern.is_some()
+        self.is_partial || !self.part.columns.is_empty() || self.part.is_bounded()
     }
 
     fn equal(&self) -> usize {
@@ -174,22 +216,28 @@ impl KeyConditions {
 
     /// The cost of reading its rows out of a table of so many.
     fn cost(&self, rows: f64) -> f64 {
-        let each = if self.part.index.is_some() { INDEX_ROW } else { 1.0 };
+        self.cost_by_entries(rows, self.each)
+    }
+
+    /// The same where its entries are read without their rows, of which each costs `each`.
+    fn cost_by_entries(&self, rows: f64, each: f64) -> f64 {
         self.jumps * JUMP + self.ranges * PROBE + (rows * self.share).min(self.ranges * self.rows_max) * each
     }
 
     /// Whether it skips a column, and bounds one behind that.
     fn skips(&self) -> bool {
         let is_each = |values: &KeyValues| matches!(values, KeyValues::Each(_));
-        let bounded = self.part.low.is_some() || self.part.high.is_some() || self.part.pattern.is_some();
-        self.part.columns.iter().any(is_each) && (bounded || !self.part.columns.last().is_some_and(is_each))
+        self.part.columns.iter().any(is_each)
+            && (self.part.is_bounded() || !self.part.columns.last().is_some_and(is_each))
     }
 
     /// Whether a plain range says all of it.
     fn is_plain(&self, table: &TableSlot) -> bool {
         let bounded = self.part.low.is_some() || self.part.high.is_some();
         let backward = |i: usize| table.shape.indexes[i].key.get(self.part.columns.len()).is_some_and(|k| k.descending);
+        let rows = self.part.row_low.is_some() || self.part.row_high.is_some();
         self.part.pattern.is_none()
+            && !rows
             && self.part.columns.iter().all(|c| matches!(c, KeyValues::One(_)))
             && !(bounded && self.part.index.is_some_and(backward))
     }
@@ -199,7 +247,7 @@ impl KeyConditions {
             KeyValues::One(e) => Some(e),
             _ => None,
         });
-        Range { equal: equal.collect(), low: self.part.low, high: self.part.high }
+        Range { equal: equal.collect(), low: self.part.low, high: self.part.high, says_all: false }
     }
 }
 
@@ -351,32 +399,51 @@ fn ranges(key: KeyConditions, conditions: &[Bound]) -> Access {
     one_part(key, conditions)
 }
 
-/// The cheapest way along the key or an index whose order is wanted, of which `few` rows will be read; `fits` says whether a key has
-/// that order behind so many columns of one value each. None: no way costs less than sorting.
+/// What is asked of a way that gives rows in an order.
+pub struct Along<'a> {
+    /// Whether the key (none) or an index has that order behind so many columns of one value each, and in which direction.
+    pub fits: &'a dyn Fn(Option<usize>, usize) -> Option<Direction>,
+    /// What reading an entry of an index costs, if it has all columns that are read; none: it leads to rows.
+    pub entry: &'a dyn Fn(usize) -> Option<f64>,
+    /// How many rows will be read; none: all.
+    pub few: Option<f64>,
+}
+
+/// The cheapest way along the key or an index whose order is wanted. None: no way costs less than sorting.
 pub fn along(
     table: &TableSlot,
     conditions: &[Bound],
-    fits: &dyn Fn(Option<usize>, usize) -> Option<Direction>,
-    few: Option<f64>,
+    asked: &Along<'_>,
     figures: &Figures<'_>,
 ) -> Option<(Access, Direction)> {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
     let rows = figures.rows(table);
     let met = (rows * figures.share_of_all(table, conditions)).max(1.0);
-    let read = few.map_or(1.0, |few| (few / met).min(1.0));
+    let read = asked.few.map_or(1.0, |few| (few / met).min(1.0));
     let sorting = met * (met + 2.0).log2() * SORT;
     let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
     let mut found = None;
-    for place in 0..table.shape.indexes.len() {
-        let Some(key) = index_conditions(table, place, &list, conditions, false, figures) else { continue };
+    for place in std::iter::once(None).chain((0..table.shape.indexes.len()).map(Some)) {
+        let key = match place {
+            None => Some(key_conditions(table, (&table.shape.key, None), &list, false, figures)),
+            Some(place) => index_conditions(table, place, &list, conditions, false, figures),
+        };
+        let Some(key) = key else { continue };
         let equal = key.part.columns.iter().take_while(|c| c.one().is_some()).count();
-        let cost = key.cost(rows) * read;
-        if cost < least
-            && let Some(direction) = fits(Some(place), equal)
+        let cost = match place.and_then(|place| (asked.entry)(place)) {
+            Some(each) => key.cost_by_entries(rows, each),
+            None => key.cost(rows),
+        };
+        if cost * read < least
+            && let Some(direction) = (asked.fits)(place, equal)
         {
-            least = cost;
-            let plain = key.is_plain(table);
-            let access = if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions) };
+            least = cost * read;
+            let access = match (place, key.is_plain(table)) {
+                (None, true) if !key.is_useful() => Access::Full,
+                (None, true) => Access::KeyRange(key.into_range()),
+                (Some(place), true) => Access::Index(place, key.into_range()),
+                (_, false) => one_part(key, conditions),
+            };
             found = Some((access, direction));
         }
     }
@@ -393,10 +460,7 @@ pub fn by_entries(
     figures: &Figures<'_>,
 ) -> Option<(Access, f64)> {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
-    let cost = |key: &KeyConditions| {
-        let found = (figures.rows(table) * key.share).min(key.ranges * key.rows_max);
-        key.jumps * JUMP + key.ranges * PROBE + found * each
-    };
+    let cost = |key: &KeyConditions| key.cost_by_entries(figures.rows(table), each);
     let mut key = index_conditions(table, place, &list, conditions, false, figures)?;
     let skipping = index_conditions(table, place, &list, conditions, true, figures).filter(KeyConditions::skips);
     if let Some(skipping) = skipping.filter(|skipping| cost(skipping) < cost(&key)) {
@@ -408,6 +472,6 @@ pub fn by_entries(
 }
 
 fn one_part(key: KeyConditions, conditions: &[Bound]) -> Access {
-    let guarantees = conjunction(key.covered.iter().map(|at| conditions[*at].clone()).collect());
+    let guarantees = conjunction(key.covered.iter().chain(&key.bounding).map(|at| conditions[*at].clone()).collect());
     Access::Ranges(Box::new(Ranges { parts: vec![key.part], guarantees }))
 }

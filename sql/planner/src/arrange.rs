@@ -1,11 +1,12 @@
 //! Arranges one level of a query: simplifies FROM and WHERE, orders the joins, hands each condition down to the tables that it concerns,
 //! and fixes the final layout of the rows.
 
+use super::carried::Named;
 use super::cost::Figures;
 use super::extremes::extreme;
 use super::from::{Item, Layout, Leaf};
 use super::joins::{Joins, WantedOrder};
-use super::plan::{Body, JoinType, Node, Query, Select, SortKey, conjunction, split};
+use super::plan::{Body, JoinType, Node, Query, Subplan, conjunction, split};
 use super::pullup::Level;
 use super::rewrite::Rewriter;
 use super::select::written_count;
@@ -74,7 +75,7 @@ impl Planner<'_> {
         let Body::Select(select) = &query.body else { return };
         let (locks, all) = (locking || !select.locks.is_empty(), select.makes_groups() || select.distinct.is_some());
         let few = few(&query.limit, &query.offset);
-        let (mut source, filter, width) = if locks {
+        let (source, filter, width) = if locks {
             let width = layout.width;
             let (source, filter) = layout.finish(conditions, &figures);
             (source, filter, width)
@@ -84,8 +85,9 @@ impl Planner<'_> {
             (arranged.source, arranged.filter, arranged.width)
         };
         let Body::Select(select) = &mut query.body else { return };
-        serve(&mut source, select, &query.sort, few, &figures);
         (select.source, select.filter, select.width) = (source, filter, width);
+        serve(query, few, &self.subplans, &figures);
+        let Body::Select(select) = &mut query.body else { return };
         self.split_extremes(select, &mut query.sort, &figures);
         wanted::narrow(query, &self.subplans, &figures);
     }
@@ -141,16 +143,21 @@ impl Planner<'_> {
 }
 
 /// Makes the source give its rows in the order that the query wants, if it can.
-fn serve(source: &mut Arc<Node>, select: &Select, sort: &[SortKey], few: Option<f64>, figures: &Figures<'_>) {
-    match &select.grouping {
-        _ if !select.windows.is_empty() || select.sets.as_ref().is_some_and(|s| s.in_order) => {}
-        None if sort.is_empty() => {}
-        None => order::serve(source, sort, few, figures),
-        Some(grouping) => {
-            if let Some(key) = extreme(grouping) {
-                order::serve(source, &[key], Some(1.0), figures);
-            }
-        }
+fn serve(query: &mut Query, few: Option<f64>, subplans: &[Subplan], figures: &Figures<'_>) {
+    let Body::Select(select) = &query.body else { return };
+    if !select.windows.is_empty() || select.sets.as_ref().is_some_and(|s| s.in_order) {
+        return;
+    }
+    let one = select.grouping.as_ref().map(extreme);
+    if matches!(one, Some(None)) || one.is_none() && query.sort.is_empty() {
+        return;
+    }
+    // Whole rows are locked.
+    let named = select.locks.is_empty().then(|| Named::in_level(query, select.width, subplans));
+    let Body::Select(select) = &mut query.body else { return };
+    match one.flatten() {
+        Some(key) => order::serve(&mut select.source, &[key], Some(1.0), named.as_ref(), figures),
+        None => order::serve(&mut select.source, &query.sort, few, named.as_ref(), figures),
     }
 }
 

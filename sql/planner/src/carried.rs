@@ -36,9 +36,14 @@ impl Named {
         all
     }
 
+    /// How often a slot is named.
+    pub fn times(&self, slot: usize) -> usize {
+        self.times.get(slot).map_or(0, |times| *times as usize)
+    }
+
     /// Whether a slot is named at all.
     pub fn is_named(&self, slot: usize) -> bool {
-        self.times.get(slot).is_some_and(|times| *times > 0)
+        self.times(slot) > 0
     }
 }
 

@@ -5,6 +5,7 @@
 use super::facts::{ColumnTest, Fact, fact_of};
 use super::indexes::{condition_of, is_unique_of_all};
 use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
+use super::row_ends::RowTest;
 use super::select::constant;
 use super::tids;
 use clearway_context::convert::to_value;
@@ -21,8 +22,10 @@ use clearway_values::types::Datum;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Reading a row to which an index leads.
-pub const INDEX_ROW: f64 = 3.0;
+/// Reading a row to which an index leads, wherever it is.
+const INDEX_ROW: f64 = 3.0;
+/// The same where the rows stand in the order of the index.
+const INDEX_ROW_NEAR: f64 = 1.2;
 /// Finding where a range begins.
 pub const PROBE: f64 = 2.0;
 /// Finding the next value of the leading columns of a key: the rest of a leaf is read for it.
@@ -59,6 +62,14 @@ impl Figures<'_> {
     /// Rows of a table.
     pub fn rows(&self, table: &TableSlot) -> f64 {
         self.statistics.of(table.shape.oid).map_or(ROWS_UNKNOWN, |s| (s.rows as f64).max(1.0))
+    }
+
+    /// What reading a row costs to which an index leads: the less, the closer the order of its first column follows that of the rows. (The square
+    /// of the correlation weighs the two, as in PostgreSQL's `cost_index`.)
+    pub fn index_row(&self, table: &TableSlot, place: usize) -> f64 {
+        let first = table.shape.indexes[place].columns.first();
+        let known = first.and_then(|column| self.column(table, *column)?.get().correlation);
+        INDEX_ROW - (INDEX_ROW - INDEX_ROW_NEAR) * known.map_or(0.0, |c| c * c)
     }
 
     /// Whether its rows have been counted.
@@ -129,6 +140,18 @@ impl Figures<'_> {
         known.between(low.as_ref(), high.as_ref()).unwrap_or(unknown)
     }
 
+    /// The share of rows whose columns lie between values, the first of them deciding; an empty list is an open end.
+    pub fn between_rows(&self, table: &TableSlot, columns: &[usize], low: &[Bound], high: &[Bound]) -> f64 {
+        let Some((column, behind)) = columns.split_first() else { return 1.0 };
+        match (low.split_first(), high.split_first()) {
+            (Some((l, low)), Some((h, high))) if super::walk::same(l, h) => {
+                self.equal(table, *column, Some(l)) * self.between_rows(table, behind, low, high)
+            }
+            (None, None) => 1.0,
+            _ => self.between(table, *column, low.first(), high.first()),
+        }
+    }
+
     /// The share of rows that fits a pattern that begins with text.
     pub fn pattern(&self) -> f64 {
         BEGINS
@@ -152,19 +175,22 @@ impl Figures<'_> {
             Access::KeyRange(r) => range(r, &table.shape.key, 1.0),
             Access::Index(place, r) => {
                 let index = &table.shape.indexes[*place];
-                let (mut found, cost) = range(r, &index.columns, INDEX_ROW);
+                let each = self.index_row(table, *place);
+                let (mut found, cost) = range(r, &index.columns, each);
                 found = (found * self.part(table, index)).max(1.0);
                 if index.unique && r.equal.len() == index.columns.len() {
                     found = 1.0;
                 }
-                (found, cost.min(PROBE + found * INDEX_ROW))
+                (found, cost.min(PROBE + found * each))
             }
             Access::Ranges(ranges) => {
                 let finding: f64 = ranges.parts.iter().map(|part| self.finding(part)).sum();
                 let share =
                     ranges.guarantees.iter().cloned().flat_map(super::plan::split).map(|e| self.share(table, &e));
                 let found = (rows * share.product::<f64>()).max(1.0);
-                (found, finding + found * INDEX_ROW)
+                let each = |part: &RangePart| part.index.map_or(1.0, |place| self.index_row(table, place));
+                let most = ranges.parts.iter().map(each).fold(0.0, f64::max);
+                (found, finding + found * most)
             }
         }
     }
@@ -191,7 +217,7 @@ impl Figures<'_> {
     pub fn values(&self, values: &KeyValues) -> f64 {
         match values {
             KeyValues::One(_) | KeyValues::Null => 1.0,
-            KeyValues::Each(values) => *values,
+            KeyValues::Each(values) => values.expected,
             KeyValues::List(list) => list.len() as f64,
             KeyValues::Array(e) => match &e.kind {
                 BoundKind::Array(list) => list.len() as f64,
@@ -224,13 +250,19 @@ impl Figures<'_> {
     /// The share of rows that meets all of these conditions. The bounds of one column say together how much of it is left.
     pub fn share_of_all<'b>(&self, table: &TableSlot, conditions: impl IntoIterator<Item = &'b Bound>) -> f64 {
         let mut bounds: Vec<(usize, [Option<Cow<'b, Bound>>; 2])> = Vec::new();
-        let mut share = 1.0;
+        let (mut share, mut rows) = (1.0, Vec::new());
         for e in conditions {
-            let Some(Fact { column, test: ColumnTest::Compared(op, value), .. }) =
-                fact_of(table, e, 0).filter(|f| !matches!(f.test, ColumnTest::Compared(Op::Eq, _)))
-            else {
-                share *= self.share(table, e);
-                continue;
+            let fact = fact_of(table, e, 0).filter(|f| !matches!(f.test, ColumnTest::Compared(Op::Eq, _)));
+            let (column, op, value) = match fact {
+                Some(Fact { column, test: ColumnTest::Compared(op, value), .. }) => (column, op, value),
+                Some(Fact { test: ColumnTest::Row(test), .. }) => {
+                    rows.push(test);
+                    continue;
+                }
+                _ => {
+                    share *= self.share(table, e);
+                    continue;
+                }
             };
             let place = bounds.iter().position(|b| b.0 == column).unwrap_or_else(|| {
                 bounds.push((column, [None, None]));
@@ -241,7 +273,20 @@ impl Figures<'_> {
         let between = |(column, [low, high]): &(usize, [Option<Cow<'b, Bound>>; 2])| {
             self.between(table, *column, low.as_deref(), high.as_deref())
         };
-        share * bounds.iter().map(between).product::<f64>()
+        share * bounds.iter().map(between).product::<f64>() * self.share_of_rows(table, &rows)
+    }
+
+    /// The share of rows between ends by several columns; the first of them decide.
+    fn share_of_rows(&self, table: &TableSlot, tests: &[RowTest<'_>]) -> f64 {
+        let Some(first) = tests.first() else { return 1.0 };
+        let columns: Vec<usize> = first.columns.iter().map(|c| c.0).collect();
+        let of_same = |low: bool| {
+            tests
+                .iter()
+                .find(|t| t.is_low == low && t.columns[0].0 == columns[0])
+                .map_or_else(Vec::new, RowTest::values)
+        };
+        self.between_rows(table, &columns, &of_same(true), &of_same(false))
     }
 
     fn share_of(&self, table: &TableSlot, fact: &Fact<'_>) -> f64 {
@@ -256,6 +301,7 @@ impl Figures<'_> {
             ColumnTest::InRows(_) => among(QUERY_VALUES),
             ColumnTest::Null => self.null(table, column),
             ColumnTest::Begins(..) => BEGINS,
+            ColumnTest::Row(test) => self.share_of_rows(table, std::slice::from_ref(test)),
         }
     }
 }

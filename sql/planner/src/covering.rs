@@ -6,52 +6,97 @@
 
 use super::access;
 use super::cost::Figures;
+use super::facts::is_said_by;
+use super::implies::implied;
+use super::indexes::condition_of;
 use super::plan::{Access, Entries, Scan, split};
 use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
+use clearway_values::expr::Bound;
 
-/// An index is read instead of the whole table where that costs less than this share of it.
+/// Entries of an index are read instead of rows where that costs less than this share of it.
 const WORTH: f64 = 0.9;
 /// What reading an entry costs at least, as a share of reading a row.
 const ENTRY: f64 = 0.3;
 /// Bytes of an entry and of a row that are not values.
 const HEAD: f64 = 12.0;
 
-/// Reads the entries of an index instead of rows, if one has all columns that are wanted.
-pub(super) fn cover(scan: &mut Scan, figures: &Figures<'_>) {
+/// Reads the entries of an index instead of rows, if one has all columns that are wanted; `beside`: those that something else than the scan's own
+/// filter names.
+pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures<'_>) {
     let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted) else { return };
-    let shape = &scan.table.shape;
+    let columns = Columns { wanted, beside };
     let (place, instead) = match &scan.access {
-        _ if shape.indexes.is_empty() => return,
+        _ if scan.table.shape.indexes.is_empty() => return,
+        Access::Index(place, _) if scan.order.is_none() && columns.picker(scan, *place).is_none() => {
+            // The rows to which an index leads may cost more than the entries of another one.
+            match narrower(scan, &columns, figures.found(&scan.table, &scan.access).1, figures) {
+                Some((place, access)) => (place, Some(access)),
+                None => return,
+            }
+        }
         Access::Index(place, _) => (*place, None),
         Access::Ranges(ranges) => match ranges.parts.first().and_then(|p| p.index) {
             Some(place) if ranges.parts.iter().all(|p| p.index == Some(place)) => (place, None),
             _ => return,
         },
-        Access::Full if scan.order.is_none() => match narrower(scan, wanted, figures) {
+        Access::Full if scan.order.is_none() => match narrower(scan, &columns, figures.rows(&scan.table), figures) {
             Some((place, access)) => (place, Some(access)),
             None => return,
         },
         Access::Full | Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_) => return,
     };
-    let Some(picker) = EntryPicker::new(shape, place, wanted) else { return };
+    let Some(picker) = columns.picker(scan, place) else { return };
     let each = entry_cost(scan, place, figures);
-    scan.entries = Some(Box::new(Entries { picker, each, of_all: instead.is_some() }));
+    let of_all = instead.is_some() && matches!(scan.access, Access::Full);
+    scan.entries = Some(Box::new(Entries { picker, each, of_all }));
     if let Some(access) = instead {
         scan.access = access;
     }
+    let says_all = says_all(scan);
+    if let Access::Index(_, range) = &mut scan.access {
+        range.says_all = says_all;
+    }
 }
 
-/// The index whose entries cost clearly less to read than all rows, and how they are read.
-fn narrower(scan: &Scan, wanted: &[usize], figures: &Figures<'_>) -> Option<(usize, Access)> {
+/// Whether the filter of a scan asks nothing of an entry but what its range, and the condition of its index, say (COV-3).
+pub fn says_all(scan: &Scan) -> bool {
+    let Access::Index(place, range) = &scan.access else { return false };
+    let index = &scan.table.shape.indexes[*place];
+    let condition = condition_of(&scan.table, index).unwrap_or_default();
+    let is_said = |e: &Bound| implied(&condition, e) || is_said_by(e, &scan.table, &index.columns, range);
+    scan.filter.iter().cloned().flat_map(split).all(|e| is_said(&e))
+}
+
+/// The columns that a scan gives.
+struct Columns<'a> {
+    wanted: &'a [usize],
+    beside: Option<&'a [usize]>,
+}
+
+impl Columns<'_> {
+    /// What reads them from the entries of an index; none: it lacks some.
+    fn picker(&self, scan: &Scan, place: usize) -> Option<EntryPicker> {
+        let shape = &scan.table.shape;
+        EntryPicker::new(shape, place, self.wanted).or_else(|| {
+            // The condition of a partial index may say all that the filter asks: what only the filter names is not read.
+            let condition = condition_of(&scan.table, &shape.indexes[place])?;
+            let is_said = scan.filter.iter().cloned().flat_map(split).all(|e| implied(&condition, &e));
+            self.beside.filter(|_| is_said).and_then(|beside| EntryPicker::new(shape, place, beside))
+        })
+    }
+}
+
+/// The index whose entries cost clearly less to read than the rows, which cost so much, and how they are read.
+fn narrower(scan: &Scan, columns: &Columns<'_>, cost: f64, figures: &Figures<'_>) -> Option<(usize, Access)> {
     let rows = figures.rows(&scan.table);
     if !figures.is_known(&scan.table) || rows <= figures.small() {
         return None;
     }
     let conditions: Vec<_> = scan.filter.iter().cloned().flat_map(split).collect();
-    let mut least = (rows * WORTH, None);
+    let mut least = (cost * WORTH, None);
     for place in 0..scan.table.shape.indexes.len() {
-        if EntryPicker::new(&scan.table.shape, place, wanted).is_none() {
+        if columns.picker(scan, place).is_none() {
             continue;
         }
         let each = entry_cost(scan, place, figures);

@@ -61,7 +61,7 @@ impl Planner<'_> {
         let mut queries = Vec::new();
         for key in keys {
             let mut source = Arc::new(Node::Scan(scan.clone()));
-            order::serve(&mut source, std::slice::from_ref(&key), Some(1.0), figures);
+            order::serve(&mut source, std::slice::from_ref(&key), Some(1.0), None, figures);
             if order::relied_on(&source).is_none() {
                 return;
             }

@@ -2,6 +2,7 @@
 
 use super::indexes::{term, type_of};
 use super::plan::{Range, TableSlot};
+use super::row_ends::{RowTest, row_test};
 use super::walk;
 use clearway_context::sort_form::can_be_key;
 use clearway_values::expr::Bound;
@@ -35,6 +36,8 @@ pub enum ColumnTest<'b> {
     Null,
     /// `column LIKE pattern`, or `column ~ pattern`.
     Begins(Op, &'b Bound),
+    /// `(column, ...) < (value, ...)`.
+    Row(RowTest<'b>),
 }
 
 /// The column of a table that an expression is, casts aside that change no value.
@@ -111,6 +114,10 @@ pub fn fact_of<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b
         }
         BoundKind::IsNull { arg, negated: false } => {
             Some(Fact { column: place_of(arg, table)?, test: ColumnTest::Null, at })
+        }
+        BoundKind::Or(_) => {
+            let test = row_test(table, e)?;
+            Some(Fact { column: test.columns[0].0, test: ColumnTest::Row(test), at })
         }
         BoundKind::Subquery { .. } => {
             let (left, rows) = rows_of(e)?;

@@ -5,6 +5,7 @@ use super::arrange::handed_down;
 use super::cost::Figures;
 use super::joined::join_node;
 use super::leaf::{derived_leaf, named, note_origin};
+use super::long_lists::as_arrays;
 use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
 use super::sample::{Sampling, sample_node};
 use super::{Planner, entries, pushdown, system_columns, walk};
@@ -219,6 +220,7 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
                 at += 1;
                 !(by_key && chosen.covered.contains(&(at - 1)))
             });
+            filters.iter_mut().for_each(as_arrays);
             let (access, filter) = (chosen.access, conjunction(filters));
             Node::Scan(Scan {
                 table,

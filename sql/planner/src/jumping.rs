@@ -4,11 +4,12 @@
 //! # Invariants
 //! - COV-2: a scan jumps only where its level gives the same without the rows that are jumped over: their wanted columns are all among the leading
 //!   ones, and the level does not count rows; or a wanted column behind them goes into MIN alone (or into MAX), and the row that is read has
-//!   the group's least value (the greatest), because nulls come after it.
+//!   the group's least value (the greatest), because nulls come after it; or the level is DISTINCT ON the leading ones, its rows come in the order
+//!   that it asks for, and its conditions name leading ones alone, so that the row that is read is the one that it gives.
 
 use super::access;
 use super::cost::{Figures, JUMP};
-use super::plan::{Access, Body, Entries, Jump, Node, Query, Scan, split};
+use super::plan::{Access, Body, Distinct, Entries, Jump, Node, Query, Scan, split};
 use super::walk;
 use clearway_context::sort_form::can_be_key;
 use clearway_engine::codec::key::KeyColumn;
@@ -22,6 +23,8 @@ use clearway_values::expr::{Bound, BoundKind};
 pub(super) struct LevelNeed {
     /// The slot of which it asks the least value of each group alone, or the greatest.
     extreme: Option<(usize, bool)>,
+    /// The slots of DISTINCT ON, where that is what it asks.
+    firsts: Option<Vec<usize>>,
 }
 
 /// What a level asks of the rows of its one scan; none: it counts them, or expressions may have another value for each row.
@@ -46,7 +49,18 @@ pub(super) fn need(query: &Query) -> Option<LevelNeed> {
     });
     // Groups and conditions that name the column ask for more than its least value.
     let calls = select.grouping.as_ref().map_or(0, |grouping| grouping.calls.len());
-    fixed.then_some(LevelNeed { extreme: extreme.filter(|_| uses == calls) })
+    let firsts = match &select.distinct {
+        Some(Distinct::On(keys)) => keys.iter().map(slot_of).collect(),
+        _ => None,
+    };
+    fixed.then_some(LevelNeed { extreme: extreme.filter(|_| uses == calls), firsts })
+}
+
+fn slot_of(e: &Bound) -> Option<usize> {
+    match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    }
 }
 
 /// Whether an aggregate gives the same if a row comes several times.
@@ -146,6 +160,10 @@ fn leading(
         let all = columns.get(equal..n)?.iter().map(values).product::<Option<f64>>()?;
         Some(Jump { columns: n, rows: all.min(found) })
     };
+    let firsts = need.firsts.as_deref().and_then(|firsts| first_of_each(scan, columns, firsts, equal));
+    if let Some(found) = firsts.and_then(jump) {
+        return Some((found, None));
+    }
     let last = *places.iter().max()?;
     let by_values = jump(last + 1).map(|jump| (jump, None));
     let by_extreme = need.extreme.and_then(|(slot, greatest)| {
@@ -160,6 +178,24 @@ fn leading(
         (None, extreme) => extreme,
         (values, _) => values,
     }
+}
+
+/// How many leading columns of a key the columns of DISTINCT ON are, of which `equal` have one value each; none: they are not, or the first row of
+/// each group is not the row that is wanted.
+fn first_of_each(scan: &Scan, columns: &[usize], firsts: &[usize], equal: usize) -> Option<usize> {
+    scan.order?;
+    let own = |slot: &usize| slot.checked_sub(scan.table.base);
+    let firsts: Vec<usize> = firsts.iter().map(own).collect::<Option<_>>()?;
+    let behind = columns.iter().skip(equal).take_while(|column| firsts.contains(column)).count();
+    let leading = columns.get(..equal + behind)?;
+    let mut fits = firsts.iter().all(|column| leading.contains(column));
+    scan.filter.iter().for_each(|filter| {
+        walk::each(filter, &mut |e| {
+            let column = slot_of(e).and_then(|slot| slot.checked_sub(scan.table.base));
+            fits &= column.is_none_or(|column| leading.contains(&column));
+        });
+    });
+    (fits && behind > 0).then_some(leading.len())
 }
 
 /// The direction in which the first row of a group has the least value of the column at this place of the key, or the greatest; none: neither

@@ -4,11 +4,14 @@
 //! - PLN-5: `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and
 //!   all joins above it keep the order of their left side.
 
-use super::access;
+use super::access::{self, Along};
+use super::carried::Named;
 use super::cost::Figures;
+use super::covering;
 use super::indexes::{term, type_of};
-use super::plan::{Access, JoinType, Node, Ranges, Scan, Select, SortKey, TableSlot, split};
+use super::plan::{Access, JoinType, Node, Ranges, Scan, Select, SortKey, TableSlot, conjunction, split};
 use clearway_context::sort_form::can_be_key;
+use clearway_engine::table::entry::EntryPicker;
 use clearway_storage::btree::Direction;
 use clearway_values::expr::{Bound, BoundKind};
 use std::collections::HashSet;
@@ -180,8 +183,14 @@ fn direction_of(backward: Option<bool>) -> Option<Direction> {
 }
 
 /// Makes a source give its rows in an order, if it can; `few`: how many rows will be read, so that an index that finds no rows but sorts
-/// them may be worth its while.
-pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: Option<f64>, figures: &Figures<'_>) {
+/// them may be worth its while; `named`: the slots of the level that are read, if not whole rows are.
+pub(super) fn serve(
+    source: &mut Arc<Node>,
+    sort: &[SortKey],
+    few: Option<f64>,
+    named: Option<&Named>,
+    figures: &Figures<'_>,
+) {
     // PLN-5: the leftmost scan alone, below joins that keep its order.
     let Some((scan, joined)) = Arc::get_mut(source).and_then(leftmost) else { return };
     let table = &scan.table;
@@ -194,18 +203,35 @@ pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: Option<f64>, figures
         Access::Index(place, range) => direction(table, &index_order(table, *place), range.equal.len(), joined, sort),
         Access::Ranges(ranges) => along_ranges(table, ranges, joined, sort),
     };
-    // A scan by its key has given conditions away; the others have all of theirs in their filter.
-    let complete = matches!(scan.access, Access::Full | Access::Index(..)) && !joined;
-    if scan.order.is_none() && complete && !matches!(scan.filter.as_ref().map(Bound::may_wait), Some(true)) {
-        let conditions: Vec<Bound> = scan.filter.iter().cloned().flat_map(split).collect();
+    // A scan by its key has given conditions away; the others have all of theirs in their filter, or in what their ranges guarantee.
+    let guaranteed = match &scan.access {
+        Access::Full | Access::Index(..) => Some(None),
+        Access::Ranges(ranges) => ranges.guarantees.clone().map(Some),
+        Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_) => None,
+    };
+    if let (None, Some(guaranteed), false) = (&scan.order, guaranteed, joined)
+        && !matches!(scan.filter.as_ref().map(Bound::may_wait), Some(true))
+    {
+        let all = conjunction(scan.filter.iter().cloned().chain(guaranteed).collect());
+        let conditions: Vec<Bound> = all.iter().cloned().flat_map(split).collect();
         let fits = |place: Option<usize>, equal: usize| match place {
             None => direction(table, &by_key, equal, joined, sort),
             Some(place) => direction(table, &index_order(table, place), equal, joined, sort),
         };
-        if let Some((access, order)) = access::along(table, &conditions, &fits, few, figures) {
-            (scan.access, scan.order) = (access, Some(order));
+        let entry = |place: usize| entry_cost(scan, place, named?, figures);
+        let asked = Along { fits: &fits, entry: &entry, few };
+        if let Some((access, order)) = access::along(table, &conditions, &asked, figures) {
+            (scan.access, scan.order, scan.filter) = (access, Some(order), all);
         }
     }
+}
+
+/// What reading an entry of an index costs, if the index has every column of the table that is named.
+fn entry_cost(scan: &Scan, place: usize, named: &Named, figures: &Figures<'_>) -> Option<f64> {
+    let table = &scan.table;
+    let columns: Vec<usize> = (0..table.types.len()).filter(|c| named.is_named(table.base + c)).collect();
+    let covers = !named.is_named(table.key_slot()) && EntryPicker::new(&table.shape, place, &columns).is_some();
+    covers.then(|| covering::entry_cost(scan, place, figures))
 }
 
 /// The direction of a union of ranges: they are read in the order of their one key.

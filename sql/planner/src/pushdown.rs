@@ -101,7 +101,7 @@ fn add_conditions(select: &mut Select, conditions: Vec<Bound>, figures: &Figures
                 *node = leaf_node(Leaf::Table(scan.table.clone()), base, filters, figures);
                 if let Node::Scan(scan) = node {
                     scan.wanted = wanted;
-                    covering::cover(scan, figures);
+                    covering::cover(scan, None, figures);
                 }
             }
             _ => select.filter = conjunction(select.filter.take().into_iter().chain(conditions).collect()),

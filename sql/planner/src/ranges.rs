@@ -13,6 +13,8 @@ pub struct Range {
     pub low: Option<(Bound, bool)>,
     /// The bound above.
     pub high: Option<(Bound, bool)>,
+    /// Whether the scan's filter asks nothing of an entry but what the range says of it (COV-3).
+    pub says_all: bool,
 }
 
 /// Ranges of the primary key and of indexes: the rows of their union, each once.
@@ -37,6 +39,45 @@ pub struct RangePart {
     pub high: Option<(Bound, bool)>,
     /// The next column fits a pattern, which need not be judged by the beginning of its text alone.
     pub pattern: Option<(Op, Bound)>,
+    /// The bound below of the next columns together (RWE-1), beside `low` and `high`.
+    pub row_low: Option<RowEnd>,
+    /// The bound above.
+    pub row_high: Option<RowEnd>,
+}
+
+/// An end of a range by several columns that follow each other in a key, all ascending or all descending: `(a, b) > (1, 2)`.
+#[derive(Clone, Debug)]
+pub struct RowEnd {
+    /// Their values.
+    pub values: Vec<Bound>,
+    /// Whether a row with these values belongs to the range.
+    pub inclusive: bool,
+}
+
+impl RangePart {
+    /// The expressions that give it.
+    pub fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        let rows = self.row_low.iter().chain(&self.row_high).flat_map(|end| &end.values);
+        let ends = self.low.iter().chain(&self.high).map(|end| &end.0);
+        self.columns.iter().flat_map(KeyValues::exprs).chain(ends).chain(self.pattern.iter().map(|p| &p.1)).chain(rows)
+    }
+
+    /// The same, to change.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        let rows = self.row_low.iter_mut().chain(&mut self.row_high).flat_map(|end| &mut end.values);
+        let ends = self.low.iter_mut().chain(&mut self.high).map(|end| &mut end.0);
+        let listed = self.columns.iter_mut().flat_map(KeyValues::exprs_mut);
+        listed.chain(ends).chain(self.pattern.iter_mut().map(|p| &mut p.1)).chain(rows)
+    }
+
+    /// Whether something is said of the column behind those with known values.
+    pub fn is_bounded(&self) -> bool {
+        self.low.is_some()
+            || self.high.is_some()
+            || self.pattern.is_some()
+            || self.row_low.is_some()
+            || self.row_high.is_some()
+    }
 }
 
 /// The values of a column of a key.
@@ -50,27 +91,42 @@ pub enum KeyValues {
     Array(Bound),
     /// NULL.
     Null,
-    /// Each value that the column has, nulls too: they are found by jumping from one to the next. So many are expected.
-    Each(f64),
+    /// Each value that the column has, nulls too where it is not bounded: they are found by jumping from one to the next.
+    Each(EachValue),
+}
+
+/// The values of a column of which a condition says nothing, or bounds them.
+#[derive(Clone, Debug)]
+pub struct EachValue {
+    /// So many are expected.
+    pub expected: f64,
+    /// The bound below; whether it belongs to the values.
+    pub low: Option<(Bound, bool)>,
+    /// The bound above.
+    pub high: Option<(Bound, bool)>,
 }
 
 impl KeyValues {
     /// The expressions that give them.
     pub fn exprs(&self) -> impl Iterator<Item = &Bound> {
-        match self {
-            KeyValues::One(e) | KeyValues::Array(e) => std::slice::from_ref(e).iter(),
-            KeyValues::List(list) => list.iter(),
-            KeyValues::Null | KeyValues::Each(_) => std::slice::Iter::default(),
-        }
+        let (listed, ends) = match self {
+            KeyValues::One(e) | KeyValues::Array(e) => (std::slice::from_ref(e), None),
+            KeyValues::List(list) => (list.as_slice(), None),
+            KeyValues::Null => (&[][..], None),
+            KeyValues::Each(each) => (&[][..], Some(each.low.iter().chain(&each.high))),
+        };
+        listed.iter().chain(ends.into_iter().flatten().map(|end| &end.0))
     }
 
     /// The same, to change.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
-        match self {
-            KeyValues::One(e) | KeyValues::Array(e) => std::slice::from_mut(e).iter_mut(),
-            KeyValues::List(list) => list.iter_mut(),
-            KeyValues::Null | KeyValues::Each(_) => std::slice::IterMut::default(),
-        }
+        let (listed, ends) = match self {
+            KeyValues::One(e) | KeyValues::Array(e) => (std::slice::from_mut(e), None),
+            KeyValues::List(list) => (list.as_mut_slice(), None),
+            KeyValues::Null => (&mut [][..], None),
+            KeyValues::Each(each) => (&mut [][..], Some(each.low.iter_mut().chain(&mut each.high))),
+        };
+        listed.iter_mut().chain(ends.into_iter().flatten().map(|end| &mut end.0))
     }
 
     /// The one value.

@@ -4,7 +4,7 @@
 //! level: depth }`.
 
 use super::from::{Item, Leaf};
-use super::plan::{Access, Body, Distinct, KeyValues, Node, Query, Range, Subplan};
+use super::plan::{Access, Body, Distinct, Node, Query, Range, Subplan};
 use super::walk;
 use clearway_base::stack;
 use clearway_values::expr::{Bound, BoundKind};
@@ -130,9 +130,7 @@ impl Rewriter<'_> {
             Access::KeyRange(r) | Access::Index(_, r) => range(self, r),
             Access::Ranges(ranges) => {
                 for part in &mut ranges.parts {
-                    part.columns.iter_mut().flat_map(KeyValues::exprs_mut).for_each(|e| self.expr(e, depth));
-                    part.low.iter_mut().chain(&mut part.high).for_each(|b| self.expr(&mut b.0, depth));
-                    part.pattern.iter_mut().for_each(|p| self.expr(&mut p.1, depth));
+                    part.exprs_mut().for_each(|e| self.expr(e, depth));
                 }
                 ranges.guarantees.iter_mut().for_each(|e| self.expr(e, depth));
             }

@@ -1,6 +1,6 @@
 //! Walks over expressions and plans: which slots an expression names, and whether a query refers to outer levels.
 
-use super::plan::{Access, Action, Body, Distinct, KeyValues, Node, Plan, Query, Range, Subplan};
+use super::plan::{Access, Action, Body, Distinct, Node, Plan, Query, Range, Subplan};
 use clearway_base::stack;
 use clearway_values::expr::{Bound, BoundKind};
 
@@ -115,9 +115,7 @@ pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
         Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(f),
         Access::Ranges(ranges) => {
             for part in &ranges.parts {
-                part.columns.iter().flat_map(KeyValues::exprs).for_each(&mut *f);
-                part.low.iter().chain(&part.high).for_each(|b| f(&b.0));
-                part.pattern.iter().for_each(|p| f(&p.1));
+                part.exprs().for_each(&mut *f);
             }
             ranges.guarantees.iter().for_each(f);
         }

@@ -103,5 +103,15 @@ fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
     // PLN-6: `named` has every slot that an expression of the level, or of a query below it, names.
     scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
     scan.judged_first = judged_first(scan, &columns);
-    covering::cover(scan, figures);
+    let mut own = Vec::new();
+    scan.filter.iter().for_each(|filter| {
+        walk::each(filter, &mut |e| {
+            if let BoundKind::Column { index, level: 0 } = e.kind {
+                own.extend(index.checked_sub(scan.table.base));
+            }
+        });
+    });
+    let by_others = |c: &usize| named.times(scan.table.base + c) > own.iter().filter(|own| *own == c).count();
+    let beside: Vec<usize> = columns.iter().copied().filter(by_others).collect();
+    covering::cover(scan, Some(&beside), figures);
 }

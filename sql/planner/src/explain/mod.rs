@@ -27,8 +27,8 @@ use super::indexes::expression_at;
 use super::joins::Joins;
 use super::order::relied_on;
 use super::plan::{
-    Access, Action, Body, Derived, Distinct, Grouping, KeyValues, Node, Plan, Query, Range, Ranges, Scan, Select,
-    SortKey, Subplan, TableSlot, split,
+    Access, Action, Body, Derived, Distinct, Grouping, KeyValues, Node, Plan, Query, Range, Ranges, RowEnd, Scan,
+    Select, SortKey, Subplan, TableSlot, split,
 };
 use super::walk;
 use clearway_storage::btree::Direction;
@@ -528,6 +528,13 @@ impl<'a> Explainer<'a> {
                 let begins = |(op, e): &(Op, Bound)| format!("({} {} {})", name(next), op.name(), words.expr(e));
                 list.extend(p.pattern.iter().map(begins));
             }
+            let row = |end: &RowEnd, op: &str| {
+                let names: Vec<String> =
+                    columns.iter().skip(p.columns.len()).take(end.values.len()).map(name).collect();
+                let op = if end.inclusive { format!("{op}=") } else { op.to_owned() };
+                format!("(ROW({}) {op} ROW({}))", names.join(", "), words.list(&end.values))
+            };
+            list.extend(p.row_low.iter().map(|end| row(end, ">")).chain(p.row_high.iter().map(|end| row(end, "<"))));
             if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() }
         };
         let parts: Vec<String> = ranges.parts.iter().map(part).collect();

@@ -9,13 +9,10 @@ use crate::planner::Planner;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
-use crate::syntax::ddl::{CreateRule, Persistence, RoleSpec, RuleEvent, SequenceOption};
+use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve, user};
-use clearway_engine::catalog::predefined::DATABASE_OWNER;
-use clearway_engine::catalog::{
-    Acl, Catalog, Column, Comment, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
-};
+use clearway_engine::catalog::{Catalog, Column, Object, Relation, RelationKind, Role, Sequence};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 

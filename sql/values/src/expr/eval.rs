@@ -3,6 +3,7 @@
 use super::bound::{Bound, BoundKind};
 use super::functions::Function;
 use super::host::{Host, Session};
+use super::long_array;
 use super::operators::{self, Op};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::Truth;
@@ -98,8 +99,9 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         }
         K::InList { arg, list, negated } => in_list(arg, list, *negated, env),
         K::Quantified { left, op, all, array } => {
-            let (l, a) = (eval(left, env)?, eval(array, env)?);
-            quantified(&l, *op, *all, &a, env.session)
+            let (mut l_place, mut a_place) = (Datum::Null, Datum::Null);
+            let (l, a) = (operand(left, env, &mut l_place)?, operand(array, env, &mut a_place)?);
+            quantified(l, *op, *all, a, env.session)
         }
         K::Case { whens, otherwise } => case(whens, otherwise, env),
         K::Coalesce(list) => coalesce(list, env),
@@ -260,6 +262,14 @@ pub fn quantified(left: &Datum, op: Op, all: bool, array: &Datum, session: &dyn 
     let Datum::Array(array) = array else {
         return Ok(Datum::Null);
     };
+    let sought = matches!((op, all), (Op::Eq, false) | (Op::Ne, true)) && !left.is_null();
+    if sought && let Some((is_in, has_null)) = long_array::look_up(array, left)? {
+        return Ok(match (is_in, has_null) {
+            (true, _) => Datum::Bool(!all),
+            (false, true) => Datum::Null,
+            (false, false) => Datum::Bool(all),
+        });
+    }
     let mut unknown = false;
     for item in &array.values {
         breath::step(16)?;
