@@ -532,7 +532,10 @@ impl<'a> Explainer<'a> {
                 let names: Vec<String> =
                     columns.iter().skip(p.columns.len()).take(end.values.len()).map(name).collect();
                 let op = if end.inclusive { format!("{op}=") } else { op.to_owned() };
-                format!("(ROW({}) {op} ROW({}))", names.join(", "), words.list(&end.values))
+                match (&names[..], &end.values[..]) {
+                    ([name], [value]) => format!("({name} {op} {})", words.expr(value)),
+                    _ => format!("(ROW({}) {op} ROW({}))", names.join(", "), words.list(&end.values)),
+                }
             };
             list.extend(p.row_low.iter().map(|end| row(end, ">")).chain(p.row_high.iter().map(|end| row(end, "<"))));
             if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() }
