@@ -23,7 +23,7 @@ use clearway_base::memory::Held;
 use clearway_planner::plan::{Grouping, Select};
 use clearway_syntax::error::Result;
 use clearway_values::expr::accumulate::Accumulator;
-use clearway_values::expr::aggregate::AggregateCall;
+use clearway_values::expr::aggregate::{AggregateCall, Kind};
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
 use std::cell::RefCell;
@@ -49,6 +49,7 @@ pub(super) struct Groups<'a> {
     tables: Vec<KeyTable>,
     /// No expression over the rows can wait.
     prompt: bool,
+    counts_rows: bool, // and asks nothing else of them
     /// The columns that the keys are, if the keys are columns.
     columns: Option<Box<[usize]>>,
     wants_order: bool,
@@ -103,6 +104,11 @@ pub async fn groups(
     while more {
         batch.clear();
         more = source.fill(cx, want, &mut batch).await?;
+        if all.counts_rows && batch.len() > 0 {
+            cx.breathe_for(batch.len()).await?;
+            all.count_rows(&batch);
+            continue;
+        }
         for at in 0..batch.len() {
             if at % BURST == 0 {
                 cx.breathe_for(BURST.min(batch.len() - at)).await?;
@@ -208,6 +214,7 @@ impl<'a> Groups<'a> {
             groups: Vec::new(),
             tables: (0..tables).map(|_| KeyTable::default()).collect(),
             prompt,
+            counts_rows: select.filter.is_none() && grouping.is_one_group() && grouping.calls.iter().all(is_row_count),
             columns: columns_of(&grouping.keys).filter(|_| grouping.sets.is_none()),
             wants_order,
             streams: false,
@@ -293,6 +300,14 @@ impl<'a> Groups<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes the rows of a batch, of which nothing is asked but how many there are.
+    fn count_rows(&mut self, batch: &Batch) {
+        if self.groups.is_empty() {
+            self.groups.push(new_group(batch.row(0), Row::new(), 0, self.grouping, self.wants_order));
+        }
+        self.groups[0].running.iter_mut().for_each(|running| running.count_rows(batch.len()));
     }
 
     /// Takes a row; its expressions may wait.
@@ -568,6 +583,10 @@ fn slots_aside(select: &Select, grouping: &Grouping) -> Box<[usize]> {
         return (0..select.width).collect();
     }
     slots.into_inner().into_iter().collect()
+}
+
+fn is_row_count(call: &AggregateCall) -> bool {
+    matches!(call.kind, Kind::CountStar) && call.filter.is_none() && call.order_by.is_empty()
 }
 
 fn new_group(row: &[Datum], key: Row, set: usize, grouping: &Grouping, wants_order: bool) -> Group {

@@ -57,6 +57,12 @@ pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures
     if let Access::Index(_, range) = &mut scan.access {
         range.says_all = says_all;
     }
+    // What only the filter names is not read for nothing.
+    if let (true, Some(entries)) = (says_all, &mut scan.entries)
+        && let Some(picker) = beside.and_then(|beside| EntryPicker::new(&scan.table.shape, place, beside))
+    {
+        entries.picker = picker;
+    }
 }
 
 /// Whether the filter of a scan asks nothing of an entry but what its range, and the condition of its index, say (COV-3).

@@ -78,6 +78,12 @@ impl Accumulator {
         Self { kind: call.kind, result: call.ty.oid, count: 0, state: initial(call), seen }
     }
 
+    /// Takes so many rows of a `count(*)`.
+    pub fn count_rows(&mut self, rows: usize) {
+        assert!(matches!(self.kind, Kind::CountStar), "rows are counted by count(*) alone");
+        self.count += rows as i64;
+    }
+
     /// Takes a row's arguments; the filter was applied.
     ///
     /// # Errors
