@@ -163,9 +163,7 @@ impl Session {
 
     /// Tells the client what was found.
     fn answer(&mut self, short: &Short<'_>, point: &Point, found: bool, client: &mut dyn Client) {
-        if short.portal.is_none()
-            && let Some(columns) = &short.cached.plan.columns
-        {
+        if let Some(columns) = short.told {
             run::describe(columns, short.formats, client);
         }
         if found {

@@ -247,9 +247,7 @@ impl Session {
 
     /// Gives the client what was read.
     fn give_range(&mut self, short: &Short<'_>, read: &RangeRead, rows: usize, client: &mut dyn Client) {
-        if short.portal.is_none()
-            && let Some(columns) = &short.cached.plan.columns
-        {
+        if let Some(columns) = short.told {
             run::describe(columns, short.formats, client);
         }
         let scratch = &mut self.range_scratch;

@@ -31,7 +31,7 @@ use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::expr::operators::Op;
-use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, Plan, Target, Update};
+use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, OutputColumn, Plan, Target, Update};
 use crate::types::{Datum, SqlType, oid, user};
 use crate::views::SystemViews;
 use clearway_base::waits;
@@ -60,6 +60,8 @@ pub(super) struct Short<'a> {
     pub(super) formats: &'a [i16],
     /// Its portal, by the extended protocol.
     pub(super) portal: Option<&'a str>,
+    /// The columns, where the client is told of them before the rows.
+    pub(super) told: Option<&'a [OutputColumn]>,
 }
 
 /// The fast path of a statement.
