@@ -474,6 +474,10 @@ impl Client for Channel {
 pub struct Answers<'a>(pub &'a mut Vec<u8>);
 
 impl Client for Answers<'_> {
+    fn output(&mut self) -> Option<&mut Vec<u8>> {
+        Some(self.0)
+    }
+
     fn row_description(&mut self, columns: &[Column<'_>]) {
         backend::row_description(self.0, columns);
     }

@@ -8,7 +8,7 @@ use super::super::channel::Answers;
 use super::{Immediate, SYNC, Talk};
 use crate::sessions::{Session as _, Sessions};
 use crate::wire::backend;
-use crate::wire::frontend::{self, Frame, Message};
+use crate::wire::frontend::{self, Frame};
 
 /// Describe and Execute of the unnamed portal without a limit.
 const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
@@ -32,7 +32,7 @@ impl<D: Sessions> Talk<'_, D> {
     /// As `handle_now`, for Bind. Where the messages behind it only run its portal, a statement that reads needs none: it is read at once.
     pub(super) fn bind_now(&mut self, frame: &Frame) -> Immediate {
         let (body, unread, answers) = self.channel.parts(frame);
-        let Ok(Message::Bind(bind)) = frontend::decode(b'B', body) else { return Immediate::Nothing };
+        let Ok(bind) = frontend::bind(body) else { return Immediate::Nothing };
         if let Some(rest) = RestOfRead::of(unread).filter(|_| bind.portal.is_empty()) {
             self.backend.interrupt.forget();
             let mark = answers.0.len();
@@ -41,7 +41,7 @@ impl<D: Sessions> Talk<'_, D> {
                 self.channel.take(rest.bytes);
                 return if self.session.try_sync() { self.ready_now() } else { Immediate::Uncommitted };
             }
-            answers.0.truncate(mark);
+            answers.0.truncate(mark); // TALK-5
         }
         if !self.session.try_bind(&bind) {
             return Immediate::Nothing;

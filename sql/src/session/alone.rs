@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::client::Client;
+use super::form::Told;
 use super::fresh::{is_short_of_session, is_short_of_settings};
 use super::portals::Portal;
 use super::run::Cached;
@@ -179,7 +180,7 @@ impl Session {
         };
         let Some(terms) = self.terms(cached) else { return false };
         let (text, digest) = (&prepared.text, &prepared.digest);
-        let told = describes.then_some(&columns[..]);
+        let told = describes.then_some(Told { columns, kept: Some(&prepared.described) });
         let short = Short { cached, text, digest, params, formats, portal: Some(""), told };
         let reading = Reading::Alone(terms);
         match fast {

@@ -6,6 +6,7 @@
 //!   is reported as [`AtOnce::Uncommitted`].
 
 use super::client::Client;
+use super::form::Told;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session};
 use super::short::Short;
@@ -109,13 +110,14 @@ impl Session {
             let plan = prepared.plan.lock().clone();
             let Some(cached) = plan else { return self.run_transaction(&prepared, None, client) };
             let (text, digest, params) = (&prepared.text, &prepared.digest, &prepared.constants);
-            let told = cached.plan.columns.as_deref();
+            let told = cached.plan.columns.as_deref().map(|columns| Told { columns, kept: None });
             let short = Short { cached: &cached, text, digest, params, formats: &[], portal: None, told };
             return self.run_short(&short, client);
         }
         let Some((cached, digest)) = self.templates.shared(&self.core, sql, params) else { return false };
         let text = self.templates.text(sql);
-        let (told, digest) = (cached.plan.columns.as_deref(), &digest);
+        let (columns, digest) = (cached.plan.columns.as_deref(), &digest);
+        let told = columns.map(|columns| Told { columns, kept: None });
         let short = Short { cached: &cached, text: &text, digest, params, formats: &[], portal: None, told };
         self.run_short(&short, client)
     }

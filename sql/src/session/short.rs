@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::alone::Reading;
 use super::client::Client;
+use super::form::Told;
 use super::fresh::is_short_of_session;
 use super::point::{Part, Point, key_bytes, key_parts, part};
 use super::range::RangeRead;
@@ -31,7 +32,7 @@ use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::expr::operators::Op;
-use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, OutputColumn, Plan, Target, Update};
+use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, Plan, Target, Update};
 use crate::types::{Datum, SqlType, oid, user};
 use crate::views::SystemViews;
 use clearway_base::waits;
@@ -61,7 +62,7 @@ pub(super) struct Short<'a> {
     /// Its portal, by the extended protocol.
     pub(super) portal: Option<&'a str>,
     /// The columns, where the client is told of them before the rows.
-    pub(super) told: Option<&'a [OutputColumn]>,
+    pub(super) told: Option<Told<'a>>,
 }
 
 /// The fast path of a statement.

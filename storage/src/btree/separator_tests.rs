@@ -156,8 +156,12 @@ fn a_read_ends_at_the_owner_also_where_no_parent_knows_it() {
         let mut out = RowBuf::default();
         for number in 0..ROWS {
             let (here, behind) = (key(number), [&key(number)[..], &[0]].concat());
-            let owner = |key: &[u8]| children.iter().rfind(|(low, _)| low[..] <= *key).expect("the first has no bound").1;
-            assert!(matches!(tree.try_get(&here, &mut out), TryGet::Hit(seen) if seen.page == owner(&here)), "{number}");
+            let owner =
+                |key: &[u8]| children.iter().rfind(|(low, _)| low[..] <= *key).expect("the first has no bound").1;
+            assert!(
+                matches!(tree.try_get(&here, &mut out), TryGet::Hit(seen) if seen.page == owner(&here)),
+                "{number}"
+            );
             assert_eq!(out.row().value, [7; 1000]);
             let absent = tree.try_get(&behind, &mut out);
             assert!(matches!(absent, TryGet::Absent(seen) if seen.page == owner(&behind)), "{number}: {absent:?}");

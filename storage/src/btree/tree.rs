@@ -55,6 +55,7 @@ pub struct RowBuf {
 
 impl RowBuf {
     /// The row; as the leaf held it, but for a value fetched from its overflow chain by [`Tree::get`].
+    #[inline]
     pub fn row(&self) -> Row<'_> {
         Row { value: self.value(), tag: self.tag, ghost: self.ghost, overflow: self.overflow }
     }

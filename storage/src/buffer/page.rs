@@ -270,7 +270,7 @@ impl<'a> Page<'a> {
     }
 
     /// How `len` bytes of the page compare with as many of the first of `other`, or with all of them where there are fewer.
-    #[inline]
+    #[inline(always)]
     pub fn compare_start(&self, offset: usize, len: usize, other: &Probe<'_>) -> Ordering {
         if len > other.bytes.len().min(8) {
             return self.compare_with(offset, len, &other.up_to(len));
