@@ -168,6 +168,12 @@ impl Session for sql::Session {
         sql::Session::try_bind(self, portal, statement, &sql::Bind { formats, values, result_formats })
     }
 
+    fn try_read(&mut self, bind: &Bind<'_>, describes: bool, client: &mut dyn Client) -> bool {
+        let Bind { statement, formats, values, result_formats, .. } = bind;
+        let bind = sql::Bind { formats, values, result_formats };
+        sql::Session::try_read_batch(self, statement, &bind, describes, client)
+    }
+
     fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
         sql::Session::try_describe_portal(self, name, client)
     }

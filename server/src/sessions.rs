@@ -167,6 +167,11 @@ pub trait Session: Send + 'static {
         false
     }
 
+    /// As `try_bind`, `try_describe_portal` if `describes`, and `try_execute_last` in turn, for the unnamed portal of a statement that only reads.
+    fn try_read(&mut self, _bind: &Bind<'_>, _describes: bool, _client: &mut dyn Client) -> bool {
+        false
+    }
+
     /// As `try_execute` for the unnamed portal, where Sync follows.
     fn try_execute_last(&mut self, client: &mut dyn Client) -> bool {
         self.try_execute("", client)

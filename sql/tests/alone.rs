@@ -7,7 +7,7 @@ use clearway_base::sync::block_on;
 use clearway_engine::db::Db;
 use clearway_sql::context::recorded::Recorders;
 use clearway_sql::session::client::Client;
-use clearway_sql::session::{Backends, Bind, Reason, Session};
+use clearway_sql::session::{Backends, Bind, Column, Reason, Session};
 use memory::{open, session};
 use std::sync::Arc;
 
@@ -201,6 +201,85 @@ fn what_stops_the_session_or_its_settings_send_it_the_ordinary_way() {
     // A cursor leaves work for the ends of transactions.
     simple(&mut one, "BEGIN; DECLARE c CURSOR FOR SELECT 1; COMMIT");
     assert_eq!(alone(&mut one), None);
+}
+
+/// All that a client is told, in turn.
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl Client for Told {
+    fn row_description(&mut self, columns: &[Column<'_>]) {
+        self.0.extend(columns.iter().map(|c| format!("{} of {} binary {}", c.name, c.table, c.binary)));
+    }
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let mut row = Vec::new();
+        (0..fields).for_each(|i| assert!(write(i, &mut row)));
+        self.0.push(format!("{row:?}"));
+    }
+    fn command_complete(&mut self, tag: &str) {
+        self.0.push(tag.to_owned());
+    }
+}
+
+/// Bind, Describe, Execute and Sync in one call tell the client what they tell it one after the other.
+#[test]
+fn a_batch_that_reads_is_told_as_its_messages_are() {
+    let (_db, _backends, mut one, _) = opened();
+    for (key, formats) in [("1", &[][..]), ("2", &[1]), ("9", &[0])] {
+        let bind = Bind { formats: &[], values: &[Some(key.as_bytes())], result_formats: formats };
+        for describes in [true, false] {
+            let (mut whole, mut apart) = (Told::default(), Told::default());
+            assert!(one.try_read_batch("get", &bind, describes, &mut whole) && one.try_sync() && one.may_send());
+            assert!(one.try_bind("", "get", &bind));
+            assert!(!describes || one.try_describe_portal("", &mut apart));
+            assert!(one.try_execute_last(&mut apart) && one.try_sync() && one.may_send());
+            assert_eq!(whole.0, apart.0);
+            assert_eq!(whole.0.len(), usize::from(describes) + usize::from(key != "9") + 1);
+        }
+    }
+    let mut told = Told::default();
+    let bind = Bind { formats: &[], values: &[Some(b"1")], result_formats: &[] };
+    block_on(one.parse("set", "UPDATE t SET b = 1 WHERE a = $1", &[])).expect("it is prepared");
+    assert!(!one.try_read_batch("get", &bind, true, &mut told), "another was bound last, for all that is known");
+    assert!(one.try_bind("", "set", &bind) && !one.try_read_batch("set", &bind, true, &mut told), "it changes rows");
+    assert!(one.try_sync() && one.try_bind("", "get", &bind) && one.try_sync());
+    simple(&mut one, "BEGIN");
+    assert!(!one.try_read_batch("get", &bind, true, &mut told), "LONE-2: in a block");
+    simple(&mut one, "ROLLBACK");
+    assert!(told.0.is_empty(), "LONE-1");
+    assert!(one.try_read_batch("get", &bind, true, &mut told));
+    assert_eq!(told.0[1..], ["[49, 48]", "SELECT 1"]);
+}
+
+/// A client that is told by bytes, which are written again for the next execution.
+#[derive(Default)]
+struct Wire(Vec<u8>);
+
+impl Client for Wire {
+    fn output(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.0)
+    }
+    fn row_description(&mut self, columns: &[Column<'_>]) {
+        columns.iter().for_each(|c| self.0.extend(format!("({} {})", c.name, c.binary).bytes()));
+    }
+    fn row(&mut self, _: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        assert!(write(0, &mut self.0));
+    }
+}
+
+#[test]
+fn columns_are_told_again_as_they_were_told_first_in_the_forms_that_are_asked_for() {
+    let (_db, _backends, mut one, _) = opened();
+    let mut told = |formats: &[i16]| {
+        let mut wire = Wire(b"before".to_vec());
+        let bind = Bind { formats: &[], values: &[Some(b"1")], result_formats: formats };
+        assert!(one.try_read_batch("get", &bind, true, &mut wire) && one.try_sync() && one.may_send());
+        wire.0
+    };
+    for _ in 0..2 {
+        assert_eq!(told(&[]), b"before(b false)10");
+        assert_eq!(told(&[1]), b"before(b true)\0\0\0\x0a");
+    }
 }
 
 /// What the books say after so many reads.

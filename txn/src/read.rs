@@ -44,6 +44,7 @@ pub struct Shown {
 
 impl Reading {
     /// The value of the row that was found last.
+    #[inline]
     pub fn value(&self) -> &[u8] {
         match &self.shown {
             Some(shown) if shown.alone => &shown.value,

@@ -68,6 +68,13 @@ impl Channel {
         self.input.get(frame.body.clone()).unwrap_or_default()
     }
 
+    /// The bytes of a frame, what follows it, and where answers to it go meanwhile. The client's text is UTF-8.
+    pub fn parts(&mut self, frame: &Frame) -> (&[u8], &[u8], Answers<'_>) {
+        let body = self.input.get(frame.body.clone()).unwrap_or_default();
+        let unread = self.input.get(self.taken..).unwrap_or_default();
+        (body, unread, Answers(&mut self.output))
+    }
+
     /// The client's text has this encoding from now on.
     pub fn speak(&mut self, encoding: Encoding) {
         self.encoding = encoding;
@@ -459,6 +466,32 @@ impl Client for Channel {
 
     fn drain(&mut self) -> ClientFuture<'_, ()> {
         Box::pin(async { self.send().await.map_err(|_| Gone) })
+    }
+}
+
+/// The output of a channel whose client has no other encoding than UTF-8, for a read that is told whole.
+#[derive(Debug)]
+pub struct Answers<'a>(pub &'a mut Vec<u8>);
+
+impl Client for Answers<'_> {
+    fn output(&mut self) -> Option<&mut Vec<u8>> {
+        Some(self.0)
+    }
+
+    fn row_description(&mut self, columns: &[Column<'_>]) {
+        backend::row_description(self.0, columns);
+    }
+
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        backend::row(self.0, fields, write);
+    }
+
+    fn command_complete(&mut self, tag: &str) {
+        backend::command_complete(self.0, tag);
+    }
+
+    fn notice(&mut self, severity: &'static str, message: &SqlError) {
+        backend::notice(self.0, severity, message);
     }
 }
 

@@ -16,6 +16,8 @@
 
 #[path = "turns_taken.rs"]
 mod turns_taken;
+#[path = "whole_read.rs"]
+mod whole_read;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -300,14 +302,7 @@ impl<D: Sessions> Talk<'_, D> {
                 }
             }
             (b'S', []) if self.session.try_sync() => return self.ready_now(),
-            (b'B', body) => {
-                let Ok(Message::Bind(bind)) = frontend::decode(b'B', body) else { return Immediate::Nothing };
-                let bound = self.session.try_bind(&bind);
-                if bound {
-                    backend::bind_complete(self.channel.output());
-                }
-                bound
-            }
+            (b'B', _) => return self.bind_now(frame),
             (b'Q', body) if body.len() <= TEXT_KEPT => {
                 let Ok(Message::Query(text)) = frontend::decode(b'Q', body) else { return Immediate::Nothing };
                 self.name.clear();

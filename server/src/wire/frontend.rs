@@ -161,7 +161,7 @@ pub fn decode(tag: u8, body: &[u8]) -> Result<Message<'_>, WireError> {
     let message = match tag {
         b'Q' => Message::Query(reader.string()?),
         b'P' => parse(&mut reader)?,
-        b'B' => Message::Bind(bind(&mut reader)?),
+        b'B' => return bind(body).map(Message::Bind),
         b'D' => Message::Describe(target(&mut reader, "DESCRIBE")?),
         b'C' => Message::Close(target(&mut reader, "CLOSE")?),
         b'E' => {
@@ -190,12 +190,19 @@ fn parse<'a>(reader: &mut Reader<'a>) -> Result<Message<'a>, WireError> {
     Ok(Message::Parse { name, sql, types })
 }
 
-fn bind<'a>(reader: &mut Reader<'a>) -> Result<Bind<'a>, WireError> {
+/// Decodes the body of a Bind.
+///
+/// # Errors
+/// See [`WireError`].
+pub fn bind(body: &[u8]) -> Result<Bind<'_>, WireError> {
+    let mut reader = Reader(body);
+    let reader = &mut reader;
     let (portal, statement) = (reader.string()?, reader.string()?);
     let formats = format_codes(reader)?;
     let count = reader.count(4)?;
     let values = Few::read(count, || value(reader))?;
     let result_formats = format_codes(reader)?;
+    reader.end()?;
     Ok(Bind { portal, statement, formats, values, result_formats })
 }
 

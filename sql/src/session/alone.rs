@@ -16,10 +16,13 @@
 //!   time, rows and waits, a commit of the database, look-ups of the table. While it runs, pg_locks has no lock and no virtual id of it.
 //! - LONE-4: its answer leaves when all is durable on which it depends (SES-4): `may_send` or `before_send` comes after it as after Sync.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::client::Client;
+use super::form::Told;
 use super::fresh::{is_short_of_session, is_short_of_settings};
+use super::portals::Portal;
 use super::run::Cached;
 use super::session::{Bind, Block, Prepared, Session};
 use super::short::{Fast, Short};
@@ -100,11 +103,28 @@ impl Begun {
 impl Session {
     /// Bind, Execute and Sync of a statement that reads alone, in one call. False: nothing has happened.
     pub fn try_read(&mut self, statement: &str, bind: &Bind<'_>, client: &mut dyn Client) -> bool {
-        if !self.may_read_alone() || self.is_overdue() {
-            return false;
-        }
         let is_recent = self.recent.as_ref().is_some_and(|(name, _)| name == statement);
-        if !is_recent && self.bound(statement).is_err() {
+        (is_recent || self.bound(statement).is_ok()) && self.read_recent(bind, false, client)
+    }
+
+    /// Bind, Execute and the work of Sync but its end, for the statement that was bound last and reads alone; `describes`: with Describe of the portal
+    /// between. False: nothing has happened.
+    pub fn try_read_batch(
+        &mut self,
+        statement: &str,
+        bind: &Bind<'_>,
+        describes: bool,
+        client: &mut dyn Client,
+    ) -> bool {
+        let is_recent = |(name, prepared): &(String, Arc<Prepared>)| prepared.columns.is_some() && name == statement;
+        // Looked at first: most statements that change something are told from reads by this.
+        self.block == Block::None
+            && self.recent.as_ref().is_some_and(is_recent)
+            && self.read_recent(bind, describes, client)
+    }
+
+    fn read_recent(&mut self, bind: &Bind<'_>, describes: bool, client: &mut dyn Client) -> bool {
+        if !self.may_read_alone() || self.is_overdue() {
             return false;
         }
         let Some(recent) = self.recent.take() else { return false };
@@ -112,7 +132,7 @@ impl Session {
         let prepared = &*recent.1;
         let done = prepared.takes(bind)
             && prepared.plain_parameters(&self.core, bind, &mut params)
-            && self.read_alone(prepared, &params, bind.result_formats, client);
+            && self.read_alone(prepared, &params, (bind.result_formats, describes), client);
         params.clear();
         self.scratch.params = params;
         self.recent = Some(recent);
@@ -127,7 +147,8 @@ impl Session {
             && !self.is_overdue()
             && let Some(mut portal) = self.portals.take_fresh()
         {
-            portal.finished = self.read_alone(&portal.prepared, &portal.params, &portal.formats, client);
+            let Portal { prepared, params, formats, .. } = &portal;
+            portal.finished = self.read_alone(prepared, params, (formats, false), client);
             let done = portal.finished;
             self.portals.give_back(portal);
             if done {
@@ -143,10 +164,14 @@ impl Session {
         self.block == Block::None && !self.untold && !self.may_follow() && !self.core.has_end_work() && self.may_try()
     }
 
-    fn read_alone(&mut self, prepared: &Prepared, params: &[Datum], formats: &[i16], client: &mut dyn Client) -> bool {
-        if prepared.columns.is_none() {
-            return false;
-        }
+    fn read_alone(
+        &mut self,
+        prepared: &Prepared,
+        params: &[Datum],
+        (formats, describes): (&[i16], bool),
+        client: &mut dyn Client,
+    ) -> bool {
+        let Some(columns) = &prepared.columns else { return false };
         // Nothing else has the plan, and no fast path asks for it.
         let plan = prepared.plan.lend();
         let Some(cached) = plan.as_deref().and_then(Option::as_ref) else { return false };
@@ -155,7 +180,8 @@ impl Session {
         };
         let Some(terms) = self.terms(cached) else { return false };
         let (text, digest) = (&prepared.text, &prepared.digest);
-        let short = Short { cached, text, digest, params, formats, portal: Some("") };
+        let told = describes.then_some(Told { columns, kept: Some(&prepared.described) });
+        let short = Short { cached, text, digest, params, formats, portal: Some(""), told };
         let reading = Reading::Alone(terms);
         match fast {
             Fast::Point(point) => self.run_point(&short, point, reading, client),

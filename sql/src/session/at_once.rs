@@ -6,6 +6,7 @@
 //!   is reported as [`AtOnce::Uncommitted`].
 
 use super::client::Client;
+use super::form::Told;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session};
 use super::short::Short;
@@ -59,7 +60,8 @@ impl Session {
         let plan = prepared.plan.lend();
         if let Some(cached) = plan.as_deref().and_then(Option::as_ref) {
             let (text, digest, params) = (&prepared.text, &prepared.digest, &portal.params);
-            let short = Short { cached, text, digest, params, formats: &portal.formats, portal: Some("") };
+            let formats = &portal.formats[..];
+            let short = Short { cached, text, digest, params, formats, portal: Some(""), told: None };
             portal.finished = self.run_short(&short, client);
         } else if self.run_transaction(prepared, Some(""), client) {
             drop(plan);
@@ -108,15 +110,16 @@ impl Session {
             let plan = prepared.plan.lock().clone();
             let Some(cached) = plan else { return self.run_transaction(&prepared, None, client) };
             let (text, digest, params) = (&prepared.text, &prepared.digest, &prepared.constants);
-            return self
-                .run_short(&Short { cached: &cached, text, digest, params, formats: &[], portal: None }, client);
+            let told = cached.plan.columns.as_deref().map(|columns| Told { columns, kept: None });
+            let short = Short { cached: &cached, text, digest, params, formats: &[], portal: None, told };
+            return self.run_short(&short, client);
         }
         let Some((cached, digest)) = self.templates.shared(&self.core, sql, params) else { return false };
         let text = self.templates.text(sql);
-        self.run_short(
-            &Short { cached: &cached, text: &text, digest: &digest, params, formats: &[], portal: None },
-            client,
-        )
+        let (columns, digest) = (cached.plan.columns.as_deref(), &digest);
+        let told = columns.map(|columns| Told { columns, kept: None });
+        let short = Short { cached: &cached, text: &text, digest, params, formats: &[], portal: None, told };
+        self.run_short(&short, client)
     }
 
     /// BEGIN without modes outside of a block, and COMMIT within one.

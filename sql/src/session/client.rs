@@ -79,6 +79,10 @@ pub enum TransactionStatus {
 pub trait Client: Send {
     /// The columns of the rows to come.
     fn row_description(&mut self, _columns: &[Column<'_>]) {}
+    /// The end of what it is told, as bytes of the wire, where that is one buffer and its text is UTF-8.
+    fn output(&mut self) -> Option<&mut Vec<u8>> {
+        None
+    }
     /// Describe: no rows will come.
     fn no_data(&mut self) {}
     /// Describe: the types of a statement's parameters.

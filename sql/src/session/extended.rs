@@ -22,7 +22,7 @@ use crate::types::{Datum, Oid, SqlType, oid, text};
 use clearway_base::breath;
 use clearway_base::sync::Mutex;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 impl Session {
     /// Prepares a statement.
@@ -78,6 +78,7 @@ impl Session {
                 columns: None,
                 digest: Digest::of(sql),
                 constants: Arc::from([]),
+                described: OnceLock::new(),
                 plan: Mutex::new("sql/plan", None),
             });
         };
@@ -136,6 +137,7 @@ impl Session {
         Ok(Prepared {
             digest: Digest::of(&text),
             constants: Arc::from([]),
+            described: OnceLock::new(),
             text,
             statement: Some(Arc::new(statement)),
             types,

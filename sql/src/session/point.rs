@@ -15,7 +15,6 @@ use std::sync::Arc;
 use super::alone::{Begun, Reading};
 use super::cells::{Cells, Columns};
 use super::client::Client;
-use super::run;
 use super::session::Session;
 use super::short::Short;
 use crate::error::Result;
@@ -163,10 +162,8 @@ impl Session {
 
     /// Tells the client what was found.
     fn answer(&mut self, short: &Short<'_>, point: &Point, found: bool, client: &mut dyn Client) {
-        if short.portal.is_none()
-            && let Some(columns) = &short.cached.plan.columns
-        {
-            run::describe(columns, short.formats, client);
+        if let Some(told) = short.told {
+            told.tell(short.formats, client);
         }
         if found {
             point.columns.tell(0, &self.scratch.cells, short.formats, client);

@@ -16,7 +16,6 @@ use super::alone::{Begun, Reading};
 use super::cells::{Cells, Columns};
 use super::client::Client;
 use super::point::{Part, part};
-use super::run;
 use super::session::Session;
 use super::short::Short;
 use crate::exec::key_range::{Ends, KeyBytes};
@@ -247,10 +246,8 @@ impl Session {
 
     /// Gives the client what was read.
     fn give_range(&mut self, short: &Short<'_>, read: &RangeRead, rows: usize, client: &mut dyn Client) {
-        if short.portal.is_none()
-            && let Some(columns) = &short.cached.plan.columns
-        {
-            run::describe(columns, short.formats, client);
+        if let Some(told) = short.told {
+            told.tell(short.formats, client);
         }
         let scratch = &mut self.range_scratch;
         for row in 0..rows {

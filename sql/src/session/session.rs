@@ -16,6 +16,7 @@ use super::client::{Client, TransactionStatus};
 use super::connect::{login_role, may_connect};
 use super::cursors::Cursors;
 use super::fastpath::Called;
+use super::form::Described;
 use super::kept;
 use super::point::Scratch;
 use super::portals::Portals;
@@ -52,8 +53,8 @@ use clearway_engine::session::Mark;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 /// Texts whose parsed form and plan are kept.
 const CACHE_MAX: usize = 200;
@@ -130,6 +131,8 @@ pub struct Prepared {
     /// Values of its parameters, where they stand for constants of the text (`template`).
     pub constants: Arc<[Datum]>,
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
+    /// What a connection was told of `columns`.
+    pub(super) described: OnceLock<Described>,
 }
 
 /// A session.
@@ -563,6 +566,7 @@ fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
         types: Vec::new(),
         columns: None,
         constants: Arc::from([]),
+        described: OnceLock::new(),
         plan: Mutex::new("sql/plan", None),
     }
 }

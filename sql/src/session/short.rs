@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::alone::Reading;
 use super::client::Client;
+use super::form::Told;
 use super::fresh::is_short_of_session;
 use super::point::{Part, Point, key_bytes, key_parts, part};
 use super::range::RangeRead;
@@ -60,6 +61,8 @@ pub(super) struct Short<'a> {
     pub(super) formats: &'a [i16],
     /// Its portal, by the extended protocol.
     pub(super) portal: Option<&'a str>,
+    /// The columns, where the client is told of them before the rows.
+    pub(super) told: Option<Told<'a>>,
 }
 
 /// The fast path of a statement.

@@ -34,7 +34,7 @@ use crate::types::{Datum, oid};
 use clearway_base::sync::Mutex;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Keys that are remembered.
 const TEMPLATES_MAX: usize = 200;
@@ -231,6 +231,7 @@ impl Template {
             columns: None,
             digest: self.digest.clone(),
             constants: integers.iter().map(|(_, value)| Datum::Int4(*value)).collect(),
+            described: OnceLock::new(),
             plan: Mutex::new("sql/plan", Some(self.cached.clone())),
         }
     }

@@ -5,6 +5,10 @@
 //!   this tree and of the expected level, and `low <= key < high`. With a key at or above `high` the descent moves right;
 //!   with a key below `low`, or in any other case, it begins again at the root. So a descent never ends at a wrong node, even if the page was
 //!   split, merged away, freed or reused since the pointer was read, or can't be read any more (BUF-17).
+//! - BTR-26: the straight way follows children alone. On its inner nodes it looks at kind, tree and level in a validated version, and at no fence: it may be
+//!   led astray where a parent does not know of a split, or where a node changed in between. So where it ends counts only if the leaf, in one
+//!   validated version, has a row with the key (by BTR-1 it owns the key then) or owns the key by its fences. In all other cases the descent that
+//!   looks at everything (BTR-6) begins at the root.
 //! - BTR-7: a descent never waits: it returns a miss to the caller, which fetches the page and descends again.
 
 use super::node::Node;
@@ -113,9 +117,9 @@ impl<'k> Target<'k> {
 
     fn child_for(&self, node: Node<'_>, probe: &Probe<'_>) -> Option<usize> {
         match self {
-            Target::Key(key) => node.child_index_for(key, probe),
+            Target::Key(_) => node.child_index_for(probe),
             Target::Below(None) => node.count().checked_sub(1),
-            Target::Below(Some(bound)) => match node.search_for(bound, probe) {
+            Target::Below(Some(_)) => match node.search_for(probe) {
                 Ok(index) | Err(index) => index.checked_sub(1),
             },
         }
@@ -123,10 +127,46 @@ impl<'k> Target<'k> {
 }
 
 impl Tree {
+    /// The leaf to which the children lead (BTR-26), not validated. None: a page is not in memory, or changed, or is not what its parent says.
+    #[inline]
+    pub(super) fn straight(&self, root: PageId, key: &Probe<'_>) -> Option<Optimistic<'_>> {
+        let (mut page, mut expected) = (self.pool().read(root)?, None);
+        loop {
+            let node = Node(page.page);
+            let level = node.0.level();
+            let is_ours = node.0.kind() == kind::NODE && node.0.tree() == self.id();
+            if !is_ours || expected.is_some_and(|expected| expected != level) {
+                return None;
+            }
+            if level == 0 {
+                return Some(page);
+            }
+            let child = node.child(node.child_index_for(key)?);
+            // A page number that was never one would make the table of pages grow.
+            if !page.validate() {
+                return None;
+            }
+            (page, expected) = (self.pool().read(child)?, Some(level - 1));
+        }
+    }
+
+    /// The leaf that owns the key, if the straight way leads to it.
+    #[inline]
+    fn straight_to_owner(&self, root: PageId, key: &[u8]) -> Option<Optimistic<'_>> {
+        let key = Probe::of(key);
+        let leaf = self.straight(root, &key)?;
+        (Node(leaf.page).owns(&key) && leaf.validate()).then_some(leaf)
+    }
+
     /// Finds the node at `level` for `target`, for a change. Counts as one descent however often it begins again.
     pub(super) fn descend(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Descent<'_>, StorageError> {
         let counters = self.pool().counters();
         counters.descents.add(1);
+        if let (Target::Key(key), 0) = (target, level)
+            && let Some(leaf) = self.straight_to_owner(root, key)
+        {
+            return Ok(Descent::At(leaf, None));
+        }
         let mut trail = Trail::default();
         loop {
             match self.descend_once(root, target, level, &mut trail)? {
@@ -139,6 +179,17 @@ impl Tree {
 
     /// Finds the leaf for `target`, to read it.
     pub(super) fn descend_to_read(&self, root: PageId, target: Target<'_>) -> Result<Descent<'_>, StorageError> {
+        if let Target::Key(key) = target
+            && let Some(leaf) = self.straight_to_owner(root, key)
+        {
+            self.pool().counters().reads.add(1);
+            return Ok(Descent::At(leaf, None));
+        }
+        self.descend_with_care(root, target)
+    }
+
+    /// The same, looking at everything on the way.
+    pub(super) fn descend_with_care(&self, root: PageId, target: Target<'_>) -> Result<Descent<'_>, StorageError> {
         let counters = self.pool().counters();
         counters.reads.add(1);
         let mut trail = Trail::default();

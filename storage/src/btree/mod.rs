@@ -19,7 +19,7 @@
 //! Neumann 2019), writes latch the leaf alone.
 //!
 //! # Invariants
-//! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
+//! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7, 26: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
 //! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`. 22: `picks`. 23: `run`.
 //! 24, 25: `run_record`.
 //!

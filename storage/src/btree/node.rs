@@ -19,7 +19,7 @@
 //! # Not here
 //! Changing a node (`edit`), building a node (`image`), finding the right node (`descend`).
 
-use crate::buffer::page::{PAGE_BYTES, Page, Probe};
+use crate::buffer::page::{PAGE_BYTES, Page, Probe, first_bits};
 use crate::ids::{PageId, Tag};
 use std::cmp::Ordering;
 
@@ -208,6 +208,12 @@ impl<'a> Node<'a> {
         self.high_at().map_or(Ordering::Greater, |(at, len)| self.0.compare_with(at, len, key))
     }
 
+    /// Whether `low fence <= key < high fence`.
+    #[inline]
+    pub(super) fn owns(&self, key: &Probe<'_>) -> bool {
+        self.low_against(key) != Ordering::Greater && self.high_against(key) == Ordering::Greater
+    }
+
     /// Whether `high fence < bound`, where no bound is above all.
     pub(super) fn high_is_below(&self, bound: Option<&[u8]>) -> bool {
         match (self.high_at(), bound) {
@@ -284,16 +290,29 @@ impl<'a> Node<'a> {
 
     /// How a slot's key compares with a key whose part after the prefix is `suffix`, and after the head `rest`.
     #[inline]
-    fn compare_slot(&self, slot: u32, head: u16, (suffix, rest): (&[u8], &Probe<'_>)) -> Ordering {
-        let mine = (slot >> 16) as u16;
-        if mine != head {
-            return mine.cmp(&head);
+    fn compare_slot(&self, slot: u32, suffix: &Probe<'_>, rest: &Probe<'_>) -> Ordering {
+        match ((slot >> 16) as u16).cmp(&suffix.head()) {
+            Ordering::Equal => self.compare_tail(slot, suffix, rest),
+            unequal => unequal,
         }
-        self.compare_tail(slot, suffix, rest)
     }
 
-    /// The same, of a slot with the key's head.
-    fn compare_tail(&self, slot: u32, suffix: &[u8], rest: &Probe<'_>) -> Ordering {
+    /// The same, of a slot with the key's head. In the first inner node of each level, the root among them, that is every slot: its first key is empty, so
+    /// that its keys share no prefix, and the heads of most are the same.
+    #[inline]
+    fn compare_tail(&self, slot: u32, suffix: &Probe<'_>, rest: &Probe<'_>) -> Ordering {
+        let start = self.0.u64_at((slot & OFFSET) as usize);
+        let (len, value_len) = (usize::from(start as u8), usize::from((start >> 8) as u8));
+        if len > 8 || slot & OWN != 0 || (LONG..OVERFLOW_CODE.into()).contains(&value_len) {
+            return self.compare_tail_at_length(slot, suffix, rest);
+        }
+        // Both lengths and all of the key are in the word. Where two keys are not equal with zeros behind them, their order is that of the bytes.
+        let mine = (start >> 16).swap_bytes() & first_bits(len.saturating_sub(2));
+        mine.cmp(&rest.first()).then(len.cmp(&suffix.len()))
+    }
+
+    #[inline(never)]
+    fn compare_tail_at_length(&self, slot: u32, suffix: &Probe<'_>, rest: &Probe<'_>) -> Ordering {
         let cell = self.cell(slot);
         if cell.suffix_len <= 2 || suffix.len() <= 2 {
             return cell.suffix_len.cmp(&suffix.len());
@@ -304,23 +323,22 @@ impl<'a> Node<'a> {
     /// Where `key` stands (`Ok`), or would (`Err`).
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        self.search_for(key, &Probe::of(key))
+        self.search_for(&Probe::of(key))
     }
 
-    /// The same; `probe` is of the key.
+    /// The same, for bytes that are looked for in several nodes.
     #[inline]
-    pub(super) fn search_for(&self, key: &[u8], probe: &Probe<'_>) -> Result<usize, usize> {
+    pub(super) fn search_for(&self, key: &Probe<'_>) -> Result<usize, usize> {
         let count = self.count();
         let prefix_len = self.prefix_len();
-        match self.0.compare_with(self.tail(), prefix_len, &probe.up_to(prefix_len)) {
+        match self.0.compare_start(self.tail(), prefix_len, key) {
             // The prefix is longer than the key, or greater: every key here is greater.
             Ordering::Greater => return Err(0),
             Ordering::Less => return Err(count),
             Ordering::Equal => {}
         }
-        let suffix = key.get(prefix_len..).unwrap_or_default();
-        let head = u32::from(head_of(suffix));
-        let rest = Probe::of(suffix.get(2..).unwrap_or_default());
+        let suffix = key.behind(prefix_len);
+        let (head, rest) = (u32::from(suffix.head()), suffix.behind(2));
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = (low + high) / 2;
@@ -328,7 +346,7 @@ impl<'a> Node<'a> {
             let mine = slot >> 16;
             let is_below = match mine == head {
                 false => mine < head,
-                true => match self.compare_tail(slot, suffix, &rest) {
+                true => match self.compare_tail(slot, &suffix, &rest) {
                     Ordering::Equal => return Ok(middle),
                     unequal => unequal == Ordering::Less,
                 },
@@ -340,26 +358,25 @@ impl<'a> Node<'a> {
 
     /// The same, where `key` is above the first `low` rows.
     pub(super) fn search_from(&self, key: &[u8], low: usize) -> Result<usize, usize> {
-        let prefix_len = self.prefix_len();
-        let shared = prefix_len.min(key.len());
-        if self.0.compare(self.tail(), prefix_len, &key[..shared]).is_ne() {
-            return self.search(key);
+        let (key, prefix_len) = (Probe::of(key), self.prefix_len());
+        if self.0.compare_start(self.tail(), prefix_len, &key).is_ne() {
+            return self.search_for(&key);
         }
-        let suffix = &key[shared..];
-        let (head, rest) = (head_of(suffix), Probe::of(suffix.get(2..).unwrap_or_default()));
-        search_near(low, self.count(), |index| self.compare_slot(self.slot(index), head, (suffix, &rest)))
+        let suffix = key.behind(prefix_len);
+        let rest = suffix.behind(2);
+        search_near(low, self.count(), |index| self.compare_slot(self.slot(index), &suffix, &rest))
     }
 
     /// The index of the child that covers `key`; none in an empty (torn) node.
     #[inline]
     pub(super) fn child_index(&self, key: &[u8]) -> Option<usize> {
-        self.child_index_for(key, &Probe::of(key))
+        self.child_index_for(&Probe::of(key))
     }
 
-    /// The same; `probe` is of the key.
+    /// The same, for bytes that are looked for in several nodes.
     #[inline]
-    pub(super) fn child_index_for(&self, key: &[u8], probe: &Probe<'_>) -> Option<usize> {
-        match self.search_for(key, probe) {
+    pub(super) fn child_index_for(&self, key: &Probe<'_>) -> Option<usize> {
+        match self.search_for(key) {
             Ok(index) => Some(index),
             Err(index) => index.checked_sub(1),
         }

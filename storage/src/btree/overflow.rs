@@ -196,7 +196,7 @@ impl Tree {
 
     /// Replaces the reference in `out` by the value; false if the row has changed meanwhile.
     pub(super) async fn read_overflow(&self, out: &mut RowBuf, seen: &Seen) -> Result<bool, StorageError> {
-        let reference = self.reference(&out.value)?;
+        let reference = self.reference(out.value())?;
         let mut value = Vec::with_capacity(reference.len as usize);
         let walked = self.walk(&reference, |_, bytes| value.extend_from_slice(bytes)).await;
         let whole = match walked {
@@ -205,7 +205,7 @@ impl Tree {
             walked => walked?,
         };
         if whole && value.len() == reference.len as usize {
-            out.value = value;
+            out.set_value(value);
             return Ok(true);
         }
         if self.still(seen) {

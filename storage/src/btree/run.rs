@@ -160,10 +160,7 @@ impl<'p> Leaf<'p> {
                 let found = if low == 0 { rows.search(key) } else { rows.search_from(key, low) };
                 debug_assert_eq!(found, rows.search(key), "the rows before {low} are below the key");
                 if let Ok(index) = found {
-                    let row = rows.get(index);
-                    self.before.value.clear();
-                    self.before.value.extend_from_slice(row.value);
-                    (self.before.tag, self.before.ghost, self.before.overflow) = (row.tag, row.ghost, row.overflow);
+                    self.before.set(&rows.get(index));
                 }
                 found
             }
@@ -187,7 +184,7 @@ impl<'p> Leaf<'p> {
         tag: Option<Tag>,
     ) -> Option<TagRoom> {
         // A value that does not grow, a tag, a longer code of the value's length, and a longer prefix.
-        if found.is_ok() && max_value <= self.before.value.len() && self.free >= TAG_BYTES + 1 + PREFIX_SLACK {
+        if found.is_ok() && max_value <= self.before.value().len() && self.free >= TAG_BYTES + 1 + PREFIX_SLACK {
             return Some(TagRoom::Any);
         }
         if self.fits(key, max_value, found, true) {
@@ -218,7 +215,7 @@ impl<'p> Leaf<'p> {
         match found {
             Err(_) => most(max_value) + PREFIX_SLACK <= self.free,
             Ok(_) => {
-                let (before, after) = (self.bytes_before(key), most(max_value.max(self.before.value.len())));
+                let (before, after) = (self.bytes_before(key), most(max_value.max(self.before.value().len())));
                 // What does not grow is put in the place of what was there, by redo too.
                 after <= before || after + PREFIX_SLACK - before <= self.free
             }
@@ -256,7 +253,7 @@ impl<'p> Leaf<'p> {
     /// Bytes that the row in `before` takes in the node.
     fn bytes_before(&self, key: &[u8]) -> usize {
         let own = !self.before.tag.is_settled() && self.before.tag != self.shared_tag();
-        row_bytes(key.len() - self.prefix_len, self.before.value.len(), self.before.overflow, own)
+        row_bytes(key.len() - self.prefix_len, self.before.value().len(), self.before.overflow, own)
     }
 
     /// Puts a row in place, which fits.
@@ -380,7 +377,7 @@ impl Tree {
                 break;
             }
             let found = leaf.find(key, low);
-            let before_len = found.map_or(0, |_| leaf.before.value.len());
+            let before_len = found.map_or(0, |_| leaf.before.value().len());
             // BTR-19
             let bytes = cost.record + leaf.record.bytes() + leaf.undo_bytes;
             if credit.left_bytes() < bytes + cost.change(key.len(), max_value, before_len) {

@@ -82,19 +82,23 @@ fn a_separator_for_a_level_that_is_gone_is_forgotten() {
     });
 }
 
+/// Takes a separator out of the root, as a crash between the second and the third step of a split leaves it.
+async fn forget(rig: &Rig, tree: &Tree, separator: &[u8]) -> Result<(), StorageError> {
+    let pin = rig.pool.pin(tree.root().await?).await?;
+    let mut root = pin.latch();
+    root.will_change();
+    assert!(remove(root.page(), separator));
+    let end = root.page().lsn();
+    root.changed(end);
+    Ok(())
+}
+
 /// A crash between the second and the third step of a split: a node that its parent does not know.
 async fn unknown_node() -> Result<(), StorageError> {
     let rig = Rig::in_memory(200);
     let (tree, mut log) = leaves(&rig).await;
     let (separator, child) = children(&tree).await[1].clone();
-    {
-        let pin = rig.pool.pin(tree.root().await?).await?;
-        let mut root = pin.latch();
-        root.will_change();
-        assert!(remove(root.page(), &separator));
-        let end = root.page().lsn();
-        root.changed(end);
-    }
+    forget(&rig, &tree, &separator).await?;
     assert_eq!(tree.check().await?.pending_separators, 1);
     // Its neighbours are nearly empty, and side by side in the parent.
     let unknown: Vec<Vec<u8>> = tree.copy_node(child).await?.rows.iter().map(|row| row.key.to_vec()).collect();
@@ -139,6 +143,32 @@ fn planted_mistakes_are_found() {
     plant(Mutation::None);
     assert!(!matches!(late, Ok(Ok(()))), "a separator for a dead node was not noticed");
     assert!(!matches!(unknown, Ok(Ok(()))), "a merge over an unknown node was not noticed");
+}
+
+/// BTR-26: the straight way ends at the left neighbour of a node that no parent knows.
+#[test]
+fn a_read_ends_at_the_owner_also_where_no_parent_knows_it() {
+    let rig = Rig::in_memory(200);
+    now(async {
+        let (tree, _) = leaves(&rig).await;
+        let children = children(&tree).await;
+        forget(&rig, &tree, &children[1].0).await.unwrap();
+        let mut out = RowBuf::default();
+        for number in 0..ROWS {
+            let (here, behind) = (key(number), [&key(number)[..], &[0]].concat());
+            let owner =
+                |key: &[u8]| children.iter().rfind(|(low, _)| low[..] <= *key).expect("the first has no bound").1;
+            assert!(
+                matches!(tree.try_get(&here, &mut out), TryGet::Hit(seen) if seen.page == owner(&here)),
+                "{number}"
+            );
+            assert_eq!(out.row().value, [7; 1000]);
+            let absent = tree.try_get(&behind, &mut out);
+            assert!(matches!(absent, TryGet::Absent(seen) if seen.page == owner(&behind)), "{number}: {absent:?}");
+        }
+        let report = tree.check().await.unwrap();
+        assert_eq!(report.pending_separators, 1, "a read tells no parent");
+    });
 }
 
 /// BTR-7: where a page is missing a descent says so, to a caller that may wait, and reads nothing itself.

@@ -1,7 +1,9 @@
 //! The handle of a tree, and reads of single rows through it.
 
 use super::descend::{Descent, Target};
+use super::image::NodeRow;
 use super::node::{GHOST, MEMORY_LOCKS, Node};
+use crate::buffer::page::Probe;
 use crate::buffer::{Optimistic, Pool, ReadReason, Seen};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag, TreeId};
@@ -42,7 +44,9 @@ pub struct Row<'a> {
 /// A row copied out of a leaf. Its memory is used again by the next read.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuf {
-    pub(super) value: Vec<u8>,
+    /// The value, and behind it what is left of longer ones before: a piece of memory that was written once is not cleared before it is written again.
+    bytes: Vec<u8>,
+    len: usize,
     pub(super) tag: Tag,
     pub(super) ghost: bool,
     pub(super) overflow: bool,
@@ -51,8 +55,28 @@ pub struct RowBuf {
 
 impl RowBuf {
     /// The row; as the leaf held it, but for a value fetched from its overflow chain by [`Tree::get`].
+    #[inline]
     pub fn row(&self) -> Row<'_> {
-        Row { value: &self.value, tag: self.tag, ghost: self.ghost, overflow: self.overflow }
+        Row { value: self.value(), tag: self.tag, ghost: self.ghost, overflow: self.overflow }
+    }
+
+    /// The row's value.
+    #[inline]
+    pub(super) fn value(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Takes a value.
+    pub(super) fn set_value(&mut self, value: Vec<u8>) {
+        (self.len, self.bytes) = (value.len(), value);
+    }
+
+    /// Takes a row that stands outside of a page.
+    pub(super) fn set(&mut self, row: &NodeRow<'_>) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(row.value);
+        self.len = row.value.len();
+        (self.tag, self.ghost, self.overflow) = (row.tag, row.ghost, row.overflow);
     }
 
     /// The leaf's hint that rows of it have locks in the lock manager.
@@ -179,11 +203,34 @@ impl Tree {
     /// Copies the row with `key` out, if all pages on the way are in memory.
     #[inline]
     pub fn try_get(&self, key: &[u8], out: &mut RowBuf) -> TryGet {
+        self.get_straight(key, out).unwrap_or_else(|| self.try_get_with_care(key, out))
+    }
+
+    /// By the straight way (BTR-26); none: the leaf where it ends does not own the key, or what it has changed meanwhile.
+    fn get_straight(&self, key: &[u8], out: &mut RowBuf) -> Option<TryGet> {
+        let probe = Probe::of(key);
+        let leaf = self.straight(self.root_now()?, &probe)?;
+        let node = Node(leaf.page);
+        let found = node.search_for(&probe);
+        match found {
+            Ok(index) => read_row(node, index, out),
+            Err(_) if node.owns(&probe) => {}
+            Err(_) => return None,
+        }
+        if !leaf.validate() {
+            return None;
+        }
+        self.pool().counters().reads.add(1);
+        Some(if found.is_ok() { TryGet::Hit(leaf.seen()) } else { TryGet::Absent(leaf.seen()) })
+    }
+
+    #[cold]
+    fn try_get_with_care(&self, key: &[u8], out: &mut RowBuf) -> TryGet {
         let Some(root) = self.root_now() else {
             return TryGet::Miss;
         };
         loop {
-            let leaf = match self.descend_to_read(root, Target::Key(key)) {
+            let leaf = match self.descend_with_care(root, Target::Key(key)) {
                 Ok(Descent::At(leaf, _)) => leaf,
                 Ok(Descent::Miss(_) | Descent::Shallow) | Err(_) => return TryGet::Miss,
             };
@@ -240,7 +287,6 @@ impl Tree {
 }
 
 /// Copies a row out of a leaf; none if the leaf changed meanwhile.
-#[inline]
 fn copy_row(leaf: &Optimistic<'_>, key: &[u8], out: &mut RowBuf) -> Option<Lookup> {
     let node = Node(leaf.page);
     let found = node.search(key);
@@ -254,13 +300,17 @@ fn copy_row(leaf: &Optimistic<'_>, key: &[u8], out: &mut RowBuf) -> Option<Looku
 }
 
 /// Copies the row at an index.
+#[inline]
 pub(super) fn read_row(node: Node<'_>, index: usize, out: &mut RowBuf) {
     let slot = node.slot(index);
     let cell = node.cell(slot);
-    out.value.clear();
-    if cell.value_len > 0 {
-        node.0.append_to(cell.value_at, cell.value_len, &mut out.value);
+    out.len = cell.value_len;
+    // Whole words: the bytes behind the value are of no use, and no bytes of a torn length leave the page (BTR-2).
+    let copied = cell.value_len.next_multiple_of(8);
+    if out.bytes.len() < copied {
+        out.bytes.resize(copied, 0);
     }
+    node.0.read(cell.value_at, &mut out.bytes[..copied]);
     out.tag = node.tag(slot, &cell);
     out.ghost = slot & GHOST != 0;
     out.overflow = cell.overflow;

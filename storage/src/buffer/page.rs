@@ -99,9 +99,15 @@ fn leading(bytes: &[u8]) -> u64 {
     }
 }
 
+/// Eight bytes that begin `shift` bits, fewer than 64, within the first of two words. One shift of both words: no branch that depends on where a cell begins.
+#[inline]
+fn shifted(low: u64, high: u64, shift: usize) -> u64 {
+    ((u128::from(high) << 64 | u128::from(low)) >> (shift & 63)) as u64
+}
+
 /// The bits of the first bytes, up to eight of them.
 #[inline]
-fn first_bits(bytes: usize) -> u64 {
+pub fn first_bits(bytes: usize) -> u64 {
     if bytes < 8 { !(u64::MAX >> (8 * bytes)) } else { u64::MAX }
 }
 
@@ -135,6 +141,37 @@ impl<'k> Probe<'k> {
         // The comparison looks at no more of the numbers than there are bytes.
         Probe { bytes: &self.bytes[..len.min(self.bytes.len())], ..*self }
     }
+
+    /// Those behind the first `len`.
+    #[inline]
+    pub fn behind(&self, len: usize) -> Probe<'k> {
+        let bytes = self.bytes.get(len..).unwrap_or_default();
+        if self.bytes.len() > 16 || len > 15 {
+            return Probe::of(bytes);
+        }
+        // The numbers have all bytes: they are moved up, which a node on the way costs a few instructions.
+        let (first, second) = self.words;
+        let both = (u128::from(first) << 64 | u128::from(second)) << (8 * len);
+        Probe { bytes, words: ((both >> 64) as u64, both as u64) }
+    }
+
+    /// How many bytes they are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The first eight as a number, zero where they end.
+    #[inline]
+    pub fn first(&self) -> u64 {
+        self.words.0
+    }
+
+    /// The first two as a number, zero where they end.
+    #[inline]
+    pub fn head(&self) -> u16 {
+        (self.words.0 >> 48) as u16
+    }
 }
 
 impl<'a> Page<'a> {
@@ -154,9 +191,7 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn u64_at(&self, offset: usize) -> u64 {
         let (index, shift) = (offset / 8, (offset % 8) * 8);
-        // In two shifts, so that nothing of the second word is left where the first one is all that is wanted: no branch that depends on where a cell
-        // begins.
-        (self.word(index) >> shift) | (self.word(index + 1) << 1 << (63 - shift))
+        shifted(self.word(index), self.word(index + 1), shift)
     }
 
     /// Four bytes at an offset that is a multiple of four.
@@ -188,9 +223,9 @@ impl<'a> Page<'a> {
         let page = *self;
         move || {
             index += 1;
-            let (low, high) = (word >> shift, page.word(index));
+            let (low, high) = (word, page.word(index));
             word = high;
-            (low | high << 1 << (63 - shift)).to_le_bytes()
+            shifted(low, high, shift).to_le_bytes()
         }
     }
 
@@ -234,7 +269,17 @@ impl<'a> Page<'a> {
         self.compare_with(offset, len, &Probe::of(other))
     }
 
-    /// The same, with bytes that are compared with several places.
+    /// How `len` bytes of the page compare with as many of the first of `other`, or with all of them where there are fewer.
+    #[inline(always)]
+    pub fn compare_start(&self, offset: usize, len: usize, other: &Probe<'_>) -> Ordering {
+        if len > other.bytes.len().min(8) {
+            return self.compare_with(offset, len, &other.up_to(len));
+        }
+        let keep = first_bits(len);
+        (self.u64_at(offset & MASK).swap_bytes() & keep).cmp(&(other.words.0 & keep))
+    }
+
+    /// How `len` bytes compare with bytes that are compared with several places.
     #[inline]
     pub fn compare_with(&self, offset: usize, len: usize, other: &Probe<'_>) -> Ordering {
         let len = len.min(PAGE_BYTES);

@@ -234,7 +234,7 @@ impl Pool {
     }
 
     /// The page, if it is in memory. Waits out a latch (some hundred nanoseconds), never I/O.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, id: PageId) -> Option<Optimistic<'_>> {
         let entry = self.entry(id);
         let mut word = Word(entry.load(Acquire));

@@ -19,7 +19,7 @@ use crate::syntax::{Parsed, parse};
 use crate::types::datum::Array;
 use crate::types::{Datum, Oid, SqlType, array_of, oid};
 use clearway_base::sync::Mutex;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Rows that a loop reads at once.
 pub(super) const FETCHED: u64 = 50;
@@ -367,6 +367,7 @@ fn unplanned(statement: &Statement, text: Arc<str>, types: &[Oid]) -> Arc<Prepar
         types: types.to_vec(),
         columns: None,
         constants: Arc::from([]),
+        described: OnceLock::new(),
         plan: Mutex::new("sql/plan", None),
     })
 }
