@@ -260,7 +260,7 @@ fn changes_of_any_number_of_rows_keep_to_what_the_account_allows() {
             insert into child select id, id from plain; insert into of_one select id, 1 from plain;
             insert into of_null select id, 1 from plain;
             create index on child (p); create index on of_one (p); analyze;
-            set statement_memory = '3MB'; set work_mem = '512kB'";
+            set statement_memory = '2MB'; set work_mem = '256kB'";
         client.batch_execute(tables).await.expect("made");
         for (sql, right) in BOUNDLESS {
             client.batch_execute("begin").await.expect("begun");
