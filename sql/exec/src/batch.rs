@@ -15,8 +15,8 @@
 
 use super::change::{Changes, engine_row, is_of_a_row};
 use super::convert::to_value;
-use super::pending::Pending;
 use super::lock::{key_of, key_within};
+use super::pending::Pending;
 use super::{Cx, Row};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;

@@ -2,9 +2,9 @@
 
 use super::batch::{DeleteBatch, UpdateBatch, calls_sql};
 use super::convert::{read_row, to_value};
-use super::pending::Pending;
 use super::lock::{Newest, key_of};
 use super::nodes::Rows;
+use super::pending::Pending;
 use super::query::QueryRows;
 use super::row_list::RowList;
 use super::shown::detailed;

@@ -319,7 +319,9 @@ impl<'a> Cx<'a> {
         for if_taken in [IfTaken::Fail, IfTaken::Wait] {
             let mut behind = None;
             loop {
-                let Some((child, found)) = self.some_of_child(key, &wanted, behind.take()).await? else { return Ok(()) };
+                let Some((child, found)) = self.some_of_child(key, &wanted, behind.take()).await? else {
+                    return Ok(());
+                };
                 let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
                 for (row_key, _) in &found.rows {
                     let lock = (LockMode::RowKeyShare, if_taken);

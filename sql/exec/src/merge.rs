@@ -9,9 +9,9 @@
 //! Source: PostgreSQL 15's `ExecMerge` in src/backend/executor/nodeModifyTable.c.
 
 use super::change::{Changes, engine_row};
-use super::pending::Pending;
 use super::lock::{Newest, key_of};
 use super::nodes::Rows;
+use super::pending::Pending;
 use super::{Cx, Row};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;

@@ -109,13 +109,7 @@ impl Cx<'_> {
     }
 
     /// Deletes or changes rows that refer to a key that has gone.
-    async fn act(
-        self,
-        pending: &mut Pending,
-        act: &mut Act<'_>,
-        view: View,
-        rows: Vec<(Vec<u8>, Row)>,
-    ) -> Result<()> {
+    async fn act(self, pending: &mut Pending, act: &mut Act<'_>, view: View, rows: Vec<(Vec<u8>, Row)>) -> Result<()> {
         pending.acted = true;
         let key = act.key;
         if act.action == ReferentialAction::SetDefault && act.defaults.is_empty() {

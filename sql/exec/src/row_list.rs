@@ -63,15 +63,16 @@ impl Allowance {
 /// Rows in the order in which they were added.
 #[derive(Default)]
 pub struct RowList {
-    file: Option<Spilled>,
+    /// In a box, as what follows: a statement of one row has such a list, too.
+    file: Option<Box<Spilled>>,
     rows: Vec<Row>,
-    allowance: Option<Allowance>,
+    allowance: Option<Box<Allowance>>,
 }
 
 impl RowList {
     /// Adds a row; the caller then asks [`RowList::is_full`].
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        let allowance = self.allowance.get_or_insert_with(|| Allowance::new(Kind::Results));
+        let allowance = self.allowance.get_or_insert_with(|| Box::new(Allowance::new(Kind::Results)));
         self.rows.push(row);
         allowance.grow()
     }
@@ -88,14 +89,14 @@ impl RowList {
     pub(super) async fn write_out(&mut self, cx: Cx<'_>) -> Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => Spilled::create(cx.temp_files()).await?,
+            None => Box::new(Spilled::create(cx.temp_files()).await?),
         };
         for row in &self.rows {
             file.append(row, &[]).await?;
         }
         self.rows = Vec::with_capacity(GROUP);
         self.file = Some(file);
-        self.allowance.iter_mut().for_each(Allowance::shrink);
+        self.allowance.iter_mut().for_each(|allowance| allowance.shrink());
         Ok(())
     }
 
