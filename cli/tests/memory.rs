@@ -200,7 +200,7 @@ const BOUNDLESS: &[(&str, &str)] = &[
     ),
     ("delete from items using plain where plain.id = items.id", "select 40000 - count(*) from items"),
     (
-        "merge into items using plain p on p.id = items.id when matched then update set a = -p.id",
+        "merge into items using plain p on p.id = items.id when matched then update set a = -p.id, b = p.v || 'm'",
         "select count(*) from items where a = -id",
     ),
     (
