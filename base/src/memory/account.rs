@@ -361,6 +361,10 @@ impl Account {
         self.exceeded(0).is_some()
     }
 
+    pub(super) fn has_room(&self, more: i64) -> bool {
+        self.exceeded(more).is_none()
+    }
+
     fn statement_bytes(&self) -> i64 {
         self.bytes.load(Relaxed) - self.began.load(Relaxed)
     }

@@ -143,6 +143,14 @@ pub fn claim(bytes: usize) -> Result<(), Excess> {
     HERE.with(|here| if bytes as isize > THREAD_BYTES || here.over.get() { judge(here, bytes) } else { Ok(()) })
 }
 
+/// Whether the statement may have so many bytes more, asked by code that does with less where it may not: nothing is refused.
+pub fn has_room(bytes: usize) -> bool {
+    HERE.with(|here| {
+        settle(here);
+        here.account.get().is_none_or(|account| account.has_room(i64::try_from(bytes).unwrap_or(i64::MAX)))
+    })
+}
+
 #[cold]
 fn judge(here: &ThreadAccount, more: usize) -> Result<(), Excess> {
     settle(here);

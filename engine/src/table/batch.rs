@@ -194,7 +194,7 @@ impl EntryBatch {
         }
         let (max, next) = (BYTES_MIN + self.more_bytes, (2 * bytes).max(BYTES_FIRST));
         // BAT-4: its lists grow by doubling, and sorting takes as much as a list of places.
-        if bytes >= max || memory::claim(3 * next).is_err() {
+        if bytes >= max || !memory::has_room(3 * next) {
             return true;
         }
         self.granted = next.min(max);

@@ -267,6 +267,11 @@ impl IndexScan {
         }
     }
 
+    /// The entry that led to it.
+    pub fn entry(&self) -> &[u8] {
+        &self.entry
+    }
+
     /// If that row is one that only the snapshot shows, where the transaction has put another row: how it ended.
     pub fn shown(&self) -> Option<ShownEnd> {
         self.reading.shown().filter(|_| self.at_shown).map(|shown| shown.end)

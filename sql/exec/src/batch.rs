@@ -15,8 +15,8 @@
 
 use super::change::{Changes, engine_row, is_of_a_row};
 use super::convert::to_value;
-use super::foreign::Pending;
 use super::lock::{key_of, key_within};
+use super::pending::Pending;
 use super::{Cx, Row};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;
@@ -178,6 +178,7 @@ impl Cx<'_> {
             };
             for (row, new) in rows.by_ref().take(done) {
                 pending.updated(target, &row[range.clone()], &new, false)?;
+                self.keep_small(pending).await?;
                 out.count += 1;
                 self.was_updated(update, row, &new, out).await?;
             }
@@ -259,6 +260,7 @@ impl Cx<'_> {
             };
             for row in left.by_ref().take(done) {
                 pending.deleted(&delete.target, &row[range.clone()])?;
+                self.keep_small(pending).await?;
                 out.count += 1;
                 self.was_deleted(delete, row, out).await?;
             }

@@ -85,7 +85,7 @@ impl Cx<'_> {
             self.write(changed, None, Some(&row)).await?;
             out.count += 1;
             if let Some(returning) = &insert.returning {
-                out.returns(self.values(returning, &row, &[]).await?)?;
+                out.returns(self, self.values(returning, &row, &[]).await?).await?;
             }
         }
         Ok(out)

@@ -2,13 +2,13 @@
 
 use super::batch::{DeleteBatch, UpdateBatch, calls_sql};
 use super::convert::{read_row, to_value};
-use super::foreign::Pending;
 use super::lock::{Newest, key_of};
 use super::nodes::Rows;
+use super::pending::Pending;
 use super::query::QueryRows;
+use super::row_list::RowList;
 use super::shown::detailed;
 use super::{Cx, Row};
-use clearway_base::memory::{Held, Kind};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;
 use clearway_engine::session::Mark;
@@ -32,16 +32,14 @@ pub struct Changes {
     /// Rows changed.
     pub count: u64,
     /// RETURNING.
-    pub rows: Vec<Row>,
-    /// What they have of the statement's memory.
-    held: Option<Held>,
+    pub rows: RowList,
 }
 
 impl Changes {
-    pub(super) fn returns(&mut self, row: Row) -> Result<()> {
-        let held = self.held.get_or_insert_with(|| Held::new(Kind::Results));
-        self.rows.push(row);
-        held.grow().map_err(SqlError::from)
+    /// A row of RETURNING.
+    pub(super) async fn returns(&mut self, cx: Cx<'_>, row: Row) -> Result<()> {
+        self.rows.push(row)?;
+        if self.rows.is_full(cx) { Box::pin(self.rows.write_out(cx)).await } else { Ok(()) }
     }
 }
 
@@ -161,7 +159,7 @@ impl Cx<'_> {
         let mut out = Changes::default();
         let mut source = QueryRows::new(query.clone());
         while let Some(row) = source.next(self).await? {
-            out.returns(row)?;
+            out.returns(self, row).await?;
         }
         Ok(out)
     }
@@ -296,6 +294,7 @@ impl Cx<'_> {
                 Err(e) => return Err(from_engine(e)),
             };
             pending.inserted(target, &row)?;
+            self.keep_small(pending).await?;
             self.check_views(target, &insert.view_checks, &row, &row).await?;
             out.count += 1;
             if let Some(returning) = &insert.returning {
@@ -303,7 +302,7 @@ impl Cx<'_> {
                 shown.push(Datum::Bytea(key.into()));
                 // xmax: no transaction has changed or locked a row that is new.
                 shown.push(Datum::Oid(0));
-                out.returns(self.values(returning, &shown, &[]).await?)?;
+                out.returns(self, self.values(returning, &shown, &[]).await?).await?;
             }
             return Ok(());
         }
@@ -392,6 +391,7 @@ impl Cx<'_> {
             match self.write_update(target, &key, &old, &new, basis).await? {
                 Changed::Done => {
                     pending.updated(target, &old, &new, self.updated_own(target))?;
+                    self.keep_small(pending).await?;
                     out.count += 1;
                     return self.was_updated(update, row, &new, out).await;
                 }
@@ -420,7 +420,7 @@ impl Cx<'_> {
         row[table.base..table.base + table.types.len()].clone_from_slice(new);
         self.check_views(&update.target, &update.view_checks, &row, new).await?;
         match &update.returning {
-            Some(returning) => out.returns(self.values(returning, &row, &[]).await?),
+            Some(returning) => out.returns(self, self.values(returning, &row, &[]).await?).await,
             None => Ok(()),
         }
     }
@@ -428,7 +428,7 @@ impl Cx<'_> {
     /// What is done with a row that has been deleted: RETURNING.
     pub(super) async fn was_deleted(self, delete: &Delete, row: &[Datum], out: &mut Changes) -> Result<()> {
         match &delete.returning {
-            Some(returning) => out.returns(self.values(returning, row, &[]).await?),
+            Some(returning) => out.returns(self, self.values(returning, row, &[]).await?).await,
             None => Ok(()),
         }
     }
@@ -516,6 +516,7 @@ impl Cx<'_> {
             match self.write_delete(table, &key, &old, basis).await? {
                 Changed::Done => {
                     pending.deleted(&delete.target, &old)?;
+                    self.keep_small(pending).await?;
                     out.count += 1;
                     return self.was_deleted(delete, &row, out).await;
                 }

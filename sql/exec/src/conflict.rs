@@ -1,17 +1,28 @@
 //! ON CONFLICT: what happens to the existing row that conflicts with a new one.
+//!
+//! # Invariants
+//! - EXE-27: a statement locks the first rows that are in its way before it changes them, as PostgreSQL does: where many sessions put in the same row they wait once, in one
+//!   queue. A lock takes memory to the end of the transaction, so a statement that has changed some dozen rows changes the others as they were read, with their tags as
+//!   the only locks. One that is not the row any more that was read is locked and judged again.
 
-use super::change::Changes;
-use super::foreign::Pending;
+use super::batch::calls_sql;
+use super::change::{Changes, newest_view};
+use super::convert::read_row;
 use super::lock::key_of;
+use super::pending::Pending;
 use super::{Cx, Row};
 use clearway_context::errors::{concurrent, from_engine};
 use clearway_engine::session::Isolation;
 use clearway_planner::plan::{Conflict, Insert, Target};
 use clearway_syntax::error::{Result, SqlError};
 use clearway_txn::lockmgr::LockMode;
-use clearway_txn::transaction::Basis;
+use clearway_txn::mvcc::book::View;
+use clearway_txn::transaction::{Basis, Changed};
 use clearway_values::types::Datum;
 use std::pin::pin;
+
+/// So many rows of a statement are locked before they are changed (EXE-27).
+const LOCKED_FIRST: u64 = 64;
 
 impl Cx<'_> {
     /// Deals with a row in the way; false: it has gone, try again.
@@ -25,9 +36,18 @@ impl Cx<'_> {
         out: &mut Changes,
     ) -> Result<bool> {
         let target = &insert.target;
-        let Some((set, filter)) = &conflict.update else {
+        let Some((set, _)) = &conflict.update else {
             return self.may_do_nothing(target, &key).await;
         };
+        // EXE-27
+        if out.count >= LOCKED_FIRST && self.may_change_unlocked(conflict) {
+            let (view, found) = self.newest_at(target, &key).await?;
+            if let Some(existing) = found
+                && self.change_existing(insert, conflict, (existing, row), Basis::Read(view), pending, out).await?
+            {
+                return Ok(true);
+            }
+        }
         let mut existing = vec![Datum::Null; target.table.types.len()];
         existing.push(Datum::Bytea(key.into()));
         // By the columns that SET names, whether their values change or not, as in PostgreSQL.
@@ -52,6 +72,40 @@ impl Cx<'_> {
             None if self.run.isolation == Isolation::RepeatableRead => return Err(concurrent(true)),
             None => return Ok(false),
         }
+        self.change_existing(insert, conflict, (existing, row), Basis::Locked, pending, out).await
+    }
+
+    fn may_change_unlocked(self, conflict: &Conflict) -> bool {
+        let Some((set, filter)) = &conflict.update else { return false };
+        self.run.isolation != Isolation::RepeatableRead && !set.iter().map(|(_, e)| e).chain(filter).any(calls_sql)
+    }
+
+    /// The newest version of a row, its key last, without what this statement has written; and the view that shows it.
+    async fn newest_at(self, target: &Target, key: &[u8]) -> Result<(View, Option<Row>)> {
+        let table = &target.table;
+        let mut session = self.run.core.engine.take();
+        let view = View { mark: self.run.view.mark, ..newest_view(&mut session) };
+        let Some(value) = session.find(&table.shape, &view, key).await.map_err(from_engine)? else {
+            return Ok((view, None));
+        };
+        let mut row = Row::new();
+        read_row(&table.shape.row(key, value).map_err(from_engine)?, &table.types, &mut row)?;
+        row.push(Datum::Bytea(key.into()));
+        Ok((view, Some(row).filter(|_| !session.found_shown())))
+    }
+
+    /// Changes the row in the way, whose key stands last, as DO UPDATE says; false: it is not the row that was read any more.
+    async fn change_existing(
+        self,
+        insert: &Insert,
+        conflict: &Conflict,
+        (existing, row): (Row, &Row),
+        basis: Basis,
+        pending: &mut Pending,
+        out: &mut Changes,
+    ) -> Result<bool> {
+        let target = &insert.target;
+        let Some((set, filter)) = &conflict.update else { return Ok(true) };
         let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
         let guard = insert.guard.as_deref();
         // Before WHERE, which could tell of the row (RLS-1, VIE-5).
@@ -66,7 +120,8 @@ impl Cx<'_> {
         }
         let both: Row = existing.iter().chain(row).cloned().collect();
         if !self.holds(filter.as_ref(), &both).await? {
-            return Ok(true);
+            // PostgreSQL has locked the row by then.
+            return Ok(basis == Basis::Locked);
         }
         for (column, e) in set {
             super::change::assign(&mut new, *column, e, self.value(e, &both).await?);
@@ -75,13 +130,16 @@ impl Cx<'_> {
         self.complete_guarded(target, guard.map_or(&[], |guard| &guard.updated), &mut new_row).await?;
         new[..old.len()].clone_from_slice(&new_row);
         let key = key_of(&existing, &target.table)?;
-        self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
+        if self.write_update(target, &key, &old, &new_row, basis).await? != Changed::Done && basis != Basis::Locked {
+            return Ok(false);
+        }
         pending.updated(target, &old, &new_row, self.updated_own(target))?;
+        self.keep_small(pending).await?;
         self.check_views(target, &insert.view_checks, &new, &new_row).await?;
         out.count += 1;
         if let Some(returning) = &insert.returning {
             new.push(self.own_id());
-            out.returns(self.values(returning, &new, &[]).await?)?;
+            out.returns(self, self.values(returning, &new, &[]).await?).await?;
         }
         Ok(true)
     }

@@ -1,6 +1,7 @@
 //! Executes deferred constraint checks, and checks of unique constraints that run after the statement (sql/context/src/deferred.rs).
 
-use super::foreign::{Pending, Search};
+use super::foreign::Search;
+use super::pending::Pending;
 use super::shown::detailed;
 use super::{Cx, Row};
 use crate::change::engine_row;
@@ -75,7 +76,7 @@ impl Cx<'_> {
         let columns = &target.references[place].columns;
         let wanted: Row = columns.iter().map(|c| row[*c].clone()).collect();
         let search = Search { table: &target.table, columns, wanted: &wanted };
-        if violation.code() == "23503" && self.rows_with(search).await?.1.is_empty() {
+        if violation.code() == "23503" && !self.any_with(search).await? {
             return Ok(());
         }
         Err(violation)
@@ -136,12 +137,13 @@ impl Cx<'_> {
         let mut locked: Vec<Vec<u8>> = Vec::new();
         loop {
             self.breathe().await?;
-            let found = self.rows_with(search).await?.1;
+            let found = self.some_with(search, None).await?.rows;
             if found.len() < 2 {
                 return Ok(false);
             }
             // A row that is locked stays as it is; one whose key was changed is found again at the new one.
-            let Some(next) = found.into_iter().find(|key| !locked.contains(key)) else { return Ok(true) };
+            let next = found.into_iter().map(|(key, _)| key).find(|key| !locked.contains(key));
+            let Some(next) = next else { return Ok(true) };
             {
                 let mut session = self.run.core.engine.take();
                 let lock = session.lock_row(&search.table.shape, &next, LockMode::RowForShare, IfTaken::Wait);

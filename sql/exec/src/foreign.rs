@@ -15,14 +15,15 @@
 
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;
-use super::foreign_values::{can_be_referred, differ, has_null, in_child, is_mixed};
+use super::foreign_values::{can_be_referred, has_null, is_mixed};
+use super::pending::{Pending, Touched};
+use super::referential::{Found, Last};
 use super::{BoxFuture, Cx, Row};
-use clearway_base::memory::{Held, Kind};
 use clearway_context::deferred::Check;
 use clearway_context::errors::{concurrent, from_engine, is_lock_not_available, not_locked};
 use clearway_context::names::column_types;
 use clearway_context::privileges::Judge;
-use clearway_engine::catalog::{Catalog, IndexState, ReferentialAction};
+use clearway_engine::catalog::{Catalog, ReferentialAction};
 use clearway_engine::session::Isolation;
 use clearway_engine::table::shape::TableShape;
 use clearway_planner::plan::{Reference, Referrer, TableSlot, Target};
@@ -32,36 +33,8 @@ use clearway_syntax::error::{Result, SqlError};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::mvcc::book::View;
-use clearway_txn::transaction::Basis;
 use clearway_values::types::Datum;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// A key that a row touched.
-enum Touched {
-    /// A new row refers: place of the foreign key, the row.
-    Refers(usize, Row),
-    /// A key was taken away: place of the referrer, the old row, the new one if it was an update.
-    Taken(usize, Row, Option<Row>),
-    /// A row has come under a unique constraint that is checked late: its place, the row.
-    Unique(usize, Row),
-}
-
-/// What foreign keys still ask of a statement, first in, first out (EXE-5).
-#[derive(Default)]
-pub struct Pending {
-    queue: VecDeque<(usize, Touched)>,
-    /// The tables whose rows were touched, as `catalog` knows them.
-    targets: Vec<Arc<Target>>,
-    /// The catalog since the last wait for a lock; none: the plan's.
-    catalog: Option<Arc<Catalog>>,
-    /// Tables that are locked already (EXE-3).
-    locked: Vec<(u32, LockMode)>,
-    /// What they have of the statement's memory.
-    held: Option<Held>,
-    /// An action has changed rows, which may have checks in the queue.
-    pub(super) acted: bool,
-}
 
 /// Rows of a table that have these values in these columns.
 #[derive(Clone, Copy)]
@@ -74,81 +47,6 @@ pub(super) struct Search<'s> {
 /// Why MATCH FULL refuses a row.
 pub const MIXED: &str = "MATCH FULL does not allow mixing of null and nonnull key values.";
 
-impl Pending {
-    /// Whether no foreign key asks for anything.
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    pub(super) fn target(&self, at: usize) -> Arc<Target> {
-        self.targets[at].clone()
-    }
-
-    pub(super) fn place_of(&mut self, target: &Target) -> usize {
-        let known = self.targets.iter().position(|t| t.table.shape.oid == target.table.shape.oid);
-        known.unwrap_or_else(|| {
-            self.targets.push(Arc::new(target.clone()));
-            self.targets.len() - 1
-        })
-    }
-
-    fn grow(&mut self) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        Ok(self.held.get_or_insert_with(|| Held::new(Kind::ForeignKeys)).grow()?)
-    }
-
-    /// A row was inserted.
-    pub fn inserted(&mut self, target: &Target, row: &Row) -> Result<()> {
-        for i in 0..target.references.len() {
-            let at = self.place_of(target);
-            self.queue.push_back((at, Touched::Refers(i, row.clone())));
-        }
-        for i in 0..target.uniques.len() {
-            let at = self.place_of(target);
-            self.queue.push_back((at, Touched::Unique(i, row.clone())));
-        }
-        self.grow()
-    }
-
-    /// A row was updated. A version that the transaction itself had written (`own`) may never have been checked, since its check is left out once
-    /// it is replaced: the new one is checked even where the key is the same, as in PostgreSQL.
-    pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum], own: bool) -> Result<()> {
-        for (i, key) in target.referrers.iter().enumerate() {
-            if !has_null(&key.columns, old) && differ(&key.columns, old, new) {
-                let at = self.place_of(target);
-                self.queue.push_back((at, Touched::Taken(i, old.to_vec(), Some(new.to_vec()))));
-            }
-        }
-        for (i, key) in target.references.iter().enumerate() {
-            let whole = !has_null(&key.columns, new) && (own || differ(&key.columns, old, new));
-            if whole || key.full && is_mixed(&key.columns, new) {
-                let at = self.place_of(target);
-                self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
-            }
-        }
-        for (i, unique) in target.uniques.iter().enumerate() {
-            if differ(&unique.columns, old, new) {
-                let at = self.place_of(target);
-                self.queue.push_back((at, Touched::Unique(i, new.to_vec())));
-            }
-        }
-        self.grow()
-    }
-
-    /// A row was deleted.
-    pub fn deleted(&mut self, target: &Target, old: &[Datum]) -> Result<()> {
-        for (i, key) in target.referrers.iter().enumerate() {
-            if !has_null(&key.columns, old) {
-                let at = self.place_of(target);
-                self.queue.push_back((at, Touched::Taken(i, old.to_vec(), None)));
-            }
-        }
-        self.grow()
-    }
-}
-
 impl<'a> Cx<'a> {
     /// Checks and carries out what foreign keys ask.
     pub fn settle<'s>(self, mut pending: Pending) -> BoxFuture<'s, Result<()>>
@@ -156,7 +54,7 @@ impl<'a> Cx<'a> {
         'a: 's,
     {
         Box::pin(async move {
-            while let Some((at, touched)) = pending.queue.pop_front() {
+            while let Some((at, touched)) = pending.next().await? {
                 self.breathe().await?;
                 let unique = if let Touched::Unique(i, row) = &touched { Some((*i, row.clone())) } else { None };
                 let Some(touched) = self.put_off(&pending.targets[at], touched)? else {
@@ -214,7 +112,7 @@ impl<'a> Cx<'a> {
     }
 
     /// EXE-3, EXE-4: locks a table for a check or an action until the transaction ends.
-    async fn lock_for_key(self, pending: &mut Pending, table: u32, mode: LockMode) -> Result<()> {
+    pub(super) async fn lock_for_key(self, pending: &mut Pending, table: u32, mode: LockMode) -> Result<()> {
         if mutation::active(Mutation::KeysLockNoTable) {
             return Ok(());
         }
@@ -243,7 +141,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    fn catalog_of<'p>(self, pending: &'p Pending) -> &'p Arc<Catalog>
+    pub(super) fn catalog_of<'p>(self, pending: &'p Pending) -> &'p Arc<Catalog>
     where
         'a: 'p,
     {
@@ -359,55 +257,9 @@ impl<'a> Cx<'a> {
         Ok(kept)
     }
 
-    /// A key has gone: its referrers go, change, or forbid it.
-    async fn key_taken(
-        self,
-        pending: &mut Pending,
-        (at, place): (usize, usize),
-        old: &[Datum],
-        new: Option<&[Datum]>,
-    ) -> Result<()> {
-        let key = &pending.targets[at].referrers[place];
-        let action = if new.is_some() { key.on_update } else { key.on_delete };
-        if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
-            return self.forbid(pending, (at, place), old, action).await;
-        }
-        self.lock_for_key(pending, key.child, LockMode::RowExclusive).await?;
-        let key = pending.targets[at].clone().referrers[place].clone();
-        let catalog = self.catalog_of(pending).clone();
-        let target = match pending.targets.iter().find(|t| t.table.shape.oid == key.child) {
-            Some(known) => known.clone(),
-            None => {
-                pending.targets.push(Arc::new(self.target_in(&catalog, key.child)?));
-                pending.targets[pending.targets.len() - 1].clone()
-            }
-        };
-        let mode = match action {
-            ReferentialAction::Cascade if new.is_none() => LockMode::RowUpdate,
-            _ => LockMode::RowNoKeyUpdate,
-        };
-        let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
-        let mut rows = Vec::new();
-        let search = Search { table: &target.table, columns: &key.child_columns, wanted: &wanted };
-        let (view, found) = self.rows_with(search).await?;
-        for row_key in found {
-            if let Some(row) = self.still_refers(search, &view, &row_key, (mode, IfTaken::Wait)).await? {
-                rows.push(row);
-            }
-        }
-        if !rows.is_empty() {
-            self.act(pending, &target, rows, &key, action, new).await?;
-        }
-        // What was written may be the very key that is going.
-        if action == ReferentialAction::SetDefault {
-            return self.forbid(pending, (at, place), old, ReferentialAction::NoAction).await;
-        }
-        Ok(())
-    }
-
     /// Locks a row that was found, wherever it is by now, and returns its key and its newest version; none if it does not refer to the
     /// key any more.
-    async fn still_refers(
+    pub(super) async fn still_refers(
         self,
         search: Search<'_>,
         view: &View,
@@ -438,12 +290,12 @@ impl<'a> Cx<'a> {
         Ok(refers.then(|| (moved.unwrap_or_else(|| row_key.to_vec()), row)))
     }
 
-    fn in_snapshot(self) -> bool {
+    pub(super) fn in_snapshot(self) -> bool {
         self.run.isolation == Isolation::RepeatableRead
     }
 
     /// Refuses to take a key away to which a row refers.
-    async fn forbid(
+    pub(super) async fn forbid(
         self,
         pending: &mut Pending,
         (at, place): (usize, usize),
@@ -459,33 +311,52 @@ impl<'a> Cx<'a> {
             self.lock_for_key(pending, target.table.shape.oid, LockMode::RowShare).await?;
             // Another row has the key: nothing has gone.
             let search = Search { table: &target.table, columns: &key.columns, wanted: &wanted };
-            if !self.rows_with(search).await?.1.is_empty() {
+            if self.any_with(search).await? {
                 return Ok(());
             }
         }
-        let (child, view, found) = loop {
-            let catalog = self.run.core.catalog();
-            let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
-            let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
-            let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
-            let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
-            let (view, found) = self.rows_with(search).await?;
-            // REINDEX, which ROW SHARE lets pass, may have put another tree in an index's place before the view was made.
-            if Arc::ptr_eq(&catalog, &self.run.core.catalog()) {
-                break (child, view, found);
-            }
-        };
-        let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
         // One that no transaction is changing decides at once; the transaction that is changing another may be taking it away.
         for if_taken in [IfTaken::Fail, IfTaken::Wait] {
-            for row_key in &found {
-                let lock = (LockMode::RowKeyShare, if_taken);
-                if self.still_refers(search, &view, row_key, lock).await?.is_some() {
-                    return Err(self.still_referenced(&target, key, old));
+            let mut behind = None;
+            loop {
+                let Some((child, found)) = self.some_of_child(key, &wanted, behind.take()).await? else {
+                    return Ok(());
+                };
+                let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
+                for (row_key, _) in &found.rows {
+                    let lock = (LockMode::RowKeyShare, if_taken);
+                    if self.still_refers(search, &found.view, row_key, lock).await?.is_some() {
+                        return Err(self.still_referenced(&target, key, old));
+                    }
+                }
+                match found.last {
+                    Some(last) => behind = Some(last),
+                    None => break,
                 }
             }
         }
         Ok(())
+    }
+
+    /// Rows of the table of a key that refer to values, as the table is by now; none: it has gone.
+    async fn some_of_child(
+        self,
+        key: &Referrer,
+        wanted: &Row,
+        mut behind: Option<Last>,
+    ) -> Result<Option<(TableSlot, Found)>> {
+        loop {
+            let catalog = self.run.core.catalog();
+            let Some(relation) = catalog.relation(key.child) else { return Ok(None) };
+            let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
+            let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
+            let found =
+                self.some_with(Search { table: &child, columns: &key.child_columns, wanted }, behind.take()).await?;
+            // REINDEX, which ROW SHARE lets pass, may have put another tree in an index's place before the view was made.
+            if Arc::ptr_eq(&catalog, &self.run.core.catalog()) {
+                return Ok(Some((child, found)));
+            }
+        }
     }
 
     fn still_referenced(self, target: &Target, key: &Referrer, old: &[Datum]) -> SqlError {
@@ -498,99 +369,5 @@ impl<'a> Cx<'a> {
         let error = SqlError::new("23503", message)
             .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name));
         self.about(error, key.child).constraint(key.name.as_str())
-    }
-
-    /// Deletes or changes the rows that refer to a key that has gone.
-    async fn act(
-        self,
-        pending: &mut Pending,
-        target: &Target,
-        rows: Vec<(Vec<u8>, Row)>,
-        key: &Referrer,
-        action: ReferentialAction,
-        new: Option<&[Datum]>,
-    ) -> Result<()> {
-        let mut defaults = Vec::new();
-        pending.acted = true;
-        if action == ReferentialAction::SetDefault {
-            let catalog = self.catalog_of(pending).clone();
-            let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
-            let columns = key.child_columns.iter();
-            defaults = self.with_planner(&catalog, |p| columns.map(|c| p.default_of(relation, *c)).collect())?;
-        }
-        for (found, row) in rows {
-            if action == ReferentialAction::Cascade && new.is_none() {
-                self.write_delete(&target.table, &found, &row, Basis::Locked).await?;
-                pending.deleted(target, &row)?;
-                continue;
-            }
-            let mut changed = row.clone();
-            for (i, c) in key.child_columns.iter().enumerate() {
-                changed[*c] = match (action, new) {
-                    (ReferentialAction::Cascade, Some(new)) => {
-                        in_child(new[key.columns[i]].clone(), target.table.types[*c])?
-                    }
-                    (ReferentialAction::SetDefault, _) => match &defaults[i] {
-                        Some(e) => self.value(e, &[]).await?,
-                        None => Datum::Null,
-                    },
-                    _ => Datum::Null,
-                };
-            }
-            match target.checks_wait {
-                false => self.complete_row(target, &mut changed)?,
-                true => Box::pin(self.complete_guarded(target, &[], &mut changed)).await?,
-            }
-            self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
-            let own = self.updated_own(target);
-            pending.updated(target, &row, &changed, own)?;
-        }
-        Ok(())
-    }
-
-    /// The keys of the newest rows with these values in these columns, and the view that shows them.
-    pub(super) async fn rows_with(self, search: Search<'_>) -> Result<(View, Vec<Vec<u8>>)> {
-        let Search { table, columns, wanted } = search;
-        let shape = &table.shape;
-        let values = engine_row(wanted);
-        let fits = columns.iter().zip(&values).all(|(c, v)| v.fits(shape.columns[*c].storage));
-        if !fits {
-            return Ok((View::default(), Vec::new()));
-        }
-        let covers =
-            |list: &[usize]| list.len() >= columns.len() && list[..columns.len()].iter().all(|c| columns.contains(c));
-        let ordered = |list: &[usize]| -> Vec<_> {
-            let at = list.iter().take(columns.len()).filter_map(|c| columns.iter().position(|x| x == c));
-            at.map(|i| values[i].clone()).collect()
-        };
-        let mut out = Vec::new();
-        let mut keep = |key: Vec<u8>, row: &[clearway_engine::value::Value]| -> Result<()> {
-            let mut read = Row::new();
-            read_row(row, &table.types, &mut read)?;
-            if columns.iter().zip(wanted).all(|(c, v)| read[*c] == *v) {
-                out.push(key);
-            }
-            Ok(())
-        };
-        let mut session = self.run.core.engine.take();
-        let view = newest_view(&mut session);
-        if let Some(place) =
-            shape.indexes.iter().position(|i| i.state == IndexState::Public && i.is_plain() && covers(&i.columns))
-        {
-            let range = KeyRange::prefix(&shape.indexes[place].prefix(&ordered(&shape.indexes[place].columns)));
-            let mut walk = session.index_scan(shape, place, range, Direction::Forward, &view);
-            while let Some(found) = session.next_by_index(&mut walk).await.map_err(from_engine)? {
-                keep(found.key, &found.row)?;
-            }
-        } else {
-            let by_key = !shape.key.is_empty() && covers(&shape.key);
-            let range =
-                if by_key { KeyRange::prefix(&shape.key_prefix(&ordered(&shape.key))) } else { KeyRange::all() };
-            let mut walk = session.scan(shape, range, Direction::Forward, &view);
-            while let Some(found) = session.next(&mut walk).await.map_err(from_engine)? {
-                keep(found.key, &found.row)?;
-            }
-        }
-        Ok((view, out))
     }
 }

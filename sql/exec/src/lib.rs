@@ -58,16 +58,19 @@ mod merge;
 mod merge_join;
 pub mod nodes;
 mod parts;
+pub mod pending;
 mod policies;
 pub mod query;
 pub mod ranges;
 mod recheck;
 mod recursion;
+mod referential;
 mod reset;
 mod rights;
 mod routine_definition;
 mod routines;
 mod row_batch;
+pub mod row_list;
 mod running;
 mod sample;
 pub mod scan;
@@ -100,6 +103,7 @@ use clearway_values::expr::{Bound, Env, eval, eval_async};
 use clearway_values::types::datetime::Format;
 use clearway_values::types::{Datum, Oid};
 use measure::Measured;
+use row_list::RowList;
 pub use sought::{Keys, SoughtRows};
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -182,8 +186,8 @@ impl SubqueryRows {
 pub struct RunState {
     /// Rows of subqueries that depend on nothing.
     cache: Option<Mutex<HashMap<usize, Arc<SubqueryRows>>>>,
-    /// Working tables of recursive queries.
-    works: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
+    /// Working tables: of recursive queries, and what changes in WITH return.
+    works: Option<Mutex<HashMap<usize, Arc<RowList>>>>,
     /// Rows of expressions of WITH, as far as they have been asked for.
     kept: Option<Mutex<HashMap<usize, Kept>>>,
     /// Rows of system tables that it has looked up (SYV-1).
@@ -222,12 +226,12 @@ impl RunState {
     }
 
     /// The rows of a working table.
-    pub fn work(&self, id: usize) -> Arc<Vec<Row>> {
+    pub fn work(&self, id: usize) -> Arc<RowList> {
         self.works.as_ref().and_then(|w| w.lock().get(&id).cloned()).unwrap_or_default()
     }
 
     /// Changes the rows of a working table.
-    pub fn set_work(&self, id: usize, rows: Arc<Vec<Row>>) {
+    pub fn set_work(&self, id: usize, rows: Arc<RowList>) {
         if let Some(works) = &self.works {
             works.lock().insert(id, rows);
         }

@@ -9,9 +9,9 @@
 //! Source: PostgreSQL 15's `ExecMerge` in src/backend/executor/nodeModifyTable.c.
 
 use super::change::{Changes, engine_row};
-use super::foreign::Pending;
 use super::lock::{Newest, key_of};
 use super::nodes::Rows;
+use super::pending::Pending;
 use super::{Cx, Row};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;
@@ -106,6 +106,7 @@ impl Cx<'_> {
                 let changed = self.write_update(target, &key_of(row, table)?, &old, &new, basis).await?;
                 if changed == Changed::Done {
                     pending.updated(target, &old, &new, self.updated_own(target))?;
+                    self.keep_small(pending).await?;
                 }
                 match table.shape.changes_key(&engine_row(&old), &engine_row(&new)) {
                     true => (changed, LockMode::RowUpdate),
@@ -117,6 +118,7 @@ impl Cx<'_> {
                 let changed = self.write_delete(table, &key_of(row, table)?, &old, basis).await?;
                 if changed == Changed::Done {
                     pending.deleted(target, &old)?;
+                    self.keep_small(pending).await?;
                 }
                 (changed, LockMode::RowUpdate)
             }
@@ -155,6 +157,7 @@ impl Cx<'_> {
             Err(e) => return Err(from_engine(e)),
         }
         pending.inserted(target, &new)?;
+        self.keep_small(pending).await?;
         out.count += 1;
         Ok(())
     }

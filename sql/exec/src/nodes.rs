@@ -6,6 +6,7 @@ use super::join::JoinRows;
 use super::merge_join::MergeRows;
 use super::query::QueryRows;
 use super::row_batch::{Batch, ROWS};
+use super::row_list::{RowList, RowReader};
 use super::scan::TableRows;
 use super::system::SystemRows;
 use super::{BoxFuture, Cx, Row};
@@ -34,8 +35,8 @@ enum State {
     Table(TableRows),
     System(Box<SystemRows>),
     List(std::vec::IntoIter<Row>),
-    /// The rows of a working table, and how many have been read.
-    Work(Arc<Vec<Row>>, usize),
+    /// The rows of a working table, and what reads them.
+    Work(Arc<RowList>, RowReader),
     /// Functions side by side, and how many of their rows have been given.
     Functions(Vec<SetRows>, i64),
     Derived(Box<QueryRows>),
@@ -196,8 +197,8 @@ impl Rows {
                 }
                 rows.len() > 0
             }
-            (State::Work(rows, at), Node::Work(scan)) => {
-                let more = work_rows(rows, at, want, &self.prefix, cx, out).await?;
+            (State::Work(rows, reader), Node::Work(scan)) => {
+                let more = work_rows((rows, reader), want, &self.prefix, cx, out).await?;
                 keep(scan.filter.as_ref(), mark, out, cx).await?;
                 more
             }
@@ -238,7 +239,11 @@ impl Rows {
             Node::One => State::List(vec![self.prefix.clone()].into_iter()),
             Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
             Node::System(scan) => State::System(Box::new(cx.open_system(scan, &self.prefix).await?)),
-            Node::Work(scan) => State::Work(cx.run.state.work(scan.id), 0),
+            Node::Work(scan) => {
+                let rows = cx.run.state.work(scan.id);
+                let reader = rows.reader();
+                State::Work(rows, reader)
+            }
             Node::Function(f) => {
                 let mut sets = Vec::with_capacity(f.calls.len());
                 for call in &f.calls {
@@ -261,20 +266,22 @@ impl Rows {
 
 /// The next rows of a working table, behind the slots to their left; whether there are more.
 async fn work_rows(
-    rows: &[Row],
-    at: &mut usize,
+    (rows, reader): (&RowList, &mut RowReader),
     want: usize,
     prefix: &Row,
     cx: Cx<'_>,
     out: &mut Batch,
 ) -> Result<bool> {
-    let end = rows.len().min(*at + want);
-    for columns in &rows[*at..end] {
+    for _ in 0..want {
         cx.breathe().await?;
+        if let Some(row) = reader.next_of_file().await? {
+            out.push(prefix, &row);
+            continue;
+        }
+        let Some(columns) = reader.buffered(rows) else { return Ok(false) };
         out.push(prefix, columns);
     }
-    *at = end;
-    Ok(end < rows.len())
+    Ok(reader.has_more(rows))
 }
 
 /// The next rows of functions, side by side, behind the slots to their left.

@@ -7,6 +7,7 @@
 
 use super::keys::FoldState;
 use super::query::QueryRows;
+use super::row_list::RowList;
 use super::{Cx, Row};
 use clearway_base::memory::{Held, Kind};
 use clearway_planner::plan::Query;
@@ -21,7 +22,7 @@ pub(super) struct Recursion {
     /// What is read in this turn: the query that it begins with, then the step.
     turn: QueryRows,
     /// The rows of the turn before.
-    before: Arc<Vec<Row>>,
+    before: Arc<RowList>,
     /// The rows of this turn up to now.
     rows: Vec<Row>,
     /// Without ALL: all rows up to now.
@@ -52,7 +53,7 @@ impl Recursion {
                 if self.rows.is_empty() {
                     return Ok(None);
                 }
-                self.before = Arc::new(std::mem::take(&mut self.rows));
+                self.before = Arc::new(std::mem::take(&mut self.rows).into());
                 self.turn = QueryRows::new(self.step.clone());
                 continue;
             };

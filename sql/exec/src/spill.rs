@@ -90,6 +90,12 @@ impl Spilled {
         self.file.end_writing().await.map_err(failed)
     }
 
+    /// A reader of all that was written, after `end_writing`.
+    pub fn reader_of_all(&self, block_bytes: usize) -> SpillReader {
+        let reader = self.file.reader(0..self.file.end(), block_bytes.max(BLOCK_BYTES_MIN));
+        SpillReader { reader, shapes: self.shapes.0.clone() }
+    }
+
     /// A reader of what was written to a part of the file.
     pub async fn reader(&mut self, part: Range<u64>, block_bytes: usize) -> Result<SpillReader> {
         self.file.flush().await.map_err(failed)?;

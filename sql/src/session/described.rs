@@ -22,6 +22,6 @@ impl Execution {
         let run = self.run(core);
         let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
         let Rows::List(rows) = &self.rows else { return Ok(()) };
-        rows.as_slice().iter().try_for_each(|row| write_row(&conversion, &query.columns, formats, row, client))
+        rows.in_memory().iter().try_for_each(|row| write_row(&conversion, &query.columns, formats, row, client))
     }
 }

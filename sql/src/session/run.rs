@@ -10,8 +10,9 @@ use crate::context::names::CatalogNames;
 use crate::context::privileges;
 use crate::error::{Result, SqlError};
 use crate::exec::change::Feed;
-use crate::exec::foreign::Pending;
+use crate::exec::pending::Pending;
 use crate::exec::query::QueryRows;
+use crate::exec::row_list::TakenRows;
 use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
 use crate::expr::{Params, Reads};
 use crate::planner::explain::Actuals;
@@ -99,7 +100,7 @@ pub enum Rows {
     /// From a query.
     Query(Box<QueryRows>),
     /// Already there.
-    List(std::vec::IntoIter<Row>),
+    List(TakenRows),
 }
 
 impl Rows {
@@ -110,7 +111,7 @@ impl Rows {
                 Some(row) => row.map(Some),
                 None => query.next(cx).await,
             },
-            Rows::List(list) => Ok(list.next()),
+            Rows::List(list) => list.next().await,
         }
     }
 }
@@ -350,7 +351,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
     }
     let rows = match &plan.action {
         Action::Select(query) => Rows::Query(Box::new(QueryRows::new(query.clone()))),
-        _ => Rows::List(Vec::new().into_iter()),
+        _ => Rows::List(TakenRows::default()),
     };
     Ok(Execution {
         cached: cached.clone(),
@@ -439,7 +440,8 @@ impl Execution {
             let cx = Cx { run: &run, outer: &[] };
             let mut pending = Pending::default();
             for change in &plan.changes {
-                if let Some(changes) = cx.change(&change.action, &mut pending).await? {
+                if let Some(mut changes) = cx.change(&change.action, &mut pending).await? {
+                    changes.rows.end().await?;
                     self.state.set_work(change.work, Arc::new(changes.rows));
                 }
             }
@@ -448,13 +450,12 @@ impl Execution {
                 cx.settle(pending).await?;
             }
             core.limits.check_undo(core)?;
-            match changes {
-                Some(changes) => changes,
-                None => return Ok(()),
-            }
+            let Some(mut changes) = changes else { return Ok(()) };
+            changes.rows.end().await?;
+            changes
         };
         self.count = changes.count;
-        self.rows = Rows::List(changes.rows.into_iter());
+        self.rows = Rows::List(TakenRows::new(changes.rows));
         Ok(())
     }
 
@@ -464,7 +465,7 @@ impl Execution {
             return Ok(true);
         }
         let columns = self.cached.plan.columns.clone().unwrap_or_default();
-        let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
+        let mut rows = std::mem::replace(&mut self.rows, Rows::List(TakenRows::default()));
         let mut given = 0u64;
         let done = {
             let run = self.run(core);
@@ -495,7 +496,7 @@ impl Execution {
 
     /// Gives all rows to a sink, one after the other; how many there were.
     pub async fn give_to(&mut self, core: &Core, sink: &mut dyn Sink) -> Result<u64> {
-        let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
+        let mut rows = std::mem::replace(&mut self.rows, Rows::List(TakenRows::default()));
         let run = self.run(core);
         let cx = Cx { run: &run, outer: &[] };
         let mut given = 0;
@@ -514,7 +515,7 @@ impl Execution {
 
     /// Up to `max` of the rows that are left.
     pub async fn take(&mut self, core: &Core, max: u64) -> Result<Vec<Row>> {
-        let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
+        let mut rows = std::mem::replace(&mut self.rows, Rows::List(TakenRows::default()));
         let mut out = Vec::new();
         {
             let run = self.run(core);

@@ -30,7 +30,7 @@ use super::fate::Passed;
 use super::key::RowKey;
 use super::record::{UndoRecord, Writer};
 use super::snapshots::Horizon;
-use super::state::{Status, TxnState};
+use super::state::{Status, Tags, TxnState};
 use super::undo::TagState;
 
 /// The least number of kept changes that each pruning rechecks.
@@ -40,7 +40,7 @@ const AGAIN_MIN: usize = 64;
 #[derive(Debug)]
 struct Retired {
     commit: Lsn,
-    changes: Vec<Tag>,
+    changes: Tags,
 }
 
 /// A deleted row that can be removed from its tree.
@@ -131,7 +131,7 @@ impl VersionBook {
             txn.status()
         );
         let changes = txn.take_changes();
-        if !changes.is_empty() {
+        if !changes.as_slice().is_empty() {
             self.pruner.retired.lock().push_back(Retired { commit: at, changes });
         }
     }
@@ -165,9 +165,9 @@ impl VersionBook {
                 }
             };
             let Some(next) = next else { break };
-            seen += next.changes.len();
-            for tag in next.changes {
-                freed += self.prune_record(tag, &horizon);
+            seen += next.changes.as_slice().len();
+            for tag in next.changes.as_slice() {
+                freed += self.prune_record(*tag, &horizon);
             }
         }
         freed + self.recheck_kept(turn, 2 * seen + AGAIN_MIN)

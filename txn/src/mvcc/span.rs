@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use clearway_base::memory::Outside;
 use clearway_base::vfs::IoBuf;
 use clearway_storage::error::{Corruption, StorageError};
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
@@ -79,6 +80,8 @@ pub struct Span {
     /// Whether any record keeps the version before its change.
     pub(super) keeps: bool,
     through: AtomicU64,
+    /// It stands for records, and belongs to no session's account either.
+    _memory: Outside,
 }
 
 /// A span's bytes and figures, before the span has a place in the file.
@@ -99,6 +102,8 @@ impl Span {
         let Encoded { bytes, id, count, deletes, from, ended, keeps, writers } = encoded;
         assert!(chunks.0 <= chunks.1, "a span of the chunks from {} to {}", chunks.0, chunks.1);
         assert!(deletes <= count, "{deletes} of {count} records delete");
+        let freed = count.div_ceil(64);
+        let memory = Outside::new(memory_bytes(freed as usize, writers.len()));
         Span {
             id,
             first: chunks.0,
@@ -107,7 +112,7 @@ impl Span {
             offset,
             len: bytes.len(),
             count,
-            freed: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            freed: (0..freed).map(|_| AtomicU64::new(0)).collect(),
             gone: AtomicU32::new(0),
             deletes: AtomicU32::new(deletes),
             from,
@@ -115,6 +120,7 @@ impl Span {
             writers: writers.into(),
             keeps,
             through: AtomicU64::new(Lsn::MAX.0),
+            _memory: memory,
         }
     }
 
@@ -156,8 +162,7 @@ impl Span {
 
     /// Bytes that the span takes in memory.
     pub(super) fn memory(&self) -> usize {
-        let writers = self.writers.len() * (size_of::<TxnState>() + size_of::<usize>());
-        size_of::<Span>() + 64 + self.freed.len() * 8 + writers
+        memory_bytes(self.freed.len(), self.writers.len()) + self.writers.len() * size_of::<TxnState>()
     }
 
     /// Every record in the span was committed at or below this LSN (SPN-2).
@@ -251,6 +256,11 @@ impl Span {
         }
         .into()
     }
+}
+
+/// Bytes of a span with so many words of bits and so many writers.
+fn memory_bytes(freed: usize, writers: usize) -> usize {
+    size_of::<Span>() + 64 + freed * 8 + writers * size_of::<usize>()
 }
 
 impl Drop for Span {

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use clearway_base::memory::Outside;
 use clearway_base::sync::Mutex;
 use clearway_base::waits::now_ns;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
@@ -32,6 +33,27 @@ pub enum Status {
     Aborted,
 }
 
+/// The tags of a transaction's changes, oldest first. As the records that they lead to, the list belongs to no session's account.
+#[derive(Debug, Default)]
+pub(super) struct Tags {
+    tags: Vec<Tag>,
+    memory: Option<Outside>,
+}
+
+impl Tags {
+    pub(super) fn as_slice(&self) -> &[Tag] {
+        &self.tags
+    }
+
+    fn push(&mut self, tag: Tag) {
+        if self.tags.len() == self.tags.capacity() {
+            self.tags.reserve(1);
+            self.memory = Some(Outside::new(self.tags.capacity() * size_of::<Tag>()));
+        }
+        self.tags.push(tag);
+    }
+}
+
 /// A transaction that changes something.
 pub struct TxnState {
     id: TxnId,
@@ -41,7 +63,7 @@ pub struct TxnState {
     undo_bytes: AtomicU64,
     since_ns: u64,
     /// The tags of its changes, oldest first.
-    changes: Mutex<Vec<Tag>>,
+    changes: Mutex<Tags>,
     /// The overflow chains that its changes superseded, oldest first.
     superseded: Mutex<Vec<(TreeId, [u8; 16])>>,
     /// A copy, for checkpoints, of the transaction's place in the log. The session has the original.
@@ -58,7 +80,7 @@ impl TxnState {
             position: AtomicU32::new(0),
             undo_bytes: AtomicU64::new(0),
             since_ns: now_ns(),
-            changes: Mutex::new("txn/mvcc/changes", Vec::new()),
+            changes: Mutex::new("txn/mvcc/changes", Tags::default()),
             superseded: Mutex::new("txn/mvcc/superseded", Vec::new()),
             log: Mutex::new("txn/mvcc/log", TxnLog::new(id)),
         })
@@ -139,22 +161,22 @@ impl TxnState {
 
     /// Takes the latest change off the list.
     pub fn pop_change(&self) -> Option<Tag> {
-        self.changes.lock().pop()
+        self.changes.lock().tags.pop()
     }
 
     /// The latest change.
     pub fn last_change(&self) -> Option<Tag> {
-        self.changes.lock().last().copied()
+        self.changes.lock().tags.last().copied()
     }
 
     /// How many changes stand.
     pub fn changes(&self) -> usize {
-        self.changes.lock().len()
+        self.changes.lock().tags.len()
     }
 
     /// All that stand, oldest first.
     pub fn all_changes(&self) -> Vec<Tag> {
-        self.changes.lock().clone()
+        self.changes.lock().tags.clone()
     }
 
     /// Notes the overflow chain of a version that a change has replaced, if it had one.
@@ -177,7 +199,7 @@ impl TxnState {
     }
 
     /// Takes the whole list, when the transaction has ended.
-    pub fn take_changes(&self) -> Vec<Tag> {
+    pub(super) fn take_changes(&self) -> Tags {
         std::mem::take(&mut *self.changes.lock())
     }
 }

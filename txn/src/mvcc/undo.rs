@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use clearway_base::memory::Outside;
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::IoBuf;
 use clearway_storage::ids::{Lsn, Tag};
@@ -96,10 +97,19 @@ impl Fetched {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Chunk {
     places: Vec<Option<Arc<UndoRecord>>>,
     live: usize,
+    /// As its records, it belongs to no session's account.
+    _memory: Outside,
+}
+
+impl Default for Chunk {
+    fn default() -> Chunk {
+        let memory = Outside::new(CHUNK_BYTES as usize);
+        Chunk { places: Vec::with_capacity(PLACES), live: 0, _memory: memory }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -192,7 +202,7 @@ impl UndoStore {
                 shard.current = Some(number);
                 let last = shard.spans.last_key_value().map(|(_, span)| span.last);
                 assert!(last.is_none_or(|last| last < number), "UND-4: chunk {number} is in the spill file already");
-                let before = shard.chunks.insert(number, Chunk { places: Vec::with_capacity(PLACES), live: 0 });
+                let before = shard.chunks.insert(number, Chunk::default());
                 assert!(before.is_none(), "UND-4: chunk {number} is there already");
                 self.weigh(index, CHUNK_BYTES);
                 self.measure();

@@ -13,6 +13,8 @@
 //! - TXN-10: a transaction that keeps one snapshot for all its statements (repeatable read) leaves a row's queue once a version is committed
 //!   that its snapshot does not show: it judges the row again after each commit of a holder, and fails then instead of waiting for the
 //!   next holder.
+//! - TXN-13: a transaction that has changed a row takes no lock FOR KEY SHARE of it: its change stops every transaction that the lock would, and is undone no sooner than
+//!   the lock, which came later, would be given back. So foreign keys between rows of one transaction take no memory for locks.
 //! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
 //!   may skip the earlier ones.
 
@@ -448,12 +450,14 @@ impl<'m> Judge<'m, '_> {
             Ok(Some(outcome)) => return (Edit::Keep, outcome),
             Err(spilled) => return (Edit::Keep, LockAttempt::Fetch(spilled)),
         }
-        let dep_lsn = match self.ask(mode, busy.as_ref()) {
-            Err(()) => return (Edit::Keep, LockAttempt::Refused),
-            Ok(RequestState::Queued(pending)) => {
-                return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending));
-            }
-            Ok(RequestState::Granted(granted)) => granted.dep_lsn,
+        let has_tag = mode == LockMode::RowKeyShare && matches!(newest, Newest::Mine(_)); // TXN-13
+        let edit = if has_tag { Edit::Keep } else { Edit::SetMemoryLockHint };
+        let asked = if has_tag { None } else { Some(self.ask(mode, busy.as_ref())) };
+        let dep_lsn = match asked {
+            None => Lsn::ZERO,
+            Some(Err(())) => return (Edit::Keep, LockAttempt::Refused),
+            Some(Ok(RequestState::Queued(pending))) => return (edit, LockAttempt::Wait(pending)),
+            Some(Ok(RequestState::Granted(granted))) => granted.dep_lsn,
         };
         let mut locked = LockedRow {
             value: row.value.to_vec(),
@@ -467,12 +471,12 @@ impl<'m> Judge<'m, '_> {
         if let Some(since) = self.since.filter(|since| !row.tag.is_settled() && self.may_have_changed(row.tag, since)) {
             match self.fate(row.tag, since) {
                 Ok(fate) => locked.fate = fate,
-                Err(spilled) => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(spilled)),
+                Err(spilled) => return (edit, LockAttempt::Fetch(spilled)),
             }
         }
         match book.newest(row.tag, self.state.id(), self.fetched) {
             // The record was spilled since the first look. The lock is held already, so the next attempt is granted at once.
-            Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
+            Newest::Spilled => return (edit, LockAttempt::Fetch(row.tag)),
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
                 if let TagState::InMemory(record) = book.undo().state_with(row.tag, self.fetched) {
@@ -485,10 +489,10 @@ impl<'m> Judge<'m, '_> {
             // The version before that change is the newest committed one.
             Newest::Busy(record) => match book.first_of(&record, self.fetched) {
                 Ok(first) => before_of(&first, self.key, &mut locked),
-                Err(spilled) => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(spilled)),
+                Err(spilled) => return (edit, LockAttempt::Fetch(spilled)),
             },
         }
-        (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
+        (edit, LockAttempt::Locked(locked, dep_lsn))
     }
 
     /// The outcome of a lock that needs no request: the row that was meant has ended, or the transaction's snapshot shows a replaced version.

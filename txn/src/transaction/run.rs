@@ -6,6 +6,8 @@
 //!   of neighbours that RSH-2 allows to share an undo record do so, with one tag and one position for all of them. A row that another
 //!   transaction is changing or may have locked, a row whose undo was spilled, and a change that is refused end the run:
 //!   [`Transaction::change`] judges such a row again, and waits or refuses.
+//! - TXN-12: a tag whose record is gone stays gone (UND-1), and says of each row that carries it what no tag says: every snapshot sees it. So a run that has asked once
+//!   judges the rows with that tag as settled ones. Rows that were put in together share their tag, and each would ask for it three times.
 //!
 //! # Crash safety
 //! A run's changes in one leaf are in the log together or not at all (BTR-19). A restart that finds them undoes them one by one, as single changes (BTR-24).
@@ -26,7 +28,7 @@ use crate::mvcc::book::Newest;
 use crate::mvcc::record::UndoRecord;
 use crate::mvcc::rows::RunRows;
 use crate::mvcc::state::TxnState;
-use crate::mvcc::undo::Fetched;
+use crate::mvcc::undo::{Fetched, TagState};
 use crate::transactions::Transactions;
 
 /// A change of a run.
@@ -148,6 +150,8 @@ struct Run<'a> {
     fetched: &'a Fetched,
     snapshot: Option<Lsn>,
     over_shown: bool,
+    /// The tag that was asked for last, and whether its record was gone (TXN-12).
+    asked: (Tag, bool),
     /// The latest undo record.
     open: Option<Open>,
     /// Records before it whose changes are not logged yet.
@@ -187,6 +191,16 @@ impl<'a> Run<'a> {
             }
     }
 
+    /// TXN-12: a row with a tag, as it is to be judged.
+    fn ask(&mut self, row: &mut Row<'_>) {
+        if row.tag != self.asked.0 {
+            self.asked = (row.tag, matches!(self.all.book().undo().state_with(row.tag, self.fetched), TagState::Gone));
+        }
+        if self.asked.1 {
+            row.tag = Tag::SETTLED;
+        }
+    }
+
     /// Gives the latest record its rows. Called before any wait, so that checkpoints and a rollback find all of them.
     fn save(&mut self) {
         assert!(self.closed.is_empty(), "RSH-4: {} records have changes that are not logged", self.closed.len());
@@ -216,9 +230,12 @@ impl<'a> RunEdits<'a> for Run<'a> {
         self.open.as_ref().filter(|open| open.alike.is_some()).map(|open| open.tag)
     }
 
-    fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'a>> {
+    fn decide(&mut self, n: usize, mut leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'a>> {
         let run = &self.changes[n];
         let before = OnceLock::new();
+        if let Some(row) = leaf.row.as_mut().filter(|row| !row.tag.is_settled()) {
+            self.ask(row);
+        }
         let permit = match Permit::at_once(&leaf, run.change) {
             Some(permit) => permit,
             None if self.may_judge(&leaf) => self.judge(n, &before).permit(&leaf, run.change, self.basis).ok()?,
@@ -290,6 +307,7 @@ impl Transaction {
             fetched: &self.fetched,
             snapshot: self.snapshot,
             over_shown: self.over_shown,
+            asked: (Tag::SETTLED, true),
             open: None,
             closed: Vec::new(),
             decided: 0,
