@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! - PLN-1: a table of FROM owns one slot per column, dropped columns included, and one more for the row's key (or for the way in which the
-//!   row ended, EXE-22).
+//!   row ended, EXE-22). A complete plan that is carried out has only those slots of them that are read (`dense`, PLN-10).
 //! - PLN-2: `Column { level: 0 }` in an expression of a level names a slot of that level's layout.
 //! - PLN-6: a slot that a scan leaves out (`wanted`) is named by no expression of its level, nor of a query below it.
 //! - PLN-8: behind the slots of its layout a row has, in this order: the values of aggregates, the keys of GROUP BY, the number of the
@@ -250,6 +250,25 @@ pub struct Scan {
     pub entries: Option<Box<Entries>>,
     /// Of rows with the same values in the leading columns of the key or index, the first is enough (COV-2).
     pub jump: Option<Jump>,
+    /// Its slots are those of the wanted columns alone: for each column of the table, its place among them (PLN-10). None: PLN-1.
+    pub dense: Option<Box<[usize]>>,
+}
+
+impl Scan {
+    /// How many slots it fills.
+    #[inline]
+    pub fn width(&self) -> usize {
+        match (&self.dense, &self.wanted) {
+            (Some(_), Some(wanted)) => wanted.wanted().len(),
+            _ => self.table.types.len() + 1,
+        }
+    }
+
+    /// Where a column stands among its slots.
+    #[inline]
+    pub fn place(&self, column: usize) -> usize {
+        self.dense.as_ref().map_or(column, |places| places[column])
+    }
 }
 
 /// How to get at the rows of a table.
@@ -280,6 +299,26 @@ pub struct SystemScan {
     pub filter: Option<Bound>,
     /// The columns that the level reads; none: all.
     pub wanted: Option<Box<[usize]>>,
+    /// Its slots are those of the wanted columns alone (PLN-10).
+    pub is_dense: bool,
+    /// What its conditions find rows by, once that is known.
+    pub found: Option<FoundBy>,
+}
+
+/// What the conditions of a scan of a system view find rows by.
+#[derive(Clone, Copy, Debug)]
+pub enum FoundBy {
+    /// Nothing: all rows are read.
+    Nothing,
+    /// The value of a column, by the condition at this place among those of the filter.
+    Column {
+        /// Its place in the view.
+        column: usize,
+        /// That of the condition.
+        condition: usize,
+        /// The value stands on the left side of the condition.
+        from_left: bool,
+    },
 }
 
 /// A scan of a recursive query's working table.
@@ -317,6 +356,8 @@ pub struct Derived {
     pub kept: Option<Arc<KeptRows>>,
     /// What rows must meet.
     pub filter: Option<Bound>,
+    /// The columns of the query that have slots, in their order; none: all.
+    pub given: Option<Box<[usize]>>,
 }
 
 /// A statement in WITH that changes rows.

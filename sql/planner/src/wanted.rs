@@ -7,6 +7,7 @@ use super::carried::{self, Named};
 use super::cost::Figures;
 use super::plan::{Access, Body, Distinct, Node, Query, Scan, Subplan, WindowStage};
 use super::{covering, jumping, merging, order, rewrite, walk};
+use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
 use clearway_values::expr::{Bound, BoundKind};
 use std::sync::Arc;
@@ -92,6 +93,17 @@ pub(super) fn judge_first(source: &mut Arc<Node>) {
     if matches!(scan.access, Access::Full) && !scan.filter.as_ref().is_some_and(|filter| filter.any(&names_key)) {
         let columns: Vec<usize> = (0..scan.table.types.len()).collect();
         scan.judged_first = judged_first(scan, &columns);
+    }
+}
+
+/// Fewer columns are wanted than there were: these.
+pub(super) fn want(scan: &mut Scan, columns: &[usize]) {
+    scan.wanted = Some(Picker::new(&scan.table.shape, columns));
+    scan.judged_first = judged_first(scan, columns);
+    if let Some(entries) = &mut scan.entries
+        && let Some(picker) = EntryPicker::new(&scan.table.shape, entries.picker.index(), columns)
+    {
+        entries.picker = picker;
     }
 }
 

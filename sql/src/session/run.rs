@@ -51,6 +51,8 @@ pub struct Cached {
     pub fast: Option<Fast>,
     /// The plan.
     pub plan: Plan,
+    /// It is to be shown, not only carried out: its slots tell their columns (PLN-1).
+    is_shown: bool,
 }
 
 /// A statement's snapshot; given back on drop, also when the statement is dropped in the middle of a wait.
@@ -159,7 +161,22 @@ pub struct Request<'a> {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, (false, false, None)).map_err(|unplanned| unplanned.error)
+    plan_or_locks(core, statement, params, Kind::default()).map_err(|unplanned| unplanned.error)
+}
+
+/// The same for EXPLAIN.
+pub fn plan_shown(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
+    let kind = Kind { is_shown: true, ..Kind::default() };
+    plan_or_locks(core, statement, params, kind).map_err(|unplanned| unplanned.error)
+}
+
+/// What kind of statement is planned; see [`Request`].
+#[derive(Clone, Copy, Default)]
+struct Kind<'a> {
+    latest: bool,
+    system: bool,
+    body: Option<&'a BodyContext>,
+    is_shown: bool,
 }
 
 /// A statement that can't be planned.
@@ -175,7 +192,7 @@ fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    (exempt, system, body): (bool, bool, Option<&BodyContext>),
+    Kind { latest: exempt, system, body, is_shown }: Kind<'_>,
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
@@ -210,10 +227,14 @@ fn plan_or_locks(
     };
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
     let path = own_path;
-    Ok(plan.map(|plan| {
+    Ok(plan.map(|mut plan| {
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let generation = plan.depends_on_figures().then_some(generation);
+        let fast = Fast::of(&plan, core.database).filter(|_| permitted);
+        if fast.is_none() && !is_shown {
+            plan.make_dense();
+        }
         Cached {
             catalog: catalog.clone(),
             version,
@@ -224,8 +245,9 @@ fn plan_or_locks(
             row_security,
             permitted,
             generation,
-            fast: Fast::of(&plan, core.database).filter(|_| permitted),
+            fast,
             plan,
+            is_shown,
         }
     }))
 }
@@ -296,13 +318,14 @@ pub async fn begin_fed(core: &Arc<Core>, request: Request<'_>, cached: Option<Ar
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
     core.engine.take().owner().statement(request.text);
     let (cached, opened, read_only) = loop {
-        let fresh = match cached.take().filter(|c| is_fresh(core, c)) {
+        let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.is_shown || !request.measured)) {
             Some(fresh) => fresh,
             None => {
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let names = request.body.map(|body| body.names.clone());
                 let mut params = Params { types, names, ..Params::default() };
-                let kind = (request.latest, request.system, request.body);
+                let Request { latest, system, body, measured: is_shown, .. } = request;
+                let kind = Kind { latest, system, body, is_shown };
                 let planned = match plan_or_locks(core, request.statement, &mut params, kind) {
                     Ok(planned) => planned,
                     Err(unplanned) => {
