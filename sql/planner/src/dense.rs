@@ -26,6 +26,23 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+impl Scan {
+    /// How many slots it fills.
+    #[inline]
+    pub fn width(&self) -> usize {
+        match (&self.dense, &self.wanted) {
+            (Some(_), Some(wanted)) => wanted.wanted().len(),
+            _ => self.table.types.len() + 1,
+        }
+    }
+
+    /// Where a column stands among its slots.
+    #[inline]
+    pub fn place(&self, column: usize) -> usize {
+        self.dense.as_ref().map_or(column, |places| places[column])
+    }
+}
+
 /// Where a slot goes that no row has any more.
 const NOWHERE: usize = usize::MAX;
 

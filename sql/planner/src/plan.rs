@@ -20,6 +20,7 @@ use super::generated::LateUnique;
 pub use super::join::{Carried, Join, JoinType, Merge};
 pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{Entries, Jump, KeyValues, Range, RangePart, Ranges};
+pub use super::sought::FoundBy;
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 pub use super::with::KeptRows;
 use clearway_context::deferred::Timing;
@@ -254,23 +255,6 @@ pub struct Scan {
     pub dense: Option<Box<[usize]>>,
 }
 
-impl Scan {
-    /// How many slots it fills.
-    #[inline]
-    pub fn width(&self) -> usize {
-        match (&self.dense, &self.wanted) {
-            (Some(_), Some(wanted)) => wanted.wanted().len(),
-            _ => self.table.types.len() + 1,
-        }
-    }
-
-    /// Where a column stands among its slots.
-    #[inline]
-    pub fn place(&self, column: usize) -> usize {
-        self.dense.as_ref().map_or(column, |places| places[column])
-    }
-}
-
 /// How to get at the rows of a table.
 #[derive(Clone, Debug)]
 pub enum Access {
@@ -303,22 +287,6 @@ pub struct SystemScan {
     pub is_dense: bool,
     /// What its conditions find rows by, once that is known.
     pub found: Option<FoundBy>,
-}
-
-/// What the conditions of a scan of a system view find rows by.
-#[derive(Clone, Copy, Debug)]
-pub enum FoundBy {
-    /// Nothing: all rows are read.
-    Nothing,
-    /// The value of a column, by the condition at this place among those of the filter.
-    Column {
-        /// Its place in the view.
-        column: usize,
-        /// That of the condition.
-        condition: usize,
-        /// The value stands on the left side of the condition.
-        from_left: bool,
-    },
 }
 
 /// A scan of a recursive query's working table.

@@ -1,7 +1,7 @@
 //! Finds the condition by whose values single rows of a system table can be found (VKY-1).
 
 use super::facts::is_random;
-use super::plan::{FoundBy, SystemScan};
+use super::plan::SystemScan;
 use super::select::constant;
 use super::walk;
 use clearway_context::views::{SystemView, keys};
@@ -23,6 +23,22 @@ pub struct Sought<'b> {
     pub index: &'static str,
     /// The value stands on the left side of the condition.
     from_left: bool,
+}
+
+/// What the conditions of a scan of a system view find rows by.
+#[derive(Clone, Copy, Debug)]
+pub enum FoundBy {
+    /// Nothing: all rows are read.
+    Nothing,
+    /// The value of a column, by the condition at this place among those of the filter.
+    Column {
+        /// Its place in the view.
+        column: usize,
+        /// That of the condition.
+        condition: usize,
+        /// The value stands on the left side of the condition.
+        from_left: bool,
+    },
 }
 
 /// Values of a column.

@@ -4,6 +4,7 @@ use super::body::BodyContext;
 use super::client::Client;
 pub use super::form::{describe, format_of, write_row};
 pub use super::fresh::is_fresh;
+use super::fresh::same_columns;
 use super::short::Fast;
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
@@ -161,22 +162,12 @@ pub struct Request<'a> {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, Kind::default()).map_err(|unplanned| unplanned.error)
+    plan_or_locks(core, statement, params, (false, false, None, false)).map_err(|unplanned| unplanned.error)
 }
 
 /// The same for EXPLAIN.
 pub fn plan_shown(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    let kind = Kind { is_shown: true, ..Kind::default() };
-    plan_or_locks(core, statement, params, kind).map_err(|unplanned| unplanned.error)
-}
-
-/// What kind of statement is planned; see [`Request`].
-#[derive(Clone, Copy, Default)]
-struct Kind<'a> {
-    latest: bool,
-    system: bool,
-    body: Option<&'a BodyContext>,
-    is_shown: bool,
+    plan_or_locks(core, statement, params, (false, false, None, true)).map_err(|unplanned| unplanned.error)
 }
 
 /// A statement that can't be planned.
@@ -192,7 +183,7 @@ fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    Kind { latest: exempt, system, body, is_shown }: Kind<'_>,
+    (exempt, system, body, is_shown): (bool, bool, Option<&BodyContext>, bool),
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
@@ -286,16 +277,6 @@ pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
     tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
 }
 
-/// A client that was told of a statement's columns reads its rows by them.
-fn same_columns(told: Option<&[OutputColumn]>, now: Option<&[OutputColumn]>) -> Result<()> {
-    let Some(told) = told else { return Ok(()) };
-    let same = |a: &OutputColumn, b: &OutputColumn| a.name == b.name && a.ty == b.ty;
-    match now {
-        Some(now) if now.len() == told.len() && told.iter().zip(now).all(|(a, b)| same(a, b)) => Ok(()),
-        _ => Err(SqlError::new("0A000", "cached plan must not change result type")),
-    }
-}
-
 /// Begins to run a statement, and changes what it changes.
 pub async fn begin(
     core: &Arc<Core>,
@@ -324,8 +305,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let names = request.body.map(|body| body.names.clone());
                 let mut params = Params { types, names, ..Params::default() };
-                let Request { latest, system, body, measured: is_shown, .. } = request;
-                let kind = Kind { latest, system, body, is_shown };
+                let kind = (request.latest, request.system, request.body, request.measured);
                 let planned = match plan_or_locks(core, request.statement, &mut params, kind) {
                     Ok(planned) => planned,
                     Err(unplanned) => {
