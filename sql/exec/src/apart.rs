@@ -311,7 +311,7 @@ impl ApartRows {
             let make = |part| -> BoxFuture<'_, Done<Batch>> { Box::pin(cx.rows_of_part(part, scan, prefix)) };
             let Some(done) = self.apart.round(most, &make, cx).await? else { return Ok(Given::End) };
             for part in &done {
-                let width = prefix.len() + scan.table.types.len() + 1;
+                let width = prefix.len() + scan.width();
                 self.values = self.values.max(part.made.len() * width);
                 self.kept += part.made.len() as u64;
                 self.read += part.read.rows;

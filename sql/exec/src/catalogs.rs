@@ -190,7 +190,7 @@ impl Cx<'_> {
             place: places[0],
             keys: Keys::Oids(vec![number]),
         });
-        let rows = run.views.rows(view, sought.as_ref(), &run);
+        let rows = run.views.rows(view, sought.as_ref(), None, &run);
         let mut found = rows.into_iter().find(|row| places.iter().zip(key).all(|(at, value)| row[*at] == *value))?;
         found.truncate(view.columns.len());
         Some(found)

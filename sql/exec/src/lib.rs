@@ -115,8 +115,14 @@ pub type Row = Vec<Datum>;
 
 /// What the executor asks of the system views, which stand above it.
 pub trait ViewRows: Sync {
-    /// The rows of a view, at least those that are sought.
-    fn rows(&self, view: &SystemView, sought: Option<&SoughtRows>, run: &Run<'_>) -> Vec<Row>;
+    /// The rows of a view, at least those that are sought; of them these columns, in this order (none: all).
+    fn rows(
+        &self,
+        view: &SystemView,
+        sought: Option<&SoughtRows>,
+        columns: Option<&[usize]>,
+        run: &Run<'_>,
+    ) -> Vec<Row>;
     /// The rows of a function over the catalog.
     ///
     /// # Errors

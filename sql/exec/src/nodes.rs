@@ -181,7 +181,8 @@ impl Rows {
             },
             (State::Derived(rows), Node::Derived(d)) => {
                 let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
-                let more = rows.fill(Cx { run: cx.run, outer: &outer }, want, &self.prefix, out).await?;
+                let more =
+                    rows.fill(Cx { run: cx.run, outer: &outer }, want, (&self.prefix, d.given.as_deref()), out).await?;
                 keep(d.filter.as_ref(), mark, out, cx).await?;
                 more
             }
@@ -217,9 +218,10 @@ impl Rows {
                 let mut more = true;
                 while more && out.len() < mark + want {
                     cx.breathe().await?;
-                    match cx.kept_row(d, *id, *at).await? {
-                        Some(columns) => out.push(&self.prefix, &columns),
-                        None => more = false,
+                    match (cx.kept_row(d, *id, *at).await?, &d.given) {
+                        (Some(columns), None) => out.push(&self.prefix, &columns),
+                        (Some(columns), Some(given)) => out.push_columns(&self.prefix, &columns, given),
+                        (None, _) => more = false,
                     }
                     *at += 1;
                 }

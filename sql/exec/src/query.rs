@@ -89,12 +89,12 @@ impl QueryRows {
         Box::pin(stack::deeper_polls(self.advance(cx)))
     }
 
-    /// Appends some `want` rows of the output behind `prefix`; false: there are no more.
+    /// Appends some `want` rows of the output behind `prefix`, or these columns of them; false: there are no more.
     pub fn fill<'a>(
         &'a mut self,
         cx: Cx<'a>,
         want: usize,
-        prefix: &'a [Datum],
+        (prefix, given): (&'a [Datum], Option<&'a [usize]>),
         out: &'a mut Batch,
     ) -> BoxFuture<'a, Result<bool>> {
         Box::pin(stack::deeper_polls(async move {
@@ -102,7 +102,7 @@ impl QueryRows {
                 return Err(failed);
             }
             let (mark, mut more) = (out.len(), true);
-            let filled = self.fill_outputs(cx, (mark + want, &mut more), prefix, out).await;
+            let filled = self.fill_outputs(cx, (mark + want, &mut more), (prefix, given), out).await;
             self.failed = out.failed_behind(mark, filled)?;
             Ok(more)
         }))
@@ -112,7 +112,7 @@ impl QueryRows {
         &mut self,
         cx: Cx<'_>,
         (enough, more): (usize, &mut bool),
-        prefix: &[Datum],
+        (prefix, given): (&[Datum], Option<&[usize]>),
         out: &mut Batch,
     ) -> Result<()> {
         while out.len() < enough {
@@ -121,13 +121,16 @@ impl QueryRows {
                 None if cx.run.state.measured.is_some() => self.next(cx).await?,
                 None => self.advance(cx).await?,
             };
-            let Some(row) = row else {
+            let Some(mut row) = row else {
                 *more = false;
                 return Ok(());
             };
             let values = out.begin();
             values.extend_from_slice(prefix);
-            values.extend(row);
+            match given {
+                None => values.extend(row),
+                Some(given) => values.extend(given.iter().map(|at| std::mem::replace(&mut row[*at], Datum::Null))),
+            }
             out.end();
         }
         Ok(())

@@ -97,6 +97,14 @@ impl Batch {
         self.end();
     }
 
+    /// Adds a row: `left`, and these columns of another one.
+    pub fn push_columns(&mut self, left: &[Datum], right: &[Datum], columns: &[usize]) {
+        let values = self.begin();
+        values.extend_from_slice(left);
+        values.extend(columns.iter().map(|column| right[*column].clone()));
+        self.end();
+    }
+
     /// Adds a row that no other node needs.
     #[inline]
     pub fn push_owned(&mut self, row: Row) {

@@ -15,7 +15,6 @@ use clearway_engine::error::EngineError;
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::scan::{IndexScan, TableScan};
 use clearway_engine::value::ValueRef;
-use clearway_planner::covering::says_all;
 use clearway_planner::plan::{Access, Range, Scan};
 use clearway_planner::system_columns;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -63,11 +62,7 @@ pub(super) type Given = (HashSet<Vec<u8>>, Held);
 fn asked_of<'s>(rows: &TableRows, scan: &'s Scan) -> Option<&'s Bound> {
     let filter = scan.filter.as_ref()?;
     let (TableRows::Entries(_), Access::Index(_, range)) = (rows, &scan.access) else { return Some(filter) };
-    if !range.says_all {
-        return Some(filter);
-    }
-    debug_assert!(says_all(scan), "COV-3");
-    None
+    (!range.says_all).then_some(filter)
 }
 
 /// The columns of a table's key.
@@ -496,7 +491,7 @@ type Put<'p> = &'p mut dyn FnMut(usize, ValueRef<'_>);
 /// The slots of a new row of a scan, those of `prefix` filled.
 #[inline]
 fn slots_of<'o>(scan: &Scan, prefix: &[Datum], out: &'o mut Batch) -> &'o mut [Datum] {
-    let width = prefix.len() + scan.table.types.len() + 1;
+    let width = prefix.len() + scan.width();
     let slots = out.slots(width, std::ptr::from_ref(scan) as usize);
     slots[..prefix.len()].clone_from_slice(prefix);
     slots
@@ -511,7 +506,7 @@ fn fill(
 ) -> Result<()> {
     let mut damage = Ok(());
     let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, scan.table.types[column]) {
-        Ok(value) => slots[column] = value,
+        Ok(value) => slots[scan.place(column)] = value,
         Err(e) => damage = Err(e),
     };
     read(put).map_err(from_engine)?;
@@ -560,7 +555,7 @@ fn key_slot(key: &[u8], shown: Option<ShownEnd>) -> Datum {
 
 /// A row behind `prefix`, as far as the plan wants it; its key last (PLN-1).
 fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row> {
-    let mut row = Vec::with_capacity(prefix.len() + scan.table.types.len() + 1);
+    let mut row = Vec::with_capacity(prefix.len() + scan.width());
     append_row(scan, key, value, prefix, &mut row)?;
     Ok(row)
 }
@@ -570,7 +565,7 @@ fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);
-    row.resize(from + table.types.len() + 1, Datum::Null);
+    row.resize(from + scan.width(), Datum::Null);
     let Some(wanted) = &scan.wanted else {
         row[from + table.types.len()] = Datum::Bytea(key.into());
         return fill(scan, &mut row[from..], |put| table.shape.read(key, value, put));
@@ -583,7 +578,7 @@ pub(super) fn append_entry(scan: &Scan, entry: &[u8], prefix: &[Datum], row: &mu
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);
-    row.resize(from + table.types.len() + 1, Datum::Null);
+    row.resize(from + scan.width(), Datum::Null);
     let entries = scan.entries.as_ref().expect(ENTRIES);
     fill(scan, &mut row[from..], |put| entries.picker.read(&table.shape, entry, put))
 }

@@ -2,7 +2,7 @@
 
 use super::Cx;
 use clearway_planner::plan::SystemScan;
-use clearway_planner::sought::{Values, sought};
+use clearway_planner::sought::Values;
 use clearway_syntax::error::Result;
 use clearway_values::expr::Bound;
 use clearway_values::types::{Datum, Oid};
@@ -37,17 +37,10 @@ impl Keys {
 
 impl Cx<'_> {
     /// What the conditions of a scan ask for, and the place of the one that says so; none: all rows.
-    pub(super) async fn sought(
-        self,
-        scan: &SystemScan,
-        conditions: &[Bound],
-        prefix: &[Datum],
-    ) -> Result<Option<(SoughtRows, usize)>> {
-        let all: Vec<&Bound> = conditions.iter().collect();
-        let Some(found) = sought(scan.view, scan.base, &all) else { return Ok(None) };
-        let Some(place) = conditions.iter().position(|e| std::ptr::eq(e, found.condition)) else { return Ok(None) };
+    pub(super) async fn sought(self, scan: &SystemScan, prefix: &[Datum]) -> Result<Option<(SoughtRows, usize)>> {
+        let Some((at, place, found)) = scan.found() else { return Ok(None) };
         let mut values = Vec::new();
-        match &found.values {
+        match &found {
             Values::Text(text) => values.push(Datum::text(*text)),
             Values::List(list) => {
                 for e in *list {
@@ -58,7 +51,7 @@ impl Cx<'_> {
             Values::Array(e) => self.elements(e, prefix, &mut values).await?,
             Values::Rows(e) => self.elements(e, prefix, &mut values).await?,
         }
-        let (column, ty) = scan.view.columns[found.column];
+        let (column, ty) = scan.view.columns[at];
         let keys = if matches!(ty, clearway_values::types::oid::NAME | clearway_values::types::oid::TEXT) {
             let mut names: Vec<String> = values.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect();
             names.sort_unstable();
@@ -72,7 +65,7 @@ impl Cx<'_> {
             oids.dedup();
             Keys::Oids(oids)
         };
-        Ok(Some((SoughtRows { column, place: found.column, keys }, place)))
+        Ok(Some((SoughtRows { column, place: at, keys }, place)))
     }
 
     async fn elements(self, e: &Bound, prefix: &[Datum], out: &mut Vec<Datum>) -> Result<()> {

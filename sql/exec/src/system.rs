@@ -6,13 +6,13 @@
 //!
 //! # Invariants
 //! - SYV-1: rows that were looked up are given again within one execution only, whose version of the catalog does not change, and only those of
-//!   tables that are made of nothing but that version.
+//!   tables that are made of nothing but that version. They have the columns of the scan that looked them up, and are given to it alone.
 
 use super::row_batch::Batch;
 use super::{Cx, Keys, Row, SoughtRows, boxed};
 use clearway_planner::plan::SystemScan;
 use clearway_syntax::error::Result;
-use clearway_values::expr::{Bound, BoundKind};
+use clearway_values::expr::Bound;
 use clearway_values::types::{Datum, Oid};
 use std::sync::Arc;
 
@@ -21,10 +21,9 @@ const LOOK_UPS: usize = 16;
 /// A look-up with more rows is not kept.
 const ROWS_KEPT: usize = 4;
 
-/// Rows of a system table that were looked up by a number.
+/// Rows of a system table that were looked up by a number, by the scan at this address.
 pub(super) struct LookUp {
-    table: Oid,
-    column: usize,
+    scan: usize,
     number: Oid,
     rows: Arc<[Row]>,
 }
@@ -32,8 +31,8 @@ pub(super) struct LookUp {
 /// A scan that has begun.
 pub(super) struct SystemRows {
     rows: Left,
-    /// The keys, which a row has to have; the condition that says so is at this place among those of the filter.
-    sought: Option<(SoughtRows, usize)>,
+    /// The keys, which a row has to have at this place; the condition that says so is at that place among those of the filter.
+    sought: Option<(SoughtRows, usize, usize)>,
     /// The filter must be awaited.
     waits: bool,
 }
@@ -44,15 +43,6 @@ enum Left {
     Known(Arc<[Row]>, usize),
 }
 
-/// The conditions that a filter consists of.
-fn conditions(filter: Option<&Bound>) -> &[Bound] {
-    match filter {
-        Some(Bound { kind: BoundKind::And(list), .. }) => list,
-        Some(one) => std::slice::from_ref(one),
-        None => &[],
-    }
-}
-
 impl Cx<'_> {
     /// Begins a scan behind these slots.
     pub(super) async fn open_system(self, scan: &SystemScan, prefix: &[Datum]) -> Result<SystemRows> {
@@ -61,32 +51,41 @@ impl Cx<'_> {
         {
             boxed(configuration.read_files()).await;
         }
-        let all = conditions(scan.filter.as_ref());
-        let sought = self.sought(scan, all, prefix).await?;
+        let sought = self.sought(scan, prefix).await?;
         let rows = self.rows_of(scan, sought.as_ref().map(|(rows, _)| rows), !prefix.is_empty()).await?;
-        Ok(SystemRows { rows, sought, waits: all.iter().any(Bound::may_wait) })
+        let place = |column: usize| match &scan.wanted {
+            Some(wanted) => wanted.iter().position(|at| *at == column).expect("a condition names the column (PLN-6)"),
+            None => column,
+        };
+        let sought = sought.map(|(sought, condition)| (place(sought.place), sought, condition));
+        let sought = sought.map(|(place, sought, condition)| (sought, place, condition));
+        Ok(SystemRows { rows, sought, waits: scan.conditions().iter().any(Bound::may_wait) })
     }
 
     async fn rows_of(self, scan: &SystemScan, sought: Option<&SoughtRows>, again: bool) -> Result<Left> {
-        let (run, view) = (self.run, scan.view);
+        let (run, view, columns) = (self.run, scan.view, scan.wanted.as_deref());
         let of_data = matches!(view.name, "pg_largeobject" | "pg_largeobject_metadata" | "pg_description");
-        let number = sought.filter(|_| again && view.is_table() && !of_data).and_then(|sought| match &sought.keys {
-            Keys::Oids(oids) => <[Oid; 1]>::try_from(oids.as_slice()).ok().map(|[number]| (sought.place, number)),
-            Keys::Names(_) => None,
-        });
-        let (Some((column, number)), Some(kept)) = (number, &run.state.looked_up) else {
-            let mut rows = run.views.rows(view, sought, run);
-            if of_data {
-                boxed(self.add_large_objects(view, sought, &mut rows)).await?;
+        if of_data {
+            let mut rows = run.views.rows(view, sought, None, run);
+            boxed(self.add_large_objects(view, sought, &mut rows)).await?;
+            if let Some(columns) = columns {
+                rows.iter_mut().for_each(|row| *row = picked(row, columns));
             }
             return Ok(Left::Built(rows.into_iter()));
+        }
+        let number = sought.filter(|_| again && view.is_table()).and_then(|sought| match &sought.keys {
+            Keys::Oids(oids) => <[Oid; 1]>::try_from(oids.as_slice()).ok().map(|[number]| number),
+            Keys::Names(_) => None,
+        });
+        let (Some(number), Some(kept)) = (number, &run.state.looked_up) else {
+            return Ok(Left::Built(run.views.rows(view, sought, columns, run).into_iter()));
         };
         // SYV-1
-        let is_it = |known: &&LookUp| (known.table, known.column, known.number) == (view.oid, column, number);
-        if let Some(known) = kept.lock().iter().find(is_it) {
+        let scan = std::ptr::from_ref(scan) as usize;
+        if let Some(known) = kept.lock().iter().find(|known| (known.scan, known.number) == (scan, number)) {
             return Ok(Left::Known(known.rows.clone(), 0));
         }
-        let rows = run.views.rows(view, sought, run);
+        let rows = run.views.rows(view, sought, columns, run);
         if rows.len() > ROWS_KEPT {
             return Ok(Left::Built(rows.into_iter()));
         }
@@ -95,7 +94,7 @@ impl Cx<'_> {
         if kept.len() == LOOK_UPS {
             kept.remove(0);
         }
-        kept.push(LookUp { table: view.oid, column, number, rows: rows.clone() });
+        kept.push(LookUp { scan, number, rows: rows.clone() });
         Ok(Left::Known(rows, 0))
     }
 
@@ -129,8 +128,8 @@ impl Cx<'_> {
 
     /// Whether a row that has the keys meets the other conditions.
     async fn is_meant(self, rows: &SystemRows, scan: &SystemScan, row: &[Datum]) -> Result<bool> {
-        let by_keys = rows.sought.as_ref().map(|(_, at)| *at);
-        for (at, condition) in conditions(scan.filter.as_ref()).iter().enumerate() {
+        let by_keys = rows.sought.as_ref().map(|(_, _, at)| *at);
+        for (at, condition) in scan.conditions().iter().enumerate() {
             if by_keys != Some(at) && !self.judge(Some(condition), rows.waits, row).await? {
                 return Ok(false);
             }
@@ -142,14 +141,14 @@ impl Cx<'_> {
 impl SystemRows {
     /// Puts the slots of the next row behind the last row of a batch, if it has the keys; none: there is no row left.
     fn put_next(&mut self, scan: &SystemScan, prefix: &[Datum], out: &mut Batch) -> Option<bool> {
-        let has_keys = |row: &Row| self.sought.as_ref().is_none_or(|(sought, _)| sought.keys.have(&row[sought.place]));
+        let has_keys = |row: &Row| self.sought.as_ref().is_none_or(|(sought, at, _)| sought.keys.have(&row[*at]));
         match &mut self.rows {
             Left::Built(rows) => {
-                let mut row = rows.next()?;
+                let row = rows.next()?;
                 if !has_keys(&row) {
                     return Some(false);
                 }
-                put(scan, prefix, row.len(), out, |at| std::mem::replace(&mut row[at], Datum::Null));
+                put(scan, prefix, row.into_iter(), out);
             }
             Left::Known(rows, next) => {
                 let row = rows.get(*next)?;
@@ -157,26 +156,31 @@ impl SystemRows {
                 if !has_keys(row) {
                     return Some(false);
                 }
-                put(scan, prefix, row.len(), out, |at| row[at].clone());
+                put(scan, prefix, row.iter().cloned(), out);
             }
         }
         Some(true)
     }
 }
 
-/// Puts slots behind the last row of a batch: those to the left, and of the columns those that are wanted.
-fn put(scan: &SystemScan, prefix: &[Datum], width: usize, out: &mut Batch, mut column: impl FnMut(usize) -> Datum) {
+/// Puts slots behind the last row of a batch: those to the left, and those of the wanted columns.
+fn put(scan: &SystemScan, prefix: &[Datum], values: impl ExactSizeIterator<Item = Datum>, out: &mut Batch) {
     let slots = out.begin();
     if slots.is_empty() {
-        slots.reserve(ROWS_KEPT * (prefix.len() + width));
+        slots.reserve(ROWS_KEPT * (prefix.len() + values.len()));
     }
     slots.extend_from_slice(prefix);
     match &scan.wanted {
-        None => slots.extend((0..width).map(column)),
-        Some(wanted) => {
+        Some(wanted) if !scan.is_dense => {
             let from = slots.len();
-            slots.resize(from + width, Datum::Null);
-            wanted.iter().for_each(|at| slots[from + at] = column(*at));
+            slots.resize(from + scan.view.width(), Datum::Null);
+            wanted.iter().zip(values).for_each(|(at, value)| slots[from + at] = value);
         }
+        _ => slots.extend(values),
     }
+}
+
+/// These columns of a row that nobody else reads.
+fn picked(row: &mut Row, columns: &[usize]) -> Row {
+    columns.iter().map(|at| std::mem::replace(&mut row[*at], Datum::Null)).collect()
 }

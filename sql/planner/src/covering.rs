@@ -66,7 +66,7 @@ pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures
 }
 
 /// Whether the filter of a scan asks nothing of an entry but what its range, and the condition of its index, say (COV-3).
-pub fn says_all(scan: &Scan) -> bool {
+pub(super) fn says_all(scan: &Scan) -> bool {
     let Access::Index(place, range) = &scan.access else { return false };
     let index = &scan.table.shape.indexes[*place];
     let condition = condition_of(&scan.table, index).unwrap_or_default();

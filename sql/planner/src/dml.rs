@@ -317,7 +317,7 @@ impl Planner<'_> {
         }
         let width = query.columns.len();
         let columns = query.columns.clone();
-        let derived = super::plan::Derived { query, base: 0, kept: None, lateral: false, filter: None };
+        let derived = super::plan::Derived { query, base: 0, kept: None, lateral: false, filter: None, given: None };
         let select = super::plan::Select::plain(Arc::new(super::plan::Node::Derived(derived)), width, targets);
         let body = Body::Select(Box::new(select));
         Ok(Arc::new(Query::of(body, columns)))

@@ -231,10 +231,18 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
                 judged_first: None,
                 entries: None,
                 jump: None,
+                dense: None,
             })
         }
         Leaf::Sample(sampled) => sample_node(*sampled, conjunction(filters)),
-        Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters), wanted: None }),
+        Leaf::System(view) => Node::System(SystemScan {
+            view,
+            base,
+            filter: conjunction(filters),
+            wanted: None,
+            is_dense: false,
+            found: None,
+        }),
         Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),
         Leaf::Function { calls, ordinality } => {
             let node = Node::Function(FunctionScan { calls, base, ordinality });
@@ -247,7 +255,7 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
             if kept.is_none() && !lateral {
                 pushdown::into_locked(&mut query, base, &mut filters, figures);
             }
-            Node::Derived(Derived { query, base, kept, lateral, filter: conjunction(filters) })
+            Node::Derived(Derived { query, base, kept, lateral, filter: conjunction(filters), given: None })
         }
     }
 }

@@ -9,7 +9,7 @@
 //! sought    how a system view is read           wanted    the columns that a level reads
 //! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
-//! apart     what several threads may share
+//! apart     what several threads may share           dense     the slots of a complete plan (filled)
 //! ```
 //! Names of relations are resolved in `clearway_context::names`.
 //!
@@ -19,6 +19,7 @@
 //!    become joins (`pullup`). A level that locks rows keeps the order of the text instead.
 //! 3. Its slots are numbered by the order of the joins (`rewrite`).
 //! 4. Its conditions are handed down to the tables that they concern.
+//! 5. When the plan is complete, its slots are numbered anew so that rows have no slot that is not read (`dense`).
 //!
 //! # Invariants
 //! - PLN-3: a condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
@@ -34,13 +35,16 @@ mod carried;
 mod checks;
 mod conditions;
 pub mod cost;
-pub mod covering;
+mod covering;
+mod dense;
 pub mod dml;
 mod entries;
 mod estimate;
 pub mod explain;
 mod extremes;
 pub mod facts;
+#[cfg(debug_assertions)]
+mod filled;
 mod fold;
 pub mod from;
 mod functions;

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! - PLN-1: a table of FROM owns one slot per column, dropped columns included, and one more for the row's key (or for the way in which the
-//!   row ended, EXE-22).
+//!   row ended, EXE-22). A complete plan that is carried out has only those slots of them that are read (`dense`, PLN-10).
 //! - PLN-2: `Column { level: 0 }` in an expression of a level names a slot of that level's layout.
 //! - PLN-6: a slot that a scan leaves out (`wanted`) is named by no expression of its level, nor of a query below it.
 //! - PLN-8: behind the slots of its layout a row has, in this order: the values of aggregates, the keys of GROUP BY, the number of the
@@ -20,6 +20,7 @@ use super::generated::LateUnique;
 pub use super::join::{Carried, Join, JoinType, Merge};
 pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{EachValue, Entries, Jump, KeyValues, Range, RangePart, Ranges, RowEnd};
+pub use super::sought::FoundBy;
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 pub use super::with::KeptRows;
 use clearway_context::deferred::Timing;
@@ -250,6 +251,8 @@ pub struct Scan {
     pub entries: Option<Box<Entries>>,
     /// Of rows with the same values in the leading columns of the key or index, the first is enough (COV-2).
     pub jump: Option<Jump>,
+    /// Its slots are those of the wanted columns alone: for each column of the table, its place among them (PLN-10). None: PLN-1.
+    pub dense: Option<Box<[usize]>>,
 }
 
 /// How to get at the rows of a table.
@@ -280,6 +283,10 @@ pub struct SystemScan {
     pub filter: Option<Bound>,
     /// The columns that the level reads; none: all.
     pub wanted: Option<Box<[usize]>>,
+    /// Its slots are those of the wanted columns alone (PLN-10).
+    pub is_dense: bool,
+    /// What its conditions find rows by, once that is known.
+    pub found: Option<FoundBy>,
 }
 
 /// A scan of a recursive query's working table.
@@ -317,6 +324,8 @@ pub struct Derived {
     pub kept: Option<Arc<KeptRows>>,
     /// What rows must meet.
     pub filter: Option<Bound>,
+    /// The columns of the query that have slots, in their order; none: all.
+    pub given: Option<Box<[usize]>>,
 }
 
 /// A statement in WITH that changes rows.

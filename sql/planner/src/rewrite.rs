@@ -4,7 +4,7 @@
 //! level: depth }`.
 
 use super::from::{Item, Leaf};
-use super::plan::{Access, Body, Distinct, Node, Query, Range, Subplan};
+use super::plan::{Access, Body, Distinct, Node, Query, Subplan};
 use super::walk;
 use clearway_base::stack;
 use clearway_values::expr::{Bound, BoundKind};
@@ -44,69 +44,15 @@ impl Rewriter<'_> {
 
     /// Changes the expressions of a query.
     pub fn query(&mut self, q: &mut Query, depth: u16) {
-        stack::deeper(|| {
-            q.sort.iter_mut().for_each(|k| self.expr(&mut k.expr, depth));
-            q.limit.iter_mut().chain(&mut q.offset).for_each(|e| self.expr(e, depth));
-            match &mut q.body {
-                Body::Values(rows) => rows.iter_mut().flatten().for_each(|e| self.expr(e, depth)),
-                Body::SetOp { left, right, .. } => {
-                    self.query(Arc::make_mut(left), depth);
-                    self.query(Arc::make_mut(right), depth);
-                }
-                Body::Recursive { anchor, step, .. } => {
-                    self.query(Arc::make_mut(anchor), depth);
-                    self.query(Arc::make_mut(step), depth);
-                }
-                Body::Select(s) => {
-                    self.node(&mut s.source, depth);
-                    s.filter.iter_mut().chain(&mut s.recheck).for_each(|e| self.expr(e, depth));
-                    s.targets.iter_mut().for_each(|e| self.expr(e, depth));
-                    if let Some(g) = &mut s.grouping {
-                        g.keys.iter_mut().chain(&mut g.having).for_each(|e| self.expr(e, depth));
-                        g.calls.iter_mut().flat_map(|call| call.exprs_mut()).for_each(|e| self.expr(e, depth));
-                    }
-                    s.windows.iter_mut().flat_map(|w| w.exprs_mut()).for_each(|e| self.expr(e, depth));
-                    let sets = s.sets.iter_mut().flat_map(|s| &mut s.turns).flatten();
-                    sets.flat_map(|(call, _)| &mut call.args).for_each(|e| self.expr(e, depth));
-                    if let Some(Distinct::On(keys)) = &mut s.distinct {
-                        keys.iter_mut().for_each(|e| self.expr(e, depth));
-                    }
-                }
-            }
-        });
+        stack::deeper(|| pieces(q, &mut |piece| self.piece(piece, depth)));
     }
 
-    fn node(&mut self, node: &mut Arc<Node>, depth: u16) {
-        stack::deeper(|| match Arc::make_mut(node) {
-            Node::One => {}
-            Node::Scan(s) => {
-                s.filter.iter_mut().for_each(|e| self.expr(e, depth));
-                self.access(&mut s.access, depth);
-            }
-            Node::Work(s) => s.filter.iter_mut().for_each(|e| self.expr(e, depth)),
-            Node::System(s) => s.filter.iter_mut().for_each(|e| self.expr(e, depth)),
-            Node::Sample(s) => {
-                let exprs = s.scan.filter.iter_mut().chain(s.sampling.exprs_mut());
-                exprs.for_each(|e| self.expr(e, depth));
-            }
-            Node::Function(s) => s.calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, depth)),
-            Node::Derived(d) => {
-                d.filter.iter_mut().for_each(|e| self.expr(e, depth));
-                self.derived(&mut d.query, d.lateral, depth);
-            }
-            Node::Join(j) => {
-                self.node(&mut j.left, depth);
-                self.node(&mut j.right, depth);
-                j.on.iter_mut().for_each(|e| self.expr(e, depth));
-                if let Some((l, r)) = &mut j.hash {
-                    l.iter_mut().chain(r).for_each(|e| self.expr(e, depth));
-                }
-            }
-            Node::Filter { input, filter } => {
-                self.node(input, depth);
-                self.expr(filter, depth);
-            }
-        });
+    fn piece(&mut self, piece: Piece<'_>, depth: u16) {
+        match piece {
+            Piece::Expr(e) => self.expr(e, depth),
+            Piece::Side(query) => self.query(Arc::make_mut(query), depth),
+            Piece::From { query, lateral, .. } => self.derived(query, lateral, depth),
+        }
     }
 
     /// A query in FROM sees what its level sees, and, if it is lateral, the level itself.
@@ -115,25 +61,6 @@ impl Rewriter<'_> {
             self.query(Arc::make_mut(query), depth + 1);
         } else if depth > 0 && walk::is_correlated(query, self.subplans) {
             self.query(Arc::make_mut(query), depth);
-        }
-    }
-
-    fn access(&mut self, access: &mut Access, depth: u16) {
-        let range = |this: &mut Self, r: &mut Range| {
-            r.equal.iter_mut().for_each(|e| this.expr(e, depth));
-            r.low.iter_mut().chain(&mut r.high).for_each(|b| this.expr(&mut b.0, depth));
-        };
-        match access {
-            Access::Full => {}
-            Access::Tids(tids) => tids.exprs_mut().for_each(|e| self.expr(e, depth)),
-            Access::Keys(keys) => keys.iter_mut().flatten().for_each(|e| self.expr(e, depth)),
-            Access::KeyRange(r) | Access::Index(_, r) => range(self, r),
-            Access::Ranges(ranges) => {
-                for part in &mut ranges.parts {
-                    part.exprs_mut().for_each(|e| self.expr(e, depth));
-                }
-                ranges.guarantees.iter_mut().for_each(|e| self.expr(e, depth));
-            }
         }
     }
 
@@ -157,6 +84,103 @@ impl Rewriter<'_> {
                 on.iter_mut().for_each(|e| self.expr(e, 0));
             }
         });
+    }
+}
+
+/// What a level consists of.
+pub(super) enum Piece<'q> {
+    /// An expression of the level itself.
+    Expr(&'q mut Bound),
+    /// A side of a set operation or of a recursive query, which stands in the level's place.
+    Side(&'q mut Arc<Query>),
+    /// A query in FROM.
+    From {
+        /// The query.
+        query: &'q mut Arc<Query>,
+        /// It sees the level.
+        lateral: bool,
+        /// It sees no level around either: references share it.
+        is_closed: bool,
+    },
+}
+
+/// Calls `f` for each piece of a level, once.
+pub(super) fn pieces(q: &mut Query, f: &mut dyn FnMut(Piece<'_>)) {
+    q.sort.iter_mut().for_each(|k| f(Piece::Expr(&mut k.expr)));
+    q.limit.iter_mut().chain(&mut q.offset).for_each(|e| f(Piece::Expr(e)));
+    match &mut q.body {
+        Body::Values(rows) => rows.iter_mut().flatten().for_each(|e| f(Piece::Expr(e))),
+        Body::SetOp { left, right, .. } => [left, right].into_iter().for_each(|side| f(Piece::Side(side))),
+        Body::Recursive { anchor, step, .. } => [anchor, step].into_iter().for_each(|side| f(Piece::Side(side))),
+        Body::Select(s) => {
+            node_pieces(&mut s.source, f);
+            s.filter.iter_mut().chain(&mut s.recheck).for_each(|e| f(Piece::Expr(e)));
+            s.targets.iter_mut().for_each(|e| f(Piece::Expr(e)));
+            if let Some(g) = &mut s.grouping {
+                g.keys.iter_mut().chain(&mut g.having).for_each(|e| f(Piece::Expr(e)));
+                g.calls.iter_mut().flat_map(|call| call.exprs_mut()).for_each(|e| f(Piece::Expr(e)));
+            }
+            s.windows.iter_mut().flat_map(|w| w.exprs_mut()).for_each(|e| f(Piece::Expr(e)));
+            let sets = s.sets.iter_mut().flat_map(|s| &mut s.turns).flatten();
+            sets.flat_map(|(call, _)| &mut call.args).for_each(|e| f(Piece::Expr(e)));
+            if let Some(Distinct::On(keys)) = &mut s.distinct {
+                keys.iter_mut().for_each(|e| f(Piece::Expr(e)));
+            }
+        }
+    }
+}
+
+/// The same of a node and of the nodes below it.
+pub(super) fn node_pieces(node: &mut Arc<Node>, f: &mut dyn FnMut(Piece<'_>)) {
+    stack::deeper(|| match Arc::make_mut(node) {
+        Node::One => {}
+        Node::Scan(s) => {
+            s.filter.iter_mut().for_each(|e| f(Piece::Expr(e)));
+            access_pieces(&mut s.access, &mut |e| f(Piece::Expr(e)));
+        }
+        Node::Work(s) => s.filter.iter_mut().for_each(|e| f(Piece::Expr(e))),
+        Node::System(s) => s.filter.iter_mut().for_each(|e| f(Piece::Expr(e))),
+        Node::Sample(s) => {
+            s.scan.filter.iter_mut().chain(s.sampling.exprs_mut()).for_each(|e| f(Piece::Expr(e)));
+        }
+        Node::Function(s) => {
+            s.calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| f(Piece::Expr(e)));
+        }
+        Node::Derived(d) => {
+            d.filter.iter_mut().for_each(|e| f(Piece::Expr(e)));
+            let (lateral, is_closed) = (d.lateral, d.kept.is_some());
+            f(Piece::From { query: &mut d.query, lateral, is_closed });
+        }
+        Node::Join(j) => {
+            node_pieces(&mut j.left, f);
+            node_pieces(&mut j.right, f);
+            j.on.iter_mut().for_each(|e| f(Piece::Expr(e)));
+            if let Some((l, r)) = &mut j.hash {
+                l.iter_mut().chain(r).for_each(|e| f(Piece::Expr(e)));
+            }
+        }
+        Node::Filter { input, filter } => {
+            node_pieces(input, f);
+            f(Piece::Expr(filter));
+        }
+    });
+}
+
+fn access_pieces(access: &mut Access, f: &mut dyn FnMut(&mut Bound)) {
+    match access {
+        Access::Full => {}
+        Access::Tids(tids) => tids.exprs_mut().for_each(f),
+        Access::Keys(keys) => keys.iter_mut().flatten().for_each(f),
+        Access::KeyRange(r) | Access::Index(_, r) => {
+            r.equal.iter_mut().for_each(&mut *f);
+            r.low.iter_mut().chain(&mut r.high).for_each(|b| f(&mut b.0));
+        }
+        Access::Ranges(ranges) => {
+            for part in &mut ranges.parts {
+                part.exprs_mut().for_each(&mut *f);
+            }
+            ranges.guarantees.iter_mut().for_each(f);
+        }
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn sample_node((table, sampling): (TableSlot, Sampling), filter: Opti
         judged_first: None,
         entries: None,
         jump: None,
+        dense: None,
     };
     Node::Sample(Box::new(SampleScan { scan, sampling }))
 }

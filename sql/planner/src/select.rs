@@ -455,7 +455,7 @@ pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Q
     });
     let targets = targets.collect();
     let width = q.columns.len();
-    let derived = super::plan::Derived { query: q, base: 0, kept: None, lateral: false, filter: None };
+    let derived = super::plan::Derived { query: q, base: 0, kept: None, lateral: false, filter: None, given: None };
     let select = Select::plain(Arc::new(super::plan::Node::Derived(derived)), width, targets);
     Arc::new(Query::of(Body::Select(Box::new(select)), to.to_vec()))
 }

@@ -1,6 +1,7 @@
 //! Finds the condition by whose values single rows of a system table can be found (VKY-1).
 
 use super::facts::is_random;
+use super::plan::SystemScan;
 use super::select::constant;
 use super::walk;
 use clearway_context::views::{SystemView, keys};
@@ -20,6 +21,24 @@ pub struct Sought<'b> {
     pub condition: &'b Bound,
     /// How EXPLAIN calls the way.
     pub index: &'static str,
+    /// The value stands on the left side of the condition.
+    from_left: bool,
+}
+
+/// What the conditions of a scan of a system view find rows by.
+#[derive(Clone, Copy, Debug)]
+pub enum FoundBy {
+    /// Nothing: all rows are read.
+    Nothing,
+    /// The value of a column, by the condition at this place among those of the filter.
+    Column {
+        /// Its place in the view.
+        column: usize,
+        /// That of the condition.
+        condition: usize,
+        /// The value stands on the left side of the condition.
+        from_left: bool,
+    },
 }
 
 /// Values of a column.
@@ -54,34 +73,83 @@ pub fn sought<'b>(view: &SystemView, base: usize, conditions: &[&'b Bound]) -> O
 }
 
 fn sought_by<'b>(view: &SystemView, base: usize, e: &'b Bound) -> Option<Sought<'b>> {
-    let (column, values, count) = match &e.kind {
+    let mut from_left = false;
+    let (column, count) = match &e.kind {
         BoundKind::Binary { op: Op::Eq, left, right } => {
             match (column_of(view, base, left), column_of(view, base, right)) {
-                (Some(column), _) if is_known(right, base) => {
-                    (column, Values::List(std::slice::from_ref(&**right)), 1.0)
+                (Some(column), _) if is_known(right, base) => (column, 1.0),
+                (_, Some(column)) if is_known(left, base) => {
+                    from_left = true;
+                    (column, 1.0)
                 }
-                (_, Some(column)) if is_known(left, base) => (column, Values::List(std::slice::from_ref(&**left)), 1.0),
                 _ => return None,
             }
         }
-        BoundKind::Binary { op: Op::Match, left, right } => {
-            let text = constant(right)?.as_str().and_then(only_text)?;
-            (column_of(view, base, left)?, Values::Text(text), 1.0)
-        }
+        BoundKind::Binary { op: Op::Match, left, .. } => (column_of(view, base, left)?, 1.0),
         BoundKind::InList { arg, list, negated: false } if list.iter().all(|v| is_known(v, base)) => {
-            (column_of(view, base, arg)?, Values::List(list), list.len() as f64)
+            (column_of(view, base, arg)?, list.len() as f64)
         }
         BoundKind::Quantified { left, op: Op::Eq, all: false, array } if is_known(array, base) => {
-            (column_of(view, base, left)?, Values::Array(array), 10.0)
+            (column_of(view, base, left)?, 10.0)
         }
-        BoundKind::Subquery { .. } => {
-            let (left, rows) = super::facts::rows_of(e)?;
-            (column_of(view, base, left)?, Values::Rows(Box::new(rows)), 10.0)
-        }
+        BoundKind::Subquery { .. } => (column_of(view, base, super::facts::rows_of(e)?.0)?, 10.0),
         _ => return None,
     };
+    let values = values_of(e, from_left)?;
     let (rows, index) = keys::of(view, column)?;
-    Some(Sought { column, values, rows: rows * count, condition: e, index })
+    Some(Sought { column, values, rows: rows * count, condition: e, index, from_left })
+}
+
+/// The values of the column that a condition finds rows by.
+fn values_of(e: &Bound, from_left: bool) -> Option<Values<'_>> {
+    Some(match &e.kind {
+        BoundKind::Binary { op: Op::Match, right, .. } => Values::Text(constant(right)?.as_str().and_then(only_text)?),
+        BoundKind::Binary { left, right, .. } => {
+            Values::List(std::slice::from_ref(if from_left { &**left } else { &**right }))
+        }
+        BoundKind::InList { list, .. } => Values::List(list),
+        BoundKind::Quantified { array, .. } => Values::Array(array),
+        _ => Values::Rows(Box::new(super::facts::rows_of(e)?.1)),
+    })
+}
+
+impl SystemScan {
+    /// The conditions of which each row must meet each.
+    pub fn conditions(&self) -> &[Bound] {
+        match &self.filter {
+            Some(Bound { kind: BoundKind::And(list), .. }) => list,
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        }
+    }
+
+    /// What its conditions find rows by, where its slots are still those of all columns (PLN-1).
+    fn finds(&self) -> FoundBy {
+        let conditions = self.conditions();
+        let all: Vec<&Bound> = conditions.iter().collect();
+        let Some(found) = sought(self.view, self.base, &all) else { return FoundBy::Nothing };
+        let place = conditions.iter().position(|e| std::ptr::eq(e, found.condition));
+        place.map_or(FoundBy::Nothing, |condition| FoundBy::Column {
+            column: found.column,
+            condition,
+            from_left: found.from_left,
+        })
+    }
+
+    /// Notes it.
+    pub(super) fn find(&mut self) {
+        self.found = Some(self.finds());
+    }
+
+    /// The column that the conditions find rows by, the place of the condition that does, and the column's values; none: all rows are read.
+    pub fn found(&self) -> Option<(usize, usize, Values<'_>)> {
+        match self.found.unwrap_or_else(|| self.finds()) {
+            FoundBy::Nothing => None,
+            FoundBy::Column { column, condition, from_left } => {
+                Some((column, condition, values_of(self.conditions().get(condition)?, from_left)?))
+            }
+        }
+    }
 }
 
 /// The column of the view that an expression is, casts aside that keep different values different.

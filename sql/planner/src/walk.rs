@@ -1,6 +1,6 @@
 //! Walks over expressions and plans: which slots an expression names, and whether a query refers to outer levels.
 
-use super::plan::{Access, Action, Body, Distinct, Node, Plan, Query, Range, Subplan};
+use super::plan::{Access, Action, Body, Distinct, Node, Plan, Query, Range, Select, Subplan};
 use clearway_base::stack;
 use clearway_values::expr::{Bound, BoundKind};
 
@@ -53,19 +53,24 @@ fn query_exprs_here(q: &Query, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bou
         }
         Body::Select(s) => {
             node_exprs(&s.source, (depth, all), f);
-            s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(|e| f(e, depth));
-            if let Some(g) = &s.grouping {
-                g.keys.iter().chain(&g.having).for_each(|e| f(e, depth));
-                g.calls.iter().flat_map(|call| call.exprs()).for_each(|e| f(e, depth));
-            }
-            s.windows.iter().flat_map(super::plan::WindowStage::exprs).for_each(|e| f(e, depth));
-            for (call, _) in s.sets.iter().flat_map(|s| &s.turns).flatten() {
-                call.args.iter().for_each(|e| f(e, depth));
-            }
-            if let Some(Distinct::On(keys)) = &s.distinct {
-                keys.iter().for_each(|e| f(e, depth));
-            }
+            exprs_above(s, &mut |e| f(e, depth));
         }
+    }
+}
+
+/// The expressions of a level above its source, but for those of its order.
+pub(super) fn exprs_above(s: &Select, f: &mut dyn FnMut(&Bound)) {
+    s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(&mut *f);
+    if let Some(g) = &s.grouping {
+        g.keys.iter().chain(&g.having).for_each(&mut *f);
+        g.calls.iter().flat_map(|call| call.exprs()).for_each(&mut *f);
+    }
+    s.windows.iter().flat_map(super::plan::WindowStage::exprs).for_each(&mut *f);
+    for (call, _) in s.sets.iter().flat_map(|s| &s.turns).flatten() {
+        call.args.iter().for_each(&mut *f);
+    }
+    if let Some(Distinct::On(keys)) = &s.distinct {
+        keys.iter().for_each(f);
     }
 }
 

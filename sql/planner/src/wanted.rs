@@ -7,6 +7,7 @@ use super::carried::{self, Named};
 use super::cost::Figures;
 use super::plan::{Access, Body, Distinct, Node, Query, Scan, Subplan, WindowStage};
 use super::{covering, jumping, merging, order, rewrite, walk};
+use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
 use clearway_values::expr::{Bound, BoundKind};
 use std::sync::Arc;
@@ -95,14 +96,23 @@ pub(super) fn judge_first(source: &mut Arc<Node>) {
     }
 }
 
-fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
-    if named.is_named(scan.table.key_slot()) {
-        return;
+/// Fewer columns are wanted than there were: these.
+pub(super) fn want(scan: &mut Scan, columns: &[usize], named: &Named) {
+    let beside = beside(scan, columns, named);
+    // The filter is evaluated on what jumps read.
+    let says_all = matches!(&scan.access, Access::Index(_, range) if range.says_all) && scan.jump.is_none();
+    scan.wanted = Some(Picker::new(&scan.table.shape, columns));
+    scan.judged_first = judged_first(scan, columns);
+    if let Some(entries) = &mut scan.entries {
+        // COV-3
+        let columns = if says_all { &beside } else { columns };
+        let picker = EntryPicker::new(&scan.table.shape, entries.picker.index(), columns);
+        entries.picker = picker.expect("an index that has the wanted columns has some of them");
     }
-    let columns: Vec<usize> = (0..scan.table.types.len()).filter(|c| named.is_named(scan.table.base + c)).collect();
-    // PLN-6: `named` has every slot that an expression of the level, or of a query below it, names.
-    scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
-    scan.judged_first = judged_first(scan, &columns);
+}
+
+/// Those of these columns that something else than the scan's own filter names.
+fn beside(scan: &Scan, columns: &[usize], named: &Named) -> Vec<usize> {
     let mut own = Vec::new();
     scan.filter.iter().for_each(|filter| {
         walk::each(filter, &mut |e| {
@@ -112,6 +122,17 @@ fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
         });
     });
     let by_others = |c: &usize| named.times(scan.table.base + c) > own.iter().filter(|own| *own == c).count();
-    let beside: Vec<usize> = columns.iter().copied().filter(by_others).collect();
+    columns.iter().copied().filter(by_others).collect()
+}
+
+fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
+    if named.is_named(scan.table.key_slot()) {
+        return;
+    }
+    let columns: Vec<usize> = (0..scan.table.types.len()).filter(|c| named.is_named(scan.table.base + c)).collect();
+    // PLN-6: `named` has every slot that an expression of the level, or of a query below it, names.
+    scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
+    scan.judged_first = judged_first(scan, &columns);
+    let beside = beside(scan, &columns, named);
     covering::cover(scan, Some(&beside), figures);
 }

@@ -62,7 +62,8 @@ impl Session {
             return Ok(false);
         }
         let (text, digest) = (&prepared.text, &prepared.digest);
-        let short = Short { cached: &cached, text, digest, params: &params, formats: &[], portal: Some(""), told: None };
+        let short =
+            Short { cached: &cached, text, digest, params: &params, formats: &[], portal: Some(""), told: None };
         self.core.backend.runs_with(text.clone(), Some(params.clone()));
         self.begin_implicit_at(began_ns);
         let count = match self.await_row(&short, change, update, began_ns).await? {

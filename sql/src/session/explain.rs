@@ -205,7 +205,8 @@ async fn explained(
     let given = prepared.types.iter().map(|ty| Some(*ty)).collect();
     let mut params = Params { types: given, open: asked.generic, ..Params::default() };
     let cached = loop {
-        let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
+        let cached =
+            run::plan_shown(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
         run::may_run(&core, &cached)?;
         if lock_planned(&core, &cached).await? {
             break cached;

@@ -6,6 +6,8 @@ use super::run::Cached;
 use crate::context::core::Core;
 use crate::context::settings::Settings;
 use crate::encoding::Encoding;
+use crate::error::{Result, SqlError};
+use crate::planner::plan::OutputColumn;
 
 /// Whether a plan still fits.
 pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
@@ -14,6 +16,16 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
         None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
     };
     same_catalog && of_session(core, cached).0
+}
+
+/// A client that was told of a statement's columns reads its rows by them.
+pub(super) fn same_columns(told: Option<&[OutputColumn]>, now: Option<&[OutputColumn]>) -> Result<()> {
+    let Some(told) = told else { return Ok(()) };
+    let same = |a: &OutputColumn, b: &OutputColumn| a.name == b.name && a.ty == b.ty;
+    match now {
+        Some(now) if now.len() == told.len() && told.iter().zip(now).all(|(a, b)| same(a, b)) => Ok(()),
+        _ => Err(SqlError::new("0A000", "cached plan must not change result type")),
+    }
 }
 
 /// Whether neither role nor path have been set since it was made, and the short ways may write its rows. If not, it may fit still

@@ -4,6 +4,7 @@ use super::body::BodyContext;
 use super::client::Client;
 pub use super::form::{describe, format_of, write_row};
 pub use super::fresh::is_fresh;
+use super::fresh::same_columns;
 use super::short::Fast;
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
@@ -52,6 +53,8 @@ pub struct Cached {
     pub fast: Option<Fast>,
     /// The plan.
     pub plan: Plan,
+    /// It is to be shown, not only carried out: its slots tell their columns (PLN-1).
+    is_shown: bool,
 }
 
 /// A statement's snapshot; given back on drop, also when the statement is dropped in the middle of a wait.
@@ -160,7 +163,12 @@ pub struct Request<'a> {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, (false, false, None)).map_err(|unplanned| unplanned.error)
+    plan_or_locks(core, statement, params, (false, false, None, false)).map_err(|unplanned| unplanned.error)
+}
+
+/// The same for EXPLAIN.
+pub fn plan_shown(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
+    plan_or_locks(core, statement, params, (false, false, None, true)).map_err(|unplanned| unplanned.error)
 }
 
 /// A statement that can't be planned.
@@ -176,7 +184,7 @@ fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    (exempt, system, body): (bool, bool, Option<&BodyContext>),
+    (exempt, system, body, is_shown): (bool, bool, Option<&BodyContext>, bool),
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
@@ -211,10 +219,14 @@ fn plan_or_locks(
     };
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
     let path = own_path;
-    Ok(plan.map(|plan| {
+    Ok(plan.map(|mut plan| {
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let generation = plan.depends_on_figures().then_some(generation);
+        let fast = Fast::of(&plan, core.database).filter(|_| permitted);
+        if fast.is_none() && !is_shown {
+            plan.make_dense();
+        }
         Cached {
             catalog: catalog.clone(),
             version,
@@ -225,8 +237,9 @@ fn plan_or_locks(
             row_security,
             permitted,
             generation,
-            fast: Fast::of(&plan, core.database).filter(|_| permitted),
+            fast,
             plan,
+            is_shown,
         }
     }))
 }
@@ -265,16 +278,6 @@ pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
     tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
 }
 
-/// A client that was told of a statement's columns reads its rows by them.
-fn same_columns(told: Option<&[OutputColumn]>, now: Option<&[OutputColumn]>) -> Result<()> {
-    let Some(told) = told else { return Ok(()) };
-    let same = |a: &OutputColumn, b: &OutputColumn| a.name == b.name && a.ty == b.ty;
-    match now {
-        Some(now) if now.len() == told.len() && told.iter().zip(now).all(|(a, b)| same(a, b)) => Ok(()),
-        _ => Err(SqlError::new("0A000", "cached plan must not change result type")),
-    }
-}
-
 /// Begins to run a statement, and changes what it changes.
 pub async fn begin(
     core: &Arc<Core>,
@@ -297,13 +300,13 @@ pub async fn begin_fed(core: &Arc<Core>, request: Request<'_>, cached: Option<Ar
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
     core.engine.take().owner().statement(request.text);
     let (cached, opened, read_only) = loop {
-        let fresh = match cached.take().filter(|c| is_fresh(core, c)) {
+        let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.is_shown || !request.measured)) {
             Some(fresh) => fresh,
             None => {
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let names = request.body.map(|body| body.names.clone());
                 let mut params = Params { types, names, ..Params::default() };
-                let kind = (request.latest, request.system, request.body);
+                let kind = (request.latest, request.system, request.body, request.measured);
                 let planned = match plan_or_locks(core, request.statement, &mut params, kind) {
                     Ok(planned) => planned,
                     Err(unplanned) => {

@@ -1,7 +1,7 @@
 //! The rows with which PostgreSQL's catalogs begin, as far as Clearway has what they describe: types of `clearway_values::types`, functions and
 //! operators that the binder resolves, casts that exist, and the rows that belong to those.
 
-use super::{SoughtOf, ViewOf};
+use super::{Columns, PickedOf};
 use clearway_base::memory;
 use clearway_context::views::SystemView;
 use clearway_exec::{Keys, Row, Run, SoughtRows};
@@ -13,11 +13,8 @@ use clearway_values::types::{Datum, Oid, SqlType, datetime::Format, facts, oid};
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, OnceLock};
 
-/// The rows of the views of this module.
-pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_type", pg_type)];
-
-/// Those whose rows are found by a column.
-pub const SOUGHT: &[SoughtOf] = &[("pg_type", sought_types)];
+/// The views of this module of whose rows only some columns are built.
+pub const PICKED: &[PickedOf] = &[("pg_type", pg_type)];
 
 /// The catalogs whose rows are data, and their rows once they have been read.
 static CATALOGS: [(&str, OnceLock<Vec<Row>>); 13] = [
@@ -218,28 +215,22 @@ pub fn storage_of(ty: Oid) -> Storage {
 }
 
 /// The types that Clearway has.
-fn pg_type(run: &Run<'_>) -> Vec<Row> {
-    let known = known_types();
-    let mut out = known.to_vec();
-    out.extend(super::types::user_types(run, known, None));
-    out.extend(super::extensions::rows_of(run, "pg_type", None));
-    out
-}
-
-fn sought_types(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+fn pg_type(run: &Run<'_>, sought: Option<&SoughtRows>, columns: &Columns<'_>) -> Vec<Row> {
     static PLACES: OnceLock<HashMap<Oid, usize>> = OnceLock::new();
     let known = known_types();
-    let mut out = match &sought.keys {
-        Keys::Oids(oids) if sought.column == "oid" => {
+    let copied = |row: &Row| columns.row(|at| row[at].clone());
+    let mut out: Vec<Row> = match sought.map(|sought| (sought, &sought.keys)) {
+        None => known.iter().map(copied).collect(),
+        Some((sought, Keys::Oids(oids))) if sought.column == "oid" => {
             let by_oid = || known.iter().enumerate().map(|(at, row)| (number(row, sought.place), at)).collect();
             let places = PLACES.get_or_init(|| memory::uncharged(by_oid));
-            oids.iter().filter_map(|oid| known.get(*places.get(oid)?)).cloned().collect()
+            oids.iter().filter_map(|oid| known.get(*places.get(oid)?)).map(copied).collect()
         }
-        _ => copied(known, Some(sought)),
+        Some((sought, keys)) => known.iter().filter(|row| keys.have(&row[sought.place])).map(copied).collect(),
     };
-    out.extend(super::types::user_types(run, known_types(), Some(sought)));
-    out.extend(super::extensions::rows_of(run, "pg_type", Some(sought)));
-    Some(out)
+    out.extend(super::types::user_types(run, known, sought).into_iter().map(|row| columns.of(row)));
+    out.extend(super::extensions::rows_of(run, "pg_type", sought).into_iter().map(|row| columns.of(row)));
+    out
 }
 
 /// The rows of PostgreSQL's own types.

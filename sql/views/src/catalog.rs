@@ -1,9 +1,9 @@
 //! The rows of pg_class and related catalogs: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
-use super::{SoughtOf, ViewOf, letter, text};
+use super::{Columns, PickedOf, ViewOf, letter, text};
 use clearway_context::names::acl_name;
-use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed};
+use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed, named};
 use clearway_engine::catalog::acl::LETTERS;
 use clearway_engine::catalog::types::row_type;
 use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, Schema, TypeBody, TypeObject};
@@ -15,15 +15,13 @@ use oid::TEXT;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[
-    ("pg_catalog", "pg_class", pg_class),
-    ("pg_catalog", "pg_namespace", pg_namespace),
     ("pg_catalog", "pg_database", pg_database),
     ("pg_catalog", "pg_roles", pg_roles),
     ("pg_catalog", "pg_authid", pg_authid),
 ];
 
-/// Those whose rows are found by a column.
-pub const SOUGHT: &[SoughtOf] = &[("pg_class", sought_classes), ("pg_namespace", sought_namespaces)];
+/// Those of whose rows only some columns are built.
+pub const PICKED: &[PickedOf] = &[("pg_class", pg_class), ("pg_namespace", pg_namespace)];
 
 pub(super) fn int_oid(v: u32) -> Datum {
     Datum::Oid(v)
@@ -93,13 +91,6 @@ pub(super) fn sought<'r>(run: &'r Run<'_>, keys: &Keys) -> Vec<&'r Object> {
     found
 }
 
-/// The column `relpages`; `reltuples` is the next one.
-const RELPAGES: usize = 9;
-/// The column `relrowsecurity`; `relforcerowsecurity` is the next one.
-const RELROWSECURITY: usize = 22;
-/// The column `relreplident`.
-const RELREPLIDENT: usize = 25;
-
 struct Class<'a> {
     oid: u32,
     /// The type of its rows, or 0.
@@ -109,124 +100,91 @@ struct Class<'a> {
     owner: u32,
     kind: &'static str,
     columns: usize,
-    checks: usize,
-    has_index: bool,
-    has_rules: bool,
-    /// PostgreSQL's foreign keys are triggers, on both sides; clients look for foreign keys only where there are any.
-    has_triggers: bool,
-    populated: bool,
     persistence: &'static str,
     options: &'a [String],
-    acl: Datum,
+    acl: Option<(&'a Acl, AclKind)>,
+    /// The table or view that it is.
+    relation: Option<&'a Relation>,
+    /// It is an object of the catalog, about which ANALYZE may know something.
+    is_object: bool,
 }
 
-fn class_row(c: Class<'_>) -> Row {
-    let options = if c.options.is_empty() {
-        Datum::Null
-    } else {
-        let list = c.options.iter().map(|o| text(o)).collect();
-        Datum::Array(Array::one_dimensional(TEXT, list).into())
-    };
-    let no = || Datum::Bool(false);
-    vec![
-        int_oid(c.oid),
-        text(c.name),
-        int_oid(c.schema),
-        int_oid(c.row_type),
-        int_oid(0),
-        int_oid(c.owner),
-        int_oid(if matches!(c.kind, "r" | "m") {
-            2
-        } else if c.kind == "i" {
-            403
-        } else {
-            0
-        }),
-        int_oid(c.oid),
-        int_oid(0),
-        Datum::Int4(0),
-        Datum::Float4(-1.0),
-        Datum::Int4(0),
-        int_oid(0),
-        Datum::Bool(c.has_index),
-        no(),
-        letter(c.persistence),
-        letter(c.kind),
-        Datum::Int2(c.columns as i16),
-        Datum::Int2(c.checks as i16),
-        Datum::Bool(c.has_rules),
-        Datum::Bool(c.has_triggers),
-        no(),
-        no(),
-        no(),
-        Datum::Bool(c.populated),
-        letter(if matches!(c.kind, "r" | "m") { "d" } else { "n" }),
-        no(),
-        int_oid(0),
-        int_oid(0),
-        int_oid(0),
-        c.acl,
-        options,
-        Datum::Null,
-    ]
+/// A column of pg_class.
+fn class_column(run: &Run<'_>, c: &Class<'_>, at: usize) -> Datum {
+    let catalog = &run.names.catalog;
+    let holds_rows = matches!(c.kind, "r" | "m");
+    let counted = || run.core.db.statistics().of(c.oid).filter(|_| c.is_object);
+    let says = |f: &dyn Fn(&Relation) -> bool| Datum::Bool(c.relation.is_some_and(f));
+    match at {
+        0 | 7 => int_oid(c.oid),
+        1 => text(c.name),
+        2 => int_oid(c.schema),
+        3 => int_oid(c.row_type),
+        5 => int_oid(c.owner),
+        6 if holds_rows => int_oid(2),
+        6 if c.kind == "i" => int_oid(403),
+        4 | 6 | 8 | 12 | 27 | 28 | 29 => int_oid(0),
+        9 => Datum::Int4(counted().map_or(0, |counted| i32::try_from(counted.leaves).unwrap_or(i32::MAX))),
+        10 => Datum::Float4(counted().map_or(-1.0, |counted| counted.rows as f32)),
+        11 => Datum::Int4(0),
+        13 => says(&|r| catalog.indexes(r.oid).next().is_some()),
+        15 => letter(c.persistence),
+        16 => letter(c.kind),
+        17 => Datum::Int2(c.columns as i16),
+        18 => Datum::Int2(c.relation.map_or(0, |r| r.checks.len()) as i16),
+        19 => says(&|r| r.kind != RelationKind::Table || !r.insert_nothing_rules.is_empty()),
+        // PostgreSQL's foreign keys are triggers, on both sides; clients look for foreign keys only where there are any.
+        20 => says(&|r| !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some()),
+        22 => says(&|r| r.security.enabled),
+        23 => says(&|r| r.security.forced),
+        24 => Datum::Bool(c.relation.is_none_or(|r| r.kind != RelationKind::MaterializedView || r.populated)),
+        25 => match c.relation.and_then(|r| r.replica_identity) {
+            Some(identity) => text(&identity.to_string()),
+            None => letter(if holds_rows { "d" } else { "n" }),
+        },
+        30 => c.acl.map_or(Datum::Null, |(list, kind)| acl(run, c.owner, list, kind)),
+        31 if !c.options.is_empty() => {
+            let list = c.options.iter().map(|o| text(o)).collect();
+            Datum::Array(Array::one_dimensional(TEXT, list).into())
+        }
+        31 | 32 => Datum::Null,
+        _ => Datum::Bool(false),
+    }
 }
 
-fn pg_class(run: &Run<'_>) -> Vec<Row> {
-    classes(run, all(), local(run))
-}
-
-fn sought_classes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
-    let views: Vec<&SystemView> = match &sought.keys {
-        Keys::Oids(oids) => oids.iter().filter_map(|oid| listed(*oid)).collect(),
-        Keys::Names(names) => all().filter(|v| names.iter().any(|name| name == v.name)).collect(),
-    };
-    Some(classes(run, views.into_iter(), self::sought(run, &sought.keys).into_iter()))
+fn pg_class(run: &Run<'_>, sought: Option<&SoughtRows>, columns: &Columns<'_>) -> Vec<Row> {
+    let Some(sought) = sought else { return classes(run, columns, all(), local(run)) };
+    let objects = self::sought(run, &sought.keys).into_iter();
+    match &sought.keys {
+        Keys::Oids(oids) => classes(run, columns, oids.iter().filter_map(|oid| listed(*oid)), objects),
+        Keys::Names(names) => classes(run, columns, names.iter().flat_map(|name| named(name)).copied(), objects),
+    }
 }
 
 /// Rows of pg_class for these.
 fn classes<'r>(
     run: &Run<'_>,
+    columns: &Columns<'_>,
     views: impl Iterator<Item = &'static SystemView>,
     objects: impl Iterator<Item = &'r Object>,
 ) -> Vec<Row> {
-    let mut out: Vec<Row> = views
-        .map(|v| {
-            class_row(Class {
-                oid: v.oid,
-                row_type: 0,
-                name: v.name,
-                schema: if v.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
-                owner: 10,
-                kind: if v.oid < 12_000 { "r" } else { "v" },
-                columns: v.columns.len(),
-                checks: 0,
-                has_index: false,
-                has_rules: false,
-                has_triggers: false,
-                populated: true,
-                persistence: "p",
-                options: &[],
-                acl: Datum::Null,
-            })
-        })
-        .collect();
-    for object in objects {
-        let Some(class) = class_of(run, object) else { continue };
-        let counted = run.core.db.statistics().of(class.oid);
-        let mut row = class_row(class);
-        if let Some(counted) = counted {
-            row[RELPAGES] = Datum::Int4(i32::try_from(counted.leaves).unwrap_or(i32::MAX));
-            row[RELPAGES + 1] = Datum::Float4(counted.rows as f32);
-        }
-        if let Object::Relation(r) = object {
-            row[RELROWSECURITY] = Datum::Bool(r.security.enabled);
-            row[RELROWSECURITY + 1] = Datum::Bool(r.security.forced);
-            if let Some(identity) = r.replica_identity {
-                row[RELREPLIDENT] = text(&identity.to_string());
-            }
-        }
-        out.push(row);
-    }
+    let of_view = |v: &'static SystemView| Class {
+        oid: v.oid,
+        row_type: 0,
+        name: v.name,
+        schema: if v.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
+        owner: 10,
+        kind: if v.oid < 12_000 { "r" } else { "v" },
+        columns: v.columns.len(),
+        persistence: "p",
+        options: &[],
+        acl: None,
+        relation: None,
+        is_object: false,
+    };
+    let row = |class: Class<'_>| columns.row(|at| class_column(run, &class, at));
+    let mut out: Vec<Row> = views.map(|v| row(of_view(v))).collect();
+    out.extend(objects.filter_map(|object| class_of(run, object)).map(row));
     out
 }
 
@@ -251,14 +209,11 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             owner: r.owner,
             kind: kind_of(r),
             columns: r.columns.len(),
-            checks: r.checks.len(),
-            has_index: catalog.indexes(r.oid).next().is_some(),
-            has_rules: r.kind != RelationKind::Table || !r.insert_nothing_rules.is_empty(),
-            has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
-            populated: r.kind != RelationKind::MaterializedView || r.populated,
             persistence: persistence(run, object, r.unlogged),
             options: &r.options,
-            acl: acl(run, r.owner, &r.acl, AclKind::Table),
+            acl: Some((&r.acl, AclKind::Table)),
+            relation: Some(r),
+            is_object: true,
         },
         Object::Index(i) => Class {
             oid: i.oid,
@@ -268,14 +223,11 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             owner: catalog.relation(i.table).map_or(10, |r| r.owner),
             kind: "i",
             columns: i.columns.len() + i.include.len(),
-            checks: 0,
-            has_index: false,
-            has_rules: false,
-            has_triggers: false,
-            populated: true,
             persistence: persistence(run, object, catalog.relation(i.table).is_some_and(|r| r.unlogged)),
             options: &i.options,
-            acl: Datum::Null,
+            acl: None,
+            relation: None,
+            is_object: true,
         },
         Object::Sequence(s) => Class {
             oid: s.oid,
@@ -285,14 +237,11 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             owner: s.owner,
             kind: "S",
             columns: 3,
-            checks: 0,
-            has_index: false,
-            has_rules: false,
-            has_triggers: false,
-            populated: true,
             persistence: persistence(run, object, false),
             options: &[],
-            acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
+            acl: Some((&s.acl, AclKind::Sequence)),
+            relation: None,
+            is_object: true,
         },
         Object::Type(t) => return class_of_type(t),
         Object::Database(_)
@@ -315,14 +264,11 @@ fn class_of_type(t: &TypeObject) -> Option<Class<'_>> {
         owner: t.owner,
         kind: "c",
         columns: composite.attributes.len(),
-        checks: 0,
-        has_index: false,
-        has_rules: false,
-        has_triggers: false,
-        populated: true,
         persistence: "p",
         options: &[],
-        acl: Datum::Null,
+        acl: None,
+        relation: None,
+        is_object: true,
     })
 }
 
@@ -337,13 +283,12 @@ fn kind_of(r: &Relation) -> &'static str {
 /// The schemas of the system that every database has.
 const SYSTEM_SCHEMAS: [(u32, &str); 2] = [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema")];
 
-fn pg_namespace(run: &Run<'_>) -> Vec<Row> {
-    // Most statements about tables ask for schemas too: no walk over all objects.
-    namespaces(run, SYSTEM_SCHEMAS.into_iter(), run.names.catalog.schemas(run.names.database).collect())
-}
-
-fn sought_namespaces(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+fn pg_namespace(run: &Run<'_>, sought: Option<&SoughtRows>, columns: &Columns<'_>) -> Vec<Row> {
     let (catalog, database) = (&run.names.catalog, run.names.database);
+    let Some(sought) = sought else {
+        // Most statements about tables ask for schemas too: no walk over all objects.
+        return namespaces(run, columns, SYSTEM_SCHEMAS.into_iter(), catalog.schemas(database).collect());
+    };
     let of_system = |(oid, name): &(u32, &str)| match &sought.keys {
         Keys::Oids(oids) => oids.contains(oid),
         Keys::Names(names) => names.iter().any(|known| known == name),
@@ -358,20 +303,27 @@ fn sought_namespaces(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
         }
         Keys::Names(names) => names.iter().filter_map(|name| catalog.schema(database, name)).collect(),
     };
-    Some(namespaces(run, SYSTEM_SCHEMAS.into_iter().filter(of_system), schemas))
+    namespaces(run, columns, SYSTEM_SCHEMAS.into_iter().filter(of_system), schemas)
 }
 
 /// Rows of pg_namespace for these.
 fn namespaces(
     run: &Run<'_>,
+    columns: &Columns<'_>,
     of_system: impl Iterator<Item = (u32, &'static str)>,
     mut schemas: Vec<&Schema>,
 ) -> Vec<Row> {
     schemas.sort_unstable_by_key(|s| s.oid);
-    let of_system = of_system.map(|(oid, name)| vec![int_oid(oid), text(name), int_oid(10), Datum::Null]);
-    let row =
-        |s: &&Schema| vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)];
-    of_system.chain(schemas.iter().map(row)).collect()
+    let row = |oid: u32, name: &str, owner: u32, list: Option<&Acl>| {
+        columns.row(|at| match at {
+            0 => int_oid(oid),
+            1 => text(name),
+            2 => int_oid(owner),
+            _ => list.map_or(Datum::Null, |list| acl(run, owner, list, AclKind::Schema)),
+        })
+    };
+    let of_system = of_system.map(|(oid, name)| row(oid, name, 10, None));
+    of_system.chain(schemas.iter().map(|s| row(s.oid, &s.name, s.owner, Some(&s.acl)))).collect()
 }
 
 fn pg_database(run: &Run<'_>) -> Vec<Row> {

@@ -1,7 +1,7 @@
 //! The rows of pg_index, and the CREATE INDEX statements of indexes.
 
 use super::catalog::{int_oid, local, schema_name};
-use super::{SoughtOf, ViewOf};
+use super::{Columns, PickedOf};
 use clearway_context::index_terms::Place;
 use clearway_context::names::quote;
 use clearway_context::opclass;
@@ -15,11 +15,8 @@ use clearway_values::types::{Datum, Oid, SqlType, oid};
 
 use oid::{INT2, OID, TEXT};
 
-/// The rows of the views of this module.
-pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_index", pg_index)];
-
-/// Those whose rows are found by a column.
-pub const SOUGHT: &[SoughtOf] = &[("pg_index", sought_indexes)];
+/// The views of this module, of whose rows only some columns are built.
+pub const PICKED: &[PickedOf] = &[("pg_index", pg_index)];
 
 /// An oidvector or int2vector: an array whose first element is number 0.
 pub(super) fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
@@ -56,63 +53,57 @@ fn expressions(run: &Run<'_>, table: &Relation, i: &Index) -> Datum {
     if list.is_empty() { Datum::Null } else { Datum::text(list.join(", ").replace(" \n", "\n")) }
 }
 
-fn pg_index(run: &Run<'_>) -> Vec<Row> {
-    let all = local(run).filter_map(|object| match object {
-        Object::Index(i) => Some(i),
-        _ => None,
-    });
-    index_rows(run, all)
-}
-
-fn sought_indexes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
-    let Keys::Oids(oids) = &sought.keys else { return None };
+fn pg_index(run: &Run<'_>, sought: Option<&SoughtRows>, columns: &Columns<'_>) -> Vec<Row> {
     let catalog = &run.names.catalog;
-    let mut found: Vec<&Index> = match sought.column {
-        "indrelid" => oids.iter().flat_map(|oid| catalog.indexes(*oid)).collect(),
-        _ => oids.iter().filter_map(|oid| catalog.index(*oid)).collect(),
+    let row = |i: &Index| {
+        let table = catalog.relation(i.table)?;
+        Some(columns.row(|at| index_says(run, table, i, at)))
     };
-    found.retain(|i| i.database == run.names.database);
-    Some(index_rows(run, found.into_iter()))
+    let Some((SoughtRows { column, .. }, Keys::Oids(oids))) = sought.map(|sought| (sought, &sought.keys)) else {
+        let all = local(run).filter_map(|object| match object {
+            Object::Index(i) => Some(i),
+            _ => None,
+        });
+        return all.filter_map(row).collect();
+    };
+    let is_here = |i: &&Index| i.database == run.names.database;
+    match *column {
+        "indrelid" => oids.iter().flat_map(|oid| catalog.indexes(*oid)).filter(is_here).filter_map(row).collect(),
+        _ => oids.iter().filter_map(|oid| catalog.index(*oid)).filter(is_here).filter_map(row).collect(),
+    }
 }
 
-fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for i in indexes {
-        let Some(table) = run.names.catalog.relation(i.table) else { continue };
-        let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-        let types: Vec<Oid> = columns_of_key(table, i).map(|ty| ty.oid).collect();
-        let collated = |ty: Oid| matches!(ty, TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT);
-        let collations = types.iter().map(|ty| int_oid(if collated(*ty) { 100 } else { 0 }));
-        let options = i.columns.iter().map(|c| Datum::Int2(i16::from(c.descending) + 2 * i16::from(c.nulls_first)));
-        let public = i.state == clearway_engine::catalog::IndexState::Public;
-        let no = || Datum::Bool(false);
-        out.push(vec![
-            int_oid(i.oid),
-            int_oid(i.table),
-            Datum::Int2(columns().count() as i16),
-            Datum::Int2(i.columns.len() as i16),
-            Datum::Bool(i.unique),
-            Datum::Bool(i.nulls_not_distinct),
-            Datum::Bool(i.primary),
-            no(),
-            Datum::Bool(true),
-            Datum::Bool(i.clustered),
-            Datum::Bool(public),
-            no(),
-            Datum::Bool(true),
-            Datum::Bool(true),
-            no(),
-            vector(INT2, columns().map(|c| Datum::Int2(if c == IndexColumn::OF_NONE { 0 } else { c as i16 + 1 }))),
-            vector(OID, collations),
-            vector(OID, types.iter().enumerate().map(|(at, ty)| int_oid(class_of(i, at, *ty)))),
-            vector(INT2, options),
-            expressions(run, table, i),
-            i.condition.as_ref().map_or(Datum::Null, |text| {
-                Datum::text(definition(&run.names.catalog, (table, i), text, Place::Condition, false).text)
-            }),
-        ]);
+/// A column of pg_index.
+fn index_says(run: &Run<'_>, table: &Relation, i: &Index, at: usize) -> Datum {
+    let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+    let types = || columns_of_key(table, i).map(|ty| ty.oid);
+    match at {
+        0 => int_oid(i.oid),
+        1 => int_oid(i.table),
+        2 => Datum::Int2(columns().count() as i16),
+        3 => Datum::Int2(i.columns.len() as i16),
+        4 => Datum::Bool(i.unique),
+        5 => Datum::Bool(i.nulls_not_distinct),
+        6 => Datum::Bool(i.primary),
+        9 => Datum::Bool(i.clustered),
+        10 => Datum::Bool(i.state == clearway_engine::catalog::IndexState::Public),
+        8 | 12 | 13 => Datum::Bool(true),
+        15 => vector(INT2, columns().map(|c| Datum::Int2(if c == IndexColumn::OF_NONE { 0 } else { c as i16 + 1 }))),
+        16 => {
+            let collated = |ty: Oid| matches!(ty, TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT);
+            vector(OID, types().map(|ty| int_oid(if collated(ty) { 100 } else { 0 })))
+        }
+        17 => vector(OID, types().enumerate().map(|(at, ty)| int_oid(class_of(i, at, ty)))),
+        18 => {
+            let option = |c: &IndexColumn| i16::from(c.descending) + 2 * i16::from(c.nulls_first);
+            vector(INT2, i.columns.iter().map(|c| Datum::Int2(option(c))))
+        }
+        19 => expressions(run, table, i),
+        20 => i.condition.as_ref().map_or(Datum::Null, |text| {
+            Datum::text(definition(&run.names.catalog, (table, i), text, Place::Condition, false).text)
+        }),
+        _ => Datum::Bool(false),
     }
-    out
 }
 
 /// The operator class of a column of an index.

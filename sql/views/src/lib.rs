@@ -71,7 +71,6 @@ pub use builtin::storage_of;
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
 const ROWS: &[&[ViewOf]] = &[
-    builtin::ROWS,
     comments::ROWS,
     types::ROWS,
     catalog::ROWS,
@@ -79,7 +78,6 @@ const ROWS: &[&[ViewOf]] = &[
     owners::ROWS,
     extensions::ROWS,
     attributes::ROWS,
-    indexes::ROWS,
     constraints::ROWS,
     activity::ROWS,
     locks::ROWS,
@@ -105,13 +103,52 @@ const ROWS: &[&[ViewOf]] = &[
 /// A table of pg_catalog, and what gives its rows for the objects that are sought; none: all of them have to be built.
 type SoughtOf = (&'static str, fn(&Run<'_>, &SoughtRows) -> Option<Vec<Row>>);
 
-const SOUGHT: &[&[SoughtOf]] =
-    &[builtin::SOUGHT, catalog::SOUGHT, attributes::SOUGHT, indexes::SOUGHT, constraints::SOUGHT];
+const SOUGHT: &[&[SoughtOf]] = &[attributes::SOUGHT, constraints::SOUGHT];
 
 /// The rows that are sought of a table whose rows are found by that column (VKY-1).
 fn sought_rows(view: &SystemView, sought: &SoughtRows, run: &Run<'_>) -> Option<Vec<Row>> {
     let (_, rows) = SOUGHT.iter().copied().flatten().find(|(name, _)| view.name == *name)?;
     rows(run, sought)
+}
+
+/// A table of pg_catalog of whose rows only the columns that are asked for are built, and what gives the rows.
+type PickedOf = (&'static str, fn(&Run<'_>, Option<&SoughtRows>, &Columns<'_>) -> Vec<Row>);
+
+const PICKED: &[&[PickedOf]] = &[builtin::PICKED, catalog::PICKED, attributes::PICKED, indexes::PICKED];
+
+/// The columns of a view that are asked for.
+struct Columns<'c> {
+    view: &'c SystemView,
+    /// None: all.
+    asked: Option<&'c [usize]>,
+    /// The rows of the catalog have no versions of their own: each is as old as the catalog.
+    version: u32,
+}
+
+impl Columns<'_> {
+    /// A row, each of whose own columns `column` gives.
+    fn row(&self, mut column: impl FnMut(usize) -> Datum) -> Row {
+        let own = self.view.columns.len();
+        let mut value = |at: usize| if at < own { column(at) } else { self.of_system(at - own) };
+        match self.asked {
+            Some(asked) => asked.iter().map(|at| value(*at)).collect(),
+            None => (0..self.view.width()).map(value).collect(),
+        }
+    }
+
+    /// The same of a row of all of its own columns.
+    fn of(&self, mut row: Row) -> Row {
+        debug_assert_eq!(row.len(), self.view.columns.len(), "a row of {}", self.view.name);
+        if let (None, false) = (self.asked, self.view.is_table()) {
+            return row;
+        }
+        self.row(|at| std::mem::replace(&mut row[at], Datum::Null))
+    }
+
+    /// The n-th column that each table has beside its own.
+    fn of_system(&self, at: usize) -> Datum {
+        Datum::Oid([self.view.oid, self.version, 0, 0][at])
+    }
 }
 
 fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
@@ -122,9 +159,21 @@ fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
 pub struct SystemViews;
 
 impl ViewRows for SystemViews {
-    fn rows(&self, view: &SystemView, sought: Option<&SoughtRows>, run: &Run<'_>) -> Vec<Row> {
+    fn rows(
+        &self,
+        view: &SystemView,
+        sought: Option<&SoughtRows>,
+        columns: Option<&[usize]>,
+        run: &Run<'_>,
+    ) -> Vec<Row> {
+        let columns = Columns { view, asked: columns, version: run.names.catalog.lsn.0 as u32 };
+        if view.schema == "pg_catalog"
+            && let Some((_, rows)) = PICKED.iter().copied().flatten().find(|(name, _)| *name == view.name)
+        {
+            return rows(run, sought, &columns);
+        }
         let found = sought.and_then(|sought| sought_rows(view, sought, run));
-        let mut rows = found.unwrap_or_else(|| match rows_of(view) {
+        let rows = found.unwrap_or_else(|| match rows_of(view) {
             Some((_, _, rows)) => rows(run),
             None => {
                 let mut rows = builtin::rows(view, sought);
@@ -139,17 +188,7 @@ impl ViewRows for SystemViews {
                 rows
             }
         });
-        debug_assert!(rows.iter().all(|r| r.len() == view.columns.len()), "rows of {}", view.name);
-        if view.is_table() {
-            // The rows of the catalog have no versions of their own: each is as old as the catalog.
-            let version = run.names.catalog.lsn.0 as u32;
-            let system = [Datum::Oid(view.oid), Datum::Oid(version), Datum::Oid(0), Datum::Oid(0)];
-            for row in &mut rows {
-                row.reserve_exact(system.len());
-                row.extend_from_slice(&system);
-            }
-        }
-        rows
+        rows.into_iter().map(|row| columns.of(row)).collect()
     }
 
     fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>> {
@@ -237,6 +276,7 @@ mod tests {
         for view in declared::all().chain(declared::mysql::all()) {
             let ways = [
                 rows_of(view).is_some(),
+                view.schema == "pg_catalog" && PICKED.iter().copied().flatten().any(|(name, _)| *name == view.name),
                 view.text().is_some(),
                 builtin::has_rows(view),
                 declared::declared::EMPTY.contains(&view.name),

@@ -95,17 +95,21 @@ struct Views {
     list: Vec<&'static SystemView>,
     by_name: HashMap<(&'static str, &'static str), &'static SystemView>,
     by_oid: HashMap<Oid, &'static SystemView>,
+    /// Those of each name, in any schema.
+    namesakes: HashMap<&'static str, Vec<&'static SystemView>>,
 }
 
 fn views() -> &'static Views {
     static VIEWS: LazyLock<Views> = LazyLock::new(|| {
-        let mut views = Views { list: Vec::new(), by_name: HashMap::new(), by_oid: HashMap::new() };
+        let (list, by_name, by_oid, namesakes) = (Vec::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let mut views = Views { list, by_name, by_oid, namesakes };
         // What is declared in code comes first.
         for view in by_hand().chain(declared::all()) {
             if let Entry::Vacant(place) = views.by_name.entry((view.schema, view.name)) {
                 place.insert(view);
                 views.list.push(view);
                 views.by_oid.insert(view.oid, view);
+                views.namesakes.entry(view.name).or_default().push(view);
             }
         }
         views
@@ -128,6 +132,11 @@ fn by_hand() -> impl Iterator<Item = &'static SystemView> {
 /// A view by schema and name.
 pub fn find(schema: &str, name: &str) -> Option<&'static SystemView> {
     views().by_name.get(&(schema, name)).copied().or_else(|| mysql::find(schema, name))
+}
+
+/// Those of [`all`] that have a name.
+pub fn named(name: &str) -> &'static [&'static SystemView] {
+    views().namesakes.get(name).map_or(&[], |all| all)
 }
 
 /// One of [`all`] by oid.
