@@ -133,8 +133,16 @@ impl Planner<'_> {
         let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets, &self.subplans));
         let (source, width) = (Arc::new(Node::One), layout.width);
         let barrier = false;
-        let body =
-            Select { source, width, filter: None, grouping, windows, sets, locks, recheck, targets, distinct, barrier };
+        let body = Select {
+            grouping,
+            windows,
+            sets,
+            locks,
+            recheck,
+            distinct,
+            barrier,
+            ..Select::plain(source, width, targets)
+        };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, ties: q.ties, columns };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);
