@@ -264,6 +264,9 @@ class Queries:
             if rng.random() < .2:
                 exists.append(f"{alias}.{rng.choice(keys[inner])} {rng.choice(['=', '<>', '<'])} l.{rng.choice(keys[outer])}")
             return f"{rng.choice(['', '', 'not '])}exists (select {rng.choice(['', '1', '*'])} from {text} where {' and '.join(exists)})"
+        if rng.random() < .15:
+            second, its = f"l.{rng.choice(keys[outer])}", f"{alias}.{rng.choice(keys[inner])}"
+            return f"({key}, {second}) {rng.choice(['in', 'in', 'not in'])} (select {other}, {its} from {text} where {' and '.join(where) or 'true'})"
         shape = rng.choice(["{0}", "{0}", "{0}", "distinct {0}", "max({0})", "{0} + 0" if keys["s"] != ["n"] else "{0} || ''"])
         select = f"select {shape.format(other)} from {text} where {' and '.join(where) or 'true'}"
         if shape == "{0}":

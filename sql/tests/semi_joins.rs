@@ -45,7 +45,7 @@ async fn sorted(session: &mut Connection, query: &str) -> Vec<String> {
 }
 
 /// A query, what its plan has, and what it does not have.
-const PLANS: [(&str, &[&str], &[&str]); 12] = [
+const PLANS: [(&str, &[&str], &[&str]); 13] = [
     (
         "SELECT sum(id) FROM a WHERE k IN (SELECT x FROM s WHERE y < 5)",
         &["Nested Loop\n", "HashAggregate", "Group Key: s.x", "using a_k on a", "Index Cond: (k = s.x)"],
@@ -54,6 +54,11 @@ const PLANS: [(&str, &[&str], &[&str]); 12] = [
     ("SELECT sum(id) FROM a WHERE k = ANY (SELECT x FROM s)", &["HashAggregate", "Index Cond: (k = s.x)"], &["Semi"]),
     ("SELECT sum(id) FROM a WHERE EXISTS (SELECT FROM s WHERE s.x = a.k)", &["Group Key: s.x", "a_k"], &["Semi"]),
     ("SELECT sum(id) FROM a WHERE big IN (SELECT x FROM s)", &["Group Key: s.x", "a_big"], &["Semi"]),
+    (
+        "SELECT sum(id) FROM a WHERE (k, big) IN (SELECT x, y FROM s)",
+        &["Group Key: s.x, s.y", "using a_"],
+        &["Semi", "SubPlan"],
+    ),
     // Unique: by a key, by DISTINCT, by GROUP BY.
     ("SELECT sum(id) FROM a WHERE k IN (SELECT x FROM u)", &["Index Cond: (k = u.x)"], &["Semi", "HashAggregate"]),
     (
@@ -96,7 +101,7 @@ fn a_small_side_leads_to_the_rows_of_a_large_one() {
 }
 
 /// A condition with IN or EXISTS, and the number of rows that must not be 0 for it.
-const CONDITIONS: [(&str, &str); 17] = [
+const CONDITIONS: [(&str, &str); 19] = [
     ("a.k IN (SELECT x FROM s WHERE y < 5)", "SELECT count(*) FROM s WHERE y < 5 AND s.x = a.k"),
     ("a.big IN (SELECT x FROM s)", "SELECT count(*) FROM s WHERE s.x = a.big"),
     ("a.n IN (SELECT n FROM s)", "SELECT count(*) FROM s WHERE s.n = a.n"),
@@ -119,6 +124,8 @@ const CONDITIONS: [(&str, &str); 17] = [
         "EXISTS (SELECT FROM u WHERE u.x = a.k AND u.p > a.id % 2)",
         "SELECT count(*) FROM u WHERE u.x = a.k AND u.p > a.id % 2",
     ),
+    ("(a.k, a.id % 10) IN (SELECT x, y FROM s)", "SELECT count(*) FROM s WHERE s.x = a.k AND s.y = a.id % 10"),
+    ("(a.k, a.id % 3.0) IN (SELECT x, p FROM u)", "SELECT count(*) FROM u WHERE u.x = a.k AND u.p = a.id % 3.0"),
     ("a.k IN (SELECT w FROM u)", "SELECT count(*) FROM u WHERE u.w = a.k"),
     ("a.k IN (SELECT z FROM u)", "SELECT count(*) FROM u WHERE u.z = a.k"),
     (

@@ -33,6 +33,8 @@ pub(super) struct Columns<'a>(Vec<(ops::Range<usize>, Origin<'a>)>);
 pub(super) struct Differing {
     /// How many there are.
     pub values: f64,
+    /// Among so many rows.
+    pub among: f64,
     /// The share of nulls.
     pub nulls: f64,
     /// Whether that rests on statistics.
@@ -89,22 +91,25 @@ impl Joins<'_> {
                 let known = (column < table.types.len()).then(|| self.figures.distinct(table, column)).flatten();
                 let nulls = if column < table.types.len() { self.figures.null(table, column) } else { 0.0 };
                 let values = known.unwrap_or_else(|| self.figures.rows(table).min(super::joins::DISTINCT));
-                Differing { values, nulls, is_known: known.is_some() }
+                Differing { values, among: self.figures.rows(table), nulls, is_known: known.is_some() }
             }
-            Origin::Query(query) => Differing { values: self.shared(query).rows, nulls: 0.0, is_known: true },
+            Origin::Query(query) => {
+                let rows = self.shared(query).rows;
+                Differing { values: rows, among: rows, nulls: 0.0, is_known: true }
+            }
         })
     }
 
     /// The rows of a source with different values of these expressions, of so many rows.
     pub fn different_rows(&self, columns: &Columns<'_>, keys: &[Bound], rows: f64) -> f64 {
-        let mut values = 1.0;
-        for key in keys {
-            // As PostgreSQL takes it: rows that are left of a table have each value with the same chance.
-            let found = self.differing(columns, key).map_or(super::joins::DISTINCT, |d| d.values.max(1.0));
-            values *= found;
-        }
-        let met = if rows >= values * 20.0 { values } else { values * (1.0 - (-rows / values).exp()) };
-        met.min(rows).max(1.0)
+        let met = |key: &Bound| {
+            let Some(found) = self.differing(columns, key) else { return super::joins::DISTINCT };
+            // As PostgreSQL's `estimate_num_groups`: each row of the table is among these with the same chance.
+            let left_out = (1.0 - rows / found.among.max(1.0)).max(0.0);
+            let values = found.values.max(1.0);
+            values * (1.0 - left_out.powf(found.among.max(1.0) / values))
+        };
+        keys.iter().map(met).product::<f64>().min(rows).max(1.0)
     }
 
     /// The share of the rows of the left side that a condition of a semi join lets through, whose right side has so many rows.

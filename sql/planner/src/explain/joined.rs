@@ -64,9 +64,9 @@ impl Explainer<'_> {
 
     /// The columns of a query in FROM. Rows that were made distinct keep the names of what they are made of.
     pub(super) fn derived_names(&self, query: &Query) -> Vec<(String, String)> {
-        let Body::Select(select) = &query.body else { return own_names(query) };
+        let Body::Select(select) = &query.body else { return Self::own_names(query) };
         if !select.is_side {
-            return own_names(query);
+            return Self::own_names(query);
         }
         let inner = [self.names(&select.source)];
         let name = |e: &Bound| match e.kind {
@@ -75,14 +75,14 @@ impl Explainer<'_> {
         };
         select.targets.iter().map(name).collect()
     }
-}
 
-/// The labels of a query as names of columns.
-pub(super) fn own_names(query: &Query) -> Vec<(String, String)> {
-    labels(query).into_iter().map(|label| (String::new(), label)).collect()
-}
+    /// The labels of a query as names of columns.
+    pub(super) fn own_names(query: &Query) -> Vec<(String, String)> {
+        labels(query).into_iter().map(|label| (String::new(), label)).collect()
+    }
 
-/// Whether the rows are the distinct keys of a side of a semi join.
-pub(super) fn is_side(query: &Query) -> bool {
-    matches!(&query.body, Body::Select(select) if select.is_side)
+    /// Whether the rows are the distinct keys of a side of a semi join.
+    pub(super) fn is_side(query: &Query) -> bool {
+        matches!(&query.body, Body::Select(select) if select.is_side)
+    }
 }

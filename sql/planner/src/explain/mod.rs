@@ -162,7 +162,7 @@ impl<'a> Explainer<'a> {
         if !matches!(q.body, Body::Select(_)) {
             node.estimate = (0.0, rows.cost * UNIT, rows.rows, width);
             if !q.sort.is_empty() {
-                let mut levels = vec![Names { slots: joined::own_names(q), ..Names::default() }];
+                let mut levels = vec![Names { slots: Self::own_names(q), ..Names::default() }];
                 levels.extend_from_slice(outer);
                 node = self.sorted(node, &q.sort, &levels);
             }
@@ -409,7 +409,7 @@ impl<'a> Explainer<'a> {
     fn derived(&self, d: &Derived, levels: &[Names]) -> Shown {
         let inner = if d.lateral { levels } else { &levels[1..] };
         let child = self.query(&d.query, inner);
-        if joined::is_side(&d.query) {
+        if Self::is_side(&d.query) {
             return child;
         }
         let kept = d.kept.as_ref().is_some_and(|k| k.is_kept());
