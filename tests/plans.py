@@ -249,6 +249,55 @@ class Queries:
         down = rng.choice(["", " desc"])
         return f"select l.{x}, l.{y}, r.{z}, r.{w} from {l} l {kind} {r} r on {on} where {where} order by 1{down}, 2{down}, 3, 4"
 
+    def semi(self):
+        """Rows for which a query has some rows, or none: its key unique or not, of another type, null, made by DISTINCT, GROUP BY or a union, over several tables."""
+        rng = self.rng
+        numbers = {"t": ["id", "a", "b", "d", "f"], "u": ["k", "m", "w"], "s": ["id", "a"], "q": ["id", "o", "p"]}
+        texts = {"t": ["c", "g"], "u": ["v"], "s": ["n"], "q": ["v"]}
+        outer = rng.choice("ttuq")
+        text, where = f"{outer} l", []
+        if rng.random() < .4:
+            beside = rng.choice("tuq")
+            text += f", {beside} b"
+            where.append(f"b.{rng.choice(numbers[beside][:2])} = l.{rng.choice(numbers[outer][:3])}")
+        if rng.random() < .4:
+            where.append(self.predicate(outer, "l"))
+        for n in range(rng.choice([1, 1, 1, 2])):
+            where.append(self.semi_condition(outer, f"r{n}", numbers if rng.random() < .8 else texts))
+        columns = self.columns(outer, "l")[:2]
+        if rng.random() < .3:
+            return f"select count(*), {', '.join(f'sum({c})' for c in columns[:1])} from {text} where {' and '.join(where)}"
+        limit = rng.choice(["", "", f" limit {rng.randint(1, 9)}"])
+        return f"select {', '.join(columns)} from {text} where {' and '.join(where)} order by 1, 2{limit}"
+
+    def semi_condition(self, outer, alias, keys):
+        rng = self.rng
+        inner = rng.choice("tusq")
+        key, other = f"l.{rng.choice(keys[outer])}", f"{alias}.{rng.choice(keys[inner])}"
+        text, where = f"{inner} {alias}", []
+        if rng.random() < .3:
+            more = rng.choice("tuq")
+            text += f", {more} {alias}m"
+            where.append(f"{alias}m.{rng.choice(keys[more][:2])} = {alias}.{rng.choice(keys[inner][:2])}")
+        where += [self.predicate(inner, alias, self.columns(outer, "l") if rng.random() < .25 else ()) for _ in range(rng.choice([0, 1, 1]))]
+        if rng.random() < .25:
+            third = rng.choice("tuq")
+            where.append(f"{alias}.{rng.choice(keys[inner])} {rng.choice(['', '', 'not '])}in (select z.{rng.choice(keys[third])} from {third} z where {self.predicate(third, 'z')})")
+        if rng.random() < .4:
+            exists = [f"{other} = {key}", *where]
+            if rng.random() < .2:
+                exists.append(f"{alias}.{rng.choice(keys[inner])} {rng.choice(['=', '<>', '<'])} l.{rng.choice(keys[outer])}")
+            return f"{rng.choice(['', '', 'not '])}exists (select {rng.choice(['', '1', '*'])} from {text} where {' and '.join(exists)})"
+        if rng.random() < .15:
+            second, its = f"l.{rng.choice(keys[outer])}", f"{alias}.{rng.choice(keys[inner])}"
+            return f"({key}, {second}) {rng.choice(['in', 'in', 'not in'])} (select {other}, {its} from {text} where {' and '.join(where) or 'true'})"
+        shape = rng.choice(["{0}", "{0}", "{0}", "distinct {0}", "max({0})", "{0} + 0" if keys["s"] != ["n"] else "{0} || ''"])
+        select = f"select {shape.format(other)} from {text} where {' and '.join(where) or 'true'}"
+        if shape == "{0}":
+            select += rng.choice(["", "", f" group by {other}", f" group by {other} having count(*) > 1", f" order by {other} offset 2", f" union select {keys[outer][0]} from {outer}",
+                                  f" except select {keys[outer][-1]} from {outer}"])
+        return f"{key} {rng.choice(['in', 'in', '= any', 'not in'])} ({select})"
+
     @staticmethod
     def all(n):
         return ", ".join(str(i + 1) for i in range(n))
@@ -256,8 +305,8 @@ class Queries:
     def query(self):
         rng, pick = self.rng, self.rng.random()
         self.depth = 0
-        if rng.random() < .25:
-            return rng.choice([self.leading, self.merged, self.compared_rows])()
+        if rng.random() < .3:
+            return rng.choice([self.leading, self.merged, self.compared_rows, self.semi])()
         if pick < .5:
             table = rng.choice("ttu")
             columns = self.columns(table, table)

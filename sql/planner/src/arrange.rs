@@ -111,9 +111,9 @@ impl Planner<'_> {
             self.join_subqueries(&mut level);
         }
         reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
-        let Level { item, mut conditions, .. } = level;
+        let Level { item, mut conditions, width, .. } = level;
         narrow_arms(&mut conditions, &item);
-        let joins = Joins::new(figures, &self.subplans);
+        let joins = Joins::new(figures, &self.subplans).with_slots_from(width);
         let (mut item, more) = joins.ordered(item, &conditions, rest.wanted());
         conditions.extend(more);
         let (mut moved, mut next) = (HashMap::new(), 0);

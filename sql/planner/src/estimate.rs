@@ -2,11 +2,13 @@
 
 use super::access;
 use super::cost::{JUMP, PROBE, SORT};
+use super::differing::Columns;
 use super::from::{Item, Leaf};
-use super::joins::{Joins, left_slots, within};
+use super::joins::{ANTI_LEAST, Joins, left_slots, within};
 use super::merging::hashing;
 use super::plan::{Access, JoinType, Node, Query};
 use super::sought::sought;
+use super::walk;
 use clearway_values::expr::Bound;
 
 /// Putting a row into a hash table, looking one up in it, and giving a joined row on.
@@ -53,14 +55,24 @@ impl Joins<'_> {
                 Estimate { rows: (inner.rows * share).max(1.0), cost: inner.cost + inner.rows }
             }
             Item::Join { kind, left, right, on, .. } => {
-                let (l, r) = (self.estimate(left, &within(&left_slots(left), conditions)), self.estimate(right, &[]));
+                let l = self.estimate(left, &within(&left_slots(left), conditions));
+                let is_semi = matches!(kind, JoinType::Semi | JoinType::Anti);
+                let of_right = if is_semi { within(&left_slots(right), on) } else { Vec::new() };
+                let r = self.estimate(right, &of_right);
+                let met = || {
+                    let sides = [left, right].map(|side| Columns::of_items(std::iter::once(&**side)));
+                    let between = on.iter().filter(|e| !of_right.iter().any(|own| walk::same(own, e)));
+                    self.met((&sides[0], &sides[1]), r.rows, between)
+                };
                 let pairs = if on.is_empty() { l.rows * r.rows } else { l.rows.max(r.rows) };
                 let rows = match kind {
                     JoinType::Inner => pairs,
                     JoinType::Left => pairs.max(l.rows),
                     JoinType::Full => l.rows + r.rows,
-                    JoinType::Semi | JoinType::Anti => (l.rows / 2.0).max(1.0),
-                };
+                    JoinType::Semi => l.rows * met(),
+                    JoinType::Anti => l.rows * (1.0 - met()).max(ANTI_LEAST),
+                }
+                .max(1.0);
                 Estimate { rows, cost: l.cost + r.cost + hashing(*kind, l.rows, r.rows) }
             }
         }
@@ -89,6 +101,10 @@ impl Joins<'_> {
                     Some(g) if g.is_one_group() => from.rows = 1.0,
                     Some(_) => from.rows = (from.rows / 10.0).max(1.0),
                     None => {}
+                }
+                if s.is_side {
+                    from.cost += from.rows * BUILD;
+                    from.rows = self.different_rows(&Columns::of_node(&s.source), &s.targets, from.rows);
                 }
                 from
             }
@@ -137,7 +153,8 @@ impl Joins<'_> {
                 let (l, r) = (self.node(&j.left), self.node(&j.right));
                 let has_keys = j.hash.as_ref().is_some_and(|(keys, _)| !keys.is_empty());
                 let rows = match (j.kind, &j.hash) {
-                    (JoinType::Semi | JoinType::Anti, _) => (l.rows / 2.0).max(1.0),
+                    (JoinType::Semi, _) => l.rows * self.met_by(j, r.rows),
+                    (JoinType::Anti, _) => l.rows * (1.0 - self.met_by(j, r.rows)).max(ANTI_LEAST),
                     (_, Some(_)) if has_keys => l.rows.max(r.rows),
                     (_, Some(_)) => l.rows * r.rows * if j.on.is_some() { SOME } else { 1.0 },
                     (_, None) => l.rows * r.rows,

@@ -68,7 +68,7 @@ pub(super) fn is_random(e: &Bound) -> bool {
     e.any(&|e| matches!(&e.kind, BoundKind::Call { function, .. } | BoundKind::Spread { function, .. } if function.volatile))
 }
 
-fn comparable(column_type: u32, value_type: u32) -> bool {
+pub(super) fn comparable(column_type: u32, value_type: u32) -> bool {
     let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
     (column_type == value_type && can_be_key(column_type))
         || (integer(column_type) && integer(value_type))

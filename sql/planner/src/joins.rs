@@ -3,7 +3,7 @@
 //! # Structure
 //! A level's FROM is a tree of joins. Inner joins are split into units (`Unit`): tables, queries, functions, and outer joins, which stay
 //! in one piece and are ordered inside. EXISTS and IN that have become joins are units too; such a unit is joined once all units that its
-//! condition names have been joined. The search is dynamic programming over sets of units (Selinger and others, 1979). It considers only
+//! condition names have been joined, or at any time as an inner join, if its rows are unique or made distinct (`unique_sides`). The search is dynamic programming over sets of units (Selinger and others, 1979). It considers only
 //! trees whose right sides are single units, because the executor builds its hash tables from them. With more than `SEARCHED` units the
 //! cheapest next unit is taken step by step; with more than `UNITS_MAX` the order of the text stays.
 //!
@@ -13,6 +13,7 @@
 
 use super::access;
 use super::cost::{Figures, PROBE, SORT};
+use super::differing::Columns;
 use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
@@ -20,10 +21,11 @@ use super::merging::{builds_left, item_order, meets};
 use super::order::RowOrder;
 use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
+use super::unique_sides::{Distinctly, semi_to_inner};
 use super::{rewrite, walk};
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -32,7 +34,9 @@ const SEARCHED: usize = 10;
 /// Units that are ordered at all.
 const UNITS_MAX: usize = 60;
 /// Different values of a column of which nothing is known.
-const DISTINCT: f64 = 200.0;
+pub(super) const DISTINCT: f64 = 200.0;
+/// The least share of its rows that an anti join is taken to let through: an estimate of none would hide what follows.
+pub(super) const ANTI_LEAST: f64 = 0.1;
 
 /// A part of FROM that is joined in one piece.
 pub(super) struct Unit {
@@ -52,10 +56,19 @@ struct Condition {
     share: f64,
 }
 
+/// How a unit is joined.
+#[derive(Clone, Copy)]
+struct Step {
+    unit: usize,
+    by_index: Option<bool>,
+    /// The rows of EXISTS or IN are made distinct for an inner join (SEM-2).
+    is_distinct: bool,
+}
+
 /// A set of units joined in some order.
 #[derive(Clone)]
 struct Joined {
-    order: Vec<(usize, Option<bool>)>,
+    order: Vec<Step>,
     rows: f64,
     cost: f64,
     /// What of it is spent before the first row.
@@ -80,12 +93,20 @@ pub(super) struct Joins<'a> {
     /// What was estimated of the expressions of WITH. Each may be referred to several times by the next, and so on: without this, a chain of
     /// them would be walked as often as two to the power of its length.
     shared: RefCell<HashMap<*const Query, (Arc<Query>, Estimate)>>,
+    /// The first slot of the level that no item has.
+    free_slot: Cell<usize>,
 }
 
 impl<'a> Joins<'a> {
     /// Nothing has been estimated yet.
     pub fn new(figures: Figures<'a>, subplans: &'a [Subplan]) -> Joins<'a> {
-        Joins { figures, subplans, shared: RefCell::default() }
+        Joins { figures, subplans, shared: RefCell::default(), free_slot: Cell::default() }
+    }
+
+    /// The slots from this one on are free for rows that are made distinct.
+    pub fn with_slots_from(self, slot: usize) -> Joins<'a> {
+        self.free_slot.set(slot);
+        self
     }
 
     /// What is estimated of a query that others may share.
@@ -105,20 +126,45 @@ impl<'a> Joins<'a> {
     pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<WantedOrder>) -> (Item, Vec<Bound>) {
         let (mut units, mut own) = (Vec::new(), Vec::new());
         flatten(item, &mut units, &mut own);
+        semi_to_inner(&mut units, &mut own);
         let mut all: Vec<Bound> = conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
         all.extend(own.iter().cloned());
         for unit in &mut units {
             self.order_inside(unit, &all);
         }
         if units.len() < 2 || units.len() > UNITS_MAX {
-            return (rebuilt(units, None), own);
+            return (self.rebuilt(units, None, &mut own), own);
         }
         let implied = implied(&all, &units);
         all.extend(implied.iter().cloned());
         own.extend(implied);
         let search = Search::new(self, &units, &all);
         let order = search.best(wanted);
-        (rebuilt(units, Some(order)), own)
+        (self.rebuilt(units, Some(order), &mut own), own)
+    }
+
+    /// Joins units in an order, or in that of the text. Conditions of joins that have become inner ones are added to the others.
+    fn rebuilt(&self, units: Vec<Unit>, order: Option<Vec<Step>>, conditions: &mut Vec<Bound>) -> Item {
+        let order = order.unwrap_or_else(|| in_text_order(units.len()));
+        let mut units: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+        let mut out: Option<Item> = None;
+        for Step { unit, by_index, is_distinct } in order {
+            let Some(unit) = units.get_mut(unit).and_then(Option::take) else { continue };
+            let distinctly = if is_distinct { Distinctly::of(&unit) } else { None };
+            let Unit { mut item, mut kind, mut on } = unit;
+            if let Some(distinctly) = distinctly {
+                let base = self.free_slot.get();
+                self.free_slot.set(base + distinctly.keys.len());
+                let made = distinctly.made(item, base, self.subplans, &self.figures);
+                (item, kind, on) = (made.0, JoinType::Inner, Vec::new());
+                conditions.extend(made.1);
+            }
+            out = Some(match out {
+                None => item,
+                Some(left) => Item::Join { kind, left: Box::new(left), right: Box::new(item), on, by_index },
+            });
+        }
+        out.unwrap_or_else(Item::one)
     }
 
     /// Orders the sides of an outer join.
@@ -198,19 +244,9 @@ fn flatten(item: Item, units: &mut Vec<Unit>, conditions: &mut Vec<Bound>) {
     }
 }
 
-/// Joins units in an order, or in that of the text.
-fn rebuilt(units: Vec<Unit>, order: Option<Vec<(usize, Option<bool>)>>) -> Item {
-    let order = order.unwrap_or_else(|| (0..units.len()).map(|u| (u, None)).collect());
-    let mut units: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
-    let mut out: Option<Item> = None;
-    for (u, by_index) in order {
-        let Some(Unit { item, kind, on }) = units.get_mut(u).and_then(Option::take) else { continue };
-        out = Some(match out {
-            None => item,
-            Some(left) => Item::Join { kind, left: Box::new(left), right: Box::new(item), on, by_index },
-        });
-    }
-    out.unwrap_or_else(Item::one)
+/// The order of the text.
+fn in_text_order(units: usize) -> Vec<Step> {
+    (0..units).map(|unit| Step { unit, by_index: None, is_distinct: false }).collect()
 }
 
 /// One search.
@@ -226,6 +262,9 @@ struct Search<'a> {
     lateral: Vec<bool>,
     /// Conditions of the joins of EXISTS and IN.
     of_unit: Vec<Vec<usize>>,
+    /// The rows of EXISTS and IN where they can be made distinct, and the share of the others that they meet.
+    distinct_rows: Vec<Option<Estimate>>,
+    met: Vec<f64>,
 }
 
 impl<'a> Search<'a> {
@@ -255,6 +294,8 @@ impl<'a> Search<'a> {
             needs: vec![0; units.len()],
             lateral: vec![false; units.len()],
             of_unit: vec![Vec::new(); units.len()],
+            distinct_rows: Vec::new(),
+            met: Vec::new(),
         };
         for e in all {
             let own = mask(e);
@@ -276,7 +317,7 @@ impl<'a> Search<'a> {
                 }
             }
             let mut needs = 0;
-            item_slots(&unit.item, joins.subplans, &mut |slot| {
+            rewrite::item_slots(&unit.item, joins.subplans, &mut |slot| {
                 if let Some(other) = place.get(&slot).filter(|other| **other != u) {
                     needs |= 1 << other;
                 }
@@ -287,7 +328,26 @@ impl<'a> Search<'a> {
         search.estimates = (0..units.len()).map(|u| joins.estimate(&units[u].item, &search.local[u])).collect();
         let row_order = |u: usize| item_order(&units[u].item, &search.local[u], &joins.figures);
         search.row_orders = (0..units.len()).map(row_order).collect();
+        search.distinct_rows = (0..units.len()).map(|u| search.made_distinct(u)).collect();
+        search.met = (0..units.len()).map(|u| search.met_by(u)).collect();
         search
+    }
+
+    /// The rows of EXISTS or IN made distinct.
+    fn made_distinct(&self, u: usize) -> Option<Estimate> {
+        let unit = &self.units[u];
+        let (keys, own) = (Distinctly::of(unit)?.keys, self.estimates[u]);
+        let columns = Columns::of_items(std::iter::once(&unit.item));
+        let rows = self.joins.different_rows(&columns, &keys, own.rows);
+        Some(Estimate { rows, cost: own.cost + own.rows * BUILD })
+    }
+
+    /// The share of the other rows that EXISTS or IN meets (SEM-1).
+    fn met_by(&self, u: usize) -> f64 {
+        let conditions = self.of_unit[u].iter().map(|c| &self.conditions[*c]).filter(|c| c.share < 1.0);
+        let lefts = Columns::of_items(self.units.iter().map(|unit| &unit.item));
+        let rights = Columns::of_items(std::iter::once(&self.units[u].item));
+        self.joins.met((&lefts, &rights), self.estimates[u].rows, conditions.map(|c| &c.e))
     }
 
     fn add(&mut self, e: &Bound, named: u64, mask: &dyn Fn(&Bound) -> u64, classes: &Classes, fixed: &[usize]) {
@@ -310,29 +370,12 @@ impl<'a> Search<'a> {
 
     /// Different values of an expression.
     fn distinct(&self, e: &Bound) -> f64 {
-        let slot = match &e.kind {
-            BoundKind::Column { index, level: 0 } => *index,
-            BoundKind::Cast { arg, .. } => return self.distinct(arg),
-            _ => return DISTINCT,
-        };
-        let mut found = DISTINCT;
-        for unit in self.units {
-            unit.item.leaves(&mut |leaf, base, end| match leaf {
-                Leaf::Table(table) if (base..end).contains(&slot) => {
-                    let rows = self.joins.figures.rows(table);
-                    let known =
-                        (slot - base < table.types.len()).then(|| self.joins.figures.distinct(table, slot - base));
-                    found = known.flatten().unwrap_or_else(|| rows.min(DISTINCT));
-                }
-                Leaf::Derived { query, .. } if (base..end).contains(&slot) => found = self.joins.shared(query).rows,
-                _ => {}
-            });
-        }
-        found
+        let columns = Columns::of_items(self.units.iter().map(|unit| &unit.item));
+        self.joins.differing(&columns, e).map_or(DISTINCT, |found| found.values)
     }
 
     /// The order of least cost.
-    fn best(&self, wanted: Option<WantedOrder>) -> Vec<(usize, Option<bool>)> {
+    fn best(&self, wanted: Option<WantedOrder>) -> Vec<Step> {
         let free = self.search(None);
         if let (Some(wanted), Some(free)) = (wanted, &free) {
             let first = self.units.iter().position(|u| {
@@ -350,19 +393,19 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        free.map_or_else(|| (0..self.units.len()).map(|u| (u, None)).collect(), |free| free.order)
+        free.map_or_else(|| in_text_order(self.units.len()), |free| free.order)
     }
 
     fn begin(&self, u: usize) -> Option<Joined> {
-        let begins = self.units[u].kind == JoinType::Inner && self.needs[u] == 0;
-        let Estimate { rows, cost } = self.estimates[u];
-        begins.then(|| Joined {
-            order: vec![(u, None)],
-            rows,
-            cost,
-            startup: 0.0,
-            row_order: self.row_orders[u].clone(),
-        })
+        let is_distinct = self.units[u].kind != JoinType::Inner;
+        let Estimate { rows, cost } = match is_distinct {
+            true => self.distinct_rows[u]?,
+            false if self.needs[u] != 0 => return None,
+            false => self.estimates[u],
+        };
+        let order = vec![Step { unit: u, by_index: None, is_distinct }];
+        let row_order = if is_distinct { RowOrder::new() } else { self.row_orders[u].clone() };
+        Some(Joined { order, rows, cost, startup: if is_distinct { cost } else { 0.0 }, row_order })
     }
 
     fn search(&self, first: Option<usize>) -> Option<Joined> {
@@ -372,7 +415,7 @@ impl<'a> Search<'a> {
             let mut joined =
                 (0..n).filter(may_begin).filter_map(|u| self.begin(u)).min_by(|a, b| a.rows.total_cmp(&b.rows))?;
             while joined.order.len() < n {
-                let mask = joined.order.iter().fold(0, |m, (u, _)| m | 1 << u);
+                let mask = joined.order.iter().fold(0, |m, step| m | 1 << step.unit);
                 let next = (0..n).filter(|u| mask & 1 << u == 0).filter_map(|u| self.step(&joined, mask, u));
                 joined = next.min_by(|a, b| a.cost.total_cmp(&b.cost))?;
             }
@@ -399,26 +442,41 @@ impl<'a> Search<'a> {
 
     /// One more unit; none: something is missing that it needs.
     fn step(&self, joined: &Joined, mask: u64, u: usize) -> Option<Joined> {
-        let bit = 1u64 << u;
-        if self.needs[u] & !mask != 0 {
-            return None;
+        let kind = self.units[u].kind;
+        let is_ready = self.needs[u] & !mask == 0;
+        let plain = is_ready.then(|| self.step_as(joined, mask, u, (kind, self.estimates[u], false)));
+        let Some(rows) = self.distinct_rows[u] else { return plain };
+        let distinct = self.step_as(joined, mask, u, (JoinType::Inner, rows, true));
+        Some(match plain {
+            Some(plain) if plain.cost <= distinct.cost => plain,
+            _ => distinct,
+        })
+    }
+
+    /// The conditions that are evaluated where a unit is joined (JOI-1).
+    fn fresh(&self, mask: u64, u: usize, kind: JoinType) -> Vec<&Condition> {
+        if matches!(kind, JoinType::Semi | JoinType::Anti) {
+            return self.of_unit[u].iter().map(|c| &self.conditions[*c]).collect();
         }
-        let unit = &self.units[u];
-        // JOI-1
-        let is_new = |c: &&Condition| c.mask & bit != 0 && c.mask & mask != 0 && c.mask & !(mask | bit) == 0;
-        let fresh: Vec<&Condition> = match unit.kind {
-            JoinType::Semi | JoinType::Anti => self.of_unit[u].iter().map(|c| &self.conditions[*c]).collect(),
-            _ => {
-                let of_others = |i: usize| self.of_unit.iter().any(|list| list.contains(&i));
-                self.conditions
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, _)| !of_others(*i))
-                    .map(|(_, c)| c)
-                    .filter(is_new)
-                    .collect()
-            }
-        };
+        let bit = 1u64 << u;
+        let is_new = |c: &Condition| c.mask & bit != 0 && c.mask & mask != 0 && c.mask & !(mask | bit) == 0;
+        // Those of rows that are made distinct are like the others: all of them name these rows.
+        let lists = self.of_unit.iter().zip(&self.distinct_rows);
+        let kept: Vec<&Vec<usize>> = lists.filter(|(_, rows)| rows.is_none()).map(|(list, _)| list).collect();
+        let of_others = |i: usize| kept.iter().any(|list| list.contains(&i));
+        self.conditions.iter().enumerate().filter(|(i, c)| is_new(c) && !of_others(*i)).map(|(_, c)| c).collect()
+    }
+
+    /// One more unit, all that it needs being there.
+    fn step_as(
+        &self,
+        joined: &Joined,
+        mask: u64,
+        u: usize,
+        (kind, r, is_distinct): (JoinType, Estimate, bool),
+    ) -> Joined {
+        let (bit, unit) = (1u64 << u, &self.units[u]);
+        let fresh = self.fresh(mask, u, kind);
         let mut classes: Vec<usize> = Vec::new();
         let mut share = 1.0;
         for c in &fresh {
@@ -430,11 +488,11 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let (l, r) = (joined, self.estimates[u]);
+        let l = joined;
         let pairs = l.rows * r.rows * share;
-        let rows = match unit.kind {
-            JoinType::Semi => l.rows * (r.rows * share).min(1.0),
-            JoinType::Anti => l.rows * (1.0 - r.rows * share).max(0.1),
+        let rows = match kind {
+            JoinType::Semi => l.rows * self.met[u],
+            JoinType::Anti => l.rows * (1.0 - self.met[u]).max(ANTI_LEAST),
             _ => pairs,
         }
         .max(1.0);
@@ -443,15 +501,16 @@ impl<'a> Search<'a> {
         let keyed = fresh.iter().any(|c| has_key(c));
         let (mut startup, mut run) = match () {
             () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0)),
-            () if keyed => hashed(unit.kind, l.rows, r),
+            () if keyed => hashed(kind, l.rows, r),
             () => (r.cost + r.rows, l.rows * r.rows * 0.5),
         };
         let mut by_index = Some(false);
-        let merged = self.merged(l, u, &fresh).filter(|merged| keyed && *merged < startup + run);
+        let merged = self.merged(l, u, &fresh).filter(|merged| keyed && !is_distinct && *merged < startup + run);
         if let Some(merged) = merged {
             (startup, run) = (0.0, merged);
         }
-        if let Item::Leaf { kind, filters, base, end } = &unit.item
+        if !is_distinct
+            && let Item::Leaf { kind, filters, base, end } = &unit.item
             && let Some(each) = self.looked_up(kind, (*base, *end), filters, u, &fresh)
         {
             let looked_up = l.rows * (each + 1.0);
@@ -460,11 +519,11 @@ impl<'a> Search<'a> {
             }
         }
         let mut order = joined.order.clone();
-        order.push((u, by_index));
+        order.push(Step { unit: u, by_index, is_distinct });
         let cost = l.cost + startup + run + pairs.max(rows) * GIVE;
         // A hash join that is divided does not keep the order.
         let row_order = if merged.is_some() || by_index == Some(true) { l.row_order.clone() } else { RowOrder::new() };
-        Some(Joined { order, rows, cost, startup: l.startup + startup, row_order })
+        Joined { order, rows, cost, startup: l.startup + startup, row_order }
     }
 
     /// The cost of reading a unit and merging it with what has been joined; none: they do not come in the order of an equality between them.
@@ -520,25 +579,4 @@ fn known_before(e: &mut Bound, base: usize, end: usize) {
         return;
     }
     e.children_mut().into_iter().for_each(|child| known_before(child, base, end));
-}
-
-/// The slots that the leaves of an item name: arguments of functions, and lateral queries.
-fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
-    match item {
-        Item::Leaf { kind: Leaf::Function { calls, .. }, .. } => {
-            calls.iter().flat_map(|c| &c.args).for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
-        }
-        Item::Leaf { kind: Leaf::Sample(sampled), .. } => {
-            sampled.1.exprs().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
-        }
-        Item::Leaf { kind: Leaf::Derived { query, lateral: true, .. }, .. } => {
-            rewrite::outer_slots(query, 1, subplans, f);
-        }
-        Item::Leaf { .. } => {}
-        Item::Join { left, right, on, .. } => {
-            item_slots(left, subplans, f);
-            item_slots(right, subplans, f);
-            on.iter().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
-        }
-    }
 }

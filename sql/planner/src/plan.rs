@@ -123,6 +123,8 @@ pub struct Select {
     pub distinct: Option<Distinct>,
     /// Conditions of the levels around it may tell nothing of the rows that its own hide (RLS-1).
     pub barrier: bool,
+    /// Its rows are the distinct keys of a side of a semi join (SEM-2).
+    pub is_side: bool,
 }
 
 impl Select {
@@ -145,6 +147,7 @@ impl Select {
             targets,
             distinct: None,
             barrier: false,
+            is_side: false,
         }
     }
 }

@@ -286,24 +286,24 @@ impl Planner<'_> {
         };
         let BoundKind::Subquery { id, usage, args, correlated } = &sub.kind else { return Some(e) };
         let compared = match (usage, args.as_slice()) {
-            (SubqueryUse::Exists, _) if *correlated => None,
-            (SubqueryUse::Quantified { op: Op::Eq, all: false }, [arg])
-                if kind == JoinType::Semi && !has_subquery(arg) && !arg.is_volatile() && walk::slots(arg).is_some() =>
+            (SubqueryUse::Exists, _) if *correlated => Vec::new(),
+            (SubqueryUse::Quantified { op: Op::Eq, all: false }, args)
+                if kind == JoinType::Semi
+                    && !args.iter().any(|arg| has_subquery(arg) || arg.is_volatile())
+                    && args.iter().any(|arg| walk::slots(arg).is_some()) =>
             {
-                Some(arg.clone())
+                args.to_vec()
             }
             _ => return Some(e),
         };
         let Some(query) = self.subplans.get(*id).map(|s| s.query.clone()) else { return Some(e) };
         let offset = level.width;
-        let Some(raw) = self.raw_of(&query).filter(|raw| self.may_be_joined(raw, level, compared.is_some())) else {
+        let Some(raw) = self.raw_of(&query).filter(|raw| self.may_be_joined(raw, level, compared.len())) else {
             return if *correlated { Some(e) } else { Self::join_rows(level, query, compared, e) };
         };
         level.width += raw.width;
         let Raw { item, mut conditions, targets, .. } = self.moved(&raw, offset, true);
-        if let (Some(arg), Some(target)) = (compared, targets.into_iter().next()) {
-            conditions.push(equal(arg, target));
-        }
+        conditions.extend(compared.into_iter().zip(targets).map(|(arg, target)| equal(arg, target)));
         let mut inner = Level { item, conditions, width: level.width, is_rechecked: level.is_rechecked };
         self.pull_queries_up(&mut inner, &mut |_| {});
         self.join_subqueries_inside(&mut inner);
@@ -328,28 +328,31 @@ impl Planner<'_> {
     }
 
     /// The rows of a query that depends on nothing, as the right side of a join.
-    fn join_rows(level: &mut Level, query: Arc<Query>, compared: Option<Bound>, e: Bound) -> Option<Bound> {
-        let Some(arg) = compared else { return Some(e) };
+    fn join_rows(level: &mut Level, query: Arc<Query>, compared: Vec<Bound>, e: Bound) -> Option<Bound> {
+        if compared.is_empty() || compared.len() > query.columns.len() {
+            return Some(e);
+        }
         let (base, end) = (level.width, level.width + query.columns.len());
         level.width = end;
-        let Some(column) = query.columns.first() else { return Some(e) };
-        let target = Bound { kind: BoundKind::Column { index: base, level: 0 }, ty: column.ty, pos: e.pos };
+        let target = |i: usize, ty| Bound { kind: BoundKind::Column { index: base + i, level: 0 }, ty, pos: e.pos };
+        let pairs = compared.into_iter().zip(&query.columns).enumerate();
+        let on = pairs.map(|(i, (arg, column))| equal(arg, target(i, column.ty))).collect();
         let kind = Leaf::Derived { query, kept: None, lateral: false };
         let right = Box::new(Item::Leaf { kind, base, end, filters: Vec::new() });
         let left = Box::new(std::mem::replace(&mut level.item, Item::one()));
-        let on = vec![equal(arg, target)];
         level.item = Item::Join { kind: JoinType::Semi, left, right, on, by_index: None };
         None
     }
 
-    fn may_be_joined(&self, raw: &Raw, level: &Level, compares: bool) -> bool {
-        let all = || raw.conditions.iter().chain(raw.targets.first().filter(|_| compares));
+    /// Whether a query can become a side of a join, of which so many columns are compared.
+    fn may_be_joined(&self, raw: &Raw, level: &Level, compared: usize) -> bool {
+        let all = || raw.conditions.iter().chain(raw.targets.iter().take(compared));
         if all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
             || (level.is_rechecked && all().any(has_correlated))
         {
             return false;
         }
-        if compares && raw.targets.iter().any(|e| has_subquery(e) || e.is_volatile()) {
+        if compared > 0 && raw.targets.iter().any(|e| has_subquery(e) || e.is_volatile()) {
             return false;
         }
         // A query in FROM that looks past its own level would look past another number of levels.

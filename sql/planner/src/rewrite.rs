@@ -201,3 +201,24 @@ pub(super) fn expr_slots(e: &Bound, depth: u16, subplans: &[Subplan], f: &mut dy
         _ => {}
     });
 }
+
+/// The slots that the leaves of an item name: arguments of functions, and lateral queries.
+pub(super) fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
+    match item {
+        Item::Leaf { kind: Leaf::Function { calls, .. }, .. } => {
+            calls.iter().flat_map(|c| &c.args).for_each(|e| expr_slots(e, 0, subplans, f));
+        }
+        Item::Leaf { kind: Leaf::Sample(sampled), .. } => {
+            sampled.1.exprs().for_each(|e| expr_slots(e, 0, subplans, f));
+        }
+        Item::Leaf { kind: Leaf::Derived { query, lateral: true, .. }, .. } => {
+            outer_slots(query, 1, subplans, f);
+        }
+        Item::Leaf { .. } => {}
+        Item::Join { left, right, on, .. } => {
+            item_slots(left, subplans, f);
+            item_slots(right, subplans, f);
+            on.iter().for_each(|e| expr_slots(e, 0, subplans, f));
+        }
+    }
+}

@@ -131,10 +131,8 @@ impl Planner<'_> {
         let is_selection = is_plain && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
         let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none();
         let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets, &self.subplans));
-        let (source, width) = (Arc::new(Node::One), layout.width);
-        let barrier = false;
-        let body =
-            Select { source, width, filter: None, grouping, windows, sets, locks, recheck, targets, distinct, barrier };
+        let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
+        let body = Select { grouping, windows, sets, locks, recheck, distinct, ..plain };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, ties: q.ties, columns };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);

@@ -1,9 +1,10 @@
 //! EXPLAIN of joins: name, kind and conditions, with PostgreSQL's words.
 
 use super::render::Shown;
-use super::words::Names;
+use super::words::{Names, labels};
 use super::{Explainer, above, text};
-use crate::plan::{Join, JoinType};
+use crate::plan::{Body, Join, JoinType, Query};
+use clearway_values::expr::{Bound, BoundKind};
 
 impl Explainer<'_> {
     /// A join and its sides.
@@ -59,5 +60,29 @@ impl Explainer<'_> {
             children: vec![("Outer", None, self.node(outer, levels)), ("Inner", None, inner)],
             ..Shown::default()
         }
+    }
+
+    /// The columns of a query in FROM. Rows that were made distinct keep the names of what they are made of.
+    pub(super) fn derived_names(&self, query: &Query) -> Vec<(String, String)> {
+        let Body::Select(select) = &query.body else { return Self::own_names(query) };
+        if !select.is_side {
+            return Self::own_names(query);
+        }
+        let inner = [self.names(&select.source)];
+        let name = |e: &Bound| match e.kind {
+            BoundKind::Column { index, level: 0 } => inner[0].slots.get(index).cloned().unwrap_or_default(),
+            _ => (String::new(), self.words(&inner).expr(e)),
+        };
+        select.targets.iter().map(name).collect()
+    }
+
+    /// The labels of a query as names of columns.
+    pub(super) fn own_names(query: &Query) -> Vec<(String, String)> {
+        labels(query).into_iter().map(|label| (String::new(), label)).collect()
+    }
+
+    /// Whether the rows are the distinct keys of a side of a semi join.
+    pub(super) fn is_side(query: &Query) -> bool {
+        matches!(&query.body, Body::Select(select) if select.is_side)
     }
 }

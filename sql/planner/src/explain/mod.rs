@@ -42,7 +42,7 @@ use render::{Shown, Value};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
-use words::{Names, Style, Words, labels};
+use words::{Names, Style, Words};
 
 /// Cost of PostgreSQL's for one of ours.
 const UNIT: f64 = 0.01;
@@ -162,10 +162,7 @@ impl<'a> Explainer<'a> {
         if !matches!(q.body, Body::Select(_)) {
             node.estimate = (0.0, rows.cost * UNIT, rows.rows, width);
             if !q.sort.is_empty() {
-                let mut levels = vec![Names {
-                    slots: labels(q).into_iter().map(|l| (String::new(), l)).collect(),
-                    ..Names::default()
-                }];
+                let mut levels = vec![Names { slots: Self::own_names(q), ..Names::default() }];
                 levels.extend_from_slice(outer);
                 node = self.sorted(node, &q.sort, &levels);
             }
@@ -207,7 +204,8 @@ impl<'a> Explainer<'a> {
         let before: Vec<Names> = std::iter::once(own.clone()).chain(outer.iter().cloned()).collect();
         own.aggregates = self.values_behind(s, before);
         let levels: Vec<Names> = std::iter::once(own).chain(outer.iter().cloned()).collect();
-        let words = self.words(&levels);
+        let mut words = self.words(&levels);
+        words.qualified |= s.is_side;
         let mut node = self.source(s, &levels);
         if let Some(filter) = &s.filter {
             let name = if matches!(&*s.source, Node::One) { "One-Time Filter" } else { "Filter" };
@@ -358,7 +356,7 @@ impl<'a> Explainer<'a> {
             Node::System(s) => {
                 put(s.base, s.view.columns.iter().map(|c| (s.view.name.to_owned(), c.0.to_owned())).collect());
             }
-            Node::Derived(d) => put(d.base, labels(&d.query).into_iter().map(|l| (String::new(), l)).collect()),
+            Node::Derived(d) => put(d.base, self.derived_names(&d.query)),
             _ => {}
         });
         names
@@ -411,6 +409,9 @@ impl<'a> Explainer<'a> {
     fn derived(&self, d: &Derived, levels: &[Names]) -> Shown {
         let inner = if d.lateral { levels } else { &levels[1..] };
         let child = self.query(&d.query, inner);
+        if Self::is_side(&d.query) {
+            return child;
+        }
         let kept = d.kept.as_ref().is_some_and(|k| k.is_kept());
         let (kind, part) = if kept { ("CTE Scan", "InitPlan") } else { ("Subquery Scan", "Subquery") };
         let name = d.kept.as_ref().filter(|_| kept).map(|k| k.name.clone());
