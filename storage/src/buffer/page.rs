@@ -107,7 +107,7 @@ fn shifted(low: u64, high: u64, shift: usize) -> u64 {
 
 /// The bits of the first bytes, up to eight of them.
 #[inline]
-pub fn first_bits(bytes: usize) -> u64 {
+pub(crate) fn first_bits(bytes: usize) -> u64 {
     if bytes < 8 { !(u64::MAX >> (8 * bytes)) } else { u64::MAX }
 }
 
@@ -144,7 +144,7 @@ impl<'k> Probe<'k> {
 
     /// Those behind the first `len`.
     #[inline]
-    pub fn behind(&self, len: usize) -> Probe<'k> {
+    pub(crate) fn behind(&self, len: usize) -> Probe<'k> {
         let bytes = self.bytes.get(len..).unwrap_or_default();
         if self.bytes.len() > 16 || len > 15 {
             return Probe::of(bytes);
@@ -157,19 +157,19 @@ impl<'k> Probe<'k> {
 
     /// How many bytes they are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// The first eight as a number, zero where they end.
     #[inline]
-    pub fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         self.words.0
     }
 
     /// The first two as a number, zero where they end.
     #[inline]
-    pub fn head(&self) -> u16 {
+    pub(crate) fn head(&self) -> u16 {
         (self.words.0 >> 48) as u16
     }
 }
@@ -271,7 +271,7 @@ impl<'a> Page<'a> {
 
     /// How `len` bytes of the page compare with as many of the first of `other`, or with all of them where there are fewer.
     #[inline(always)]
-    pub fn compare_start(&self, offset: usize, len: usize, other: &Probe<'_>) -> Ordering {
+    pub(crate) fn compare_start(&self, offset: usize, len: usize, other: &Probe<'_>) -> Ordering {
         if len > other.bytes.len().min(8) {
             return self.compare_with(offset, len, &other.up_to(len));
         }
