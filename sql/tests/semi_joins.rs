@@ -146,8 +146,11 @@ fn each_row_comes_once_however_often_it_is_met() {
         fill(&mut session).await;
         for (condition, count) in CONDITIONS {
             let query = format!("SELECT a.id FROM a WHERE {condition}");
-            let rows = sorted(&mut session, &query).await;
-            let expected = sorted(&mut session, &format!("SELECT a.id FROM a WHERE ({count}) > 0")).await;
+            let mut rows = sorted(&mut session, &query).await;
+            // Counting is slow: for a part of the rows, which the query itself does not know of.
+            rows.retain(|id| id.parse::<u32>().is_ok_and(|id| id <= 1200));
+            let expected = format!("SELECT a.id FROM a WHERE id <= 1200 AND ({count}) > 0");
+            let expected = sorted(&mut session, &expected).await;
             assert!(!expected.is_empty(), "{condition}");
             assert_eq!(rows, expected, "{condition}\n{}", plan_of(&mut session, &query, "OFF").await);
             // With a third table beside it, whose order is searched with the others.
