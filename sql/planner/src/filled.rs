@@ -27,7 +27,7 @@ pub(super) fn check(query: &Query, subplans: &[Subplan]) {
         return;
     }
     let check = Check { subplans, width: select.width };
-    let filled = check.node(&select.source, Filled::new());
+    let filled = check.node(&select.source, Filled::new(), select.width);
     walk::exprs_above(select, &mut |e| check.expr(e, 0, &filled));
     query.sort.iter().for_each(|key| check.expr(&key.expr, 0, &filled));
 }
@@ -40,13 +40,13 @@ impl Check<'_> {
         });
     }
 
-    /// The slots that the rows of a node fill; `filled`: those to its left.
-    fn node(&self, node: &Node, mut filled: Filled) -> Filled {
+    /// The slots that the rows of a node fill; `filled`: those to its left, `end`: where its own end.
+    fn node(&self, node: &Node, mut filled: Filled, end: usize) -> Filled {
         stack::deeper(|| {
             match node {
                 Node::Join(join) => return self.join(join, filled),
                 Node::Filter { input, filter } => {
-                    let filled = self.node(input, filled);
+                    let filled = self.node(input, filled, end);
                     self.expr(filter, 0, &filled);
                     return filled;
                 }
@@ -68,8 +68,7 @@ impl Check<'_> {
                     let columns: usize = scan.calls.iter().map(|call| call.columns.len()).sum();
                     filled.resize(filled.len() + columns + usize::from(scan.ordinality), true);
                 }
-                // The node does not say how many columns it has: the check ends here.
-                Node::Work(_) => filled.resize(self.width, true),
+                Node::Work(_) => filled.resize(end, true),
             }
             walk::node_exprs(node, (0, false), &mut |e, depth| self.expr(e, depth, &filled));
             filled
@@ -78,10 +77,10 @@ impl Check<'_> {
 
     fn join(&self, join: &Join, filled: Filled) -> Filled {
         let before = filled.len();
-        let left = self.node(&join.left, filled);
+        let left = self.node(&join.left, filled, join.right_base);
         let is_nested = join.hash.is_none();
         let for_right = if is_nested { left.clone() } else { vec![false; left.len()] };
-        let right = self.node(&join.right, for_right);
+        let right = self.node(&join.right, for_right, join.end);
         if let Some((of_left, of_right)) = &join.hash {
             of_left.iter().for_each(|e| self.expr(e, 0, &left));
             of_right.iter().for_each(|e| self.expr(e, 0, &right));
