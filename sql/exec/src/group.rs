@@ -104,9 +104,8 @@ pub async fn groups(
     while more {
         batch.clear();
         more = source.fill(cx, want, &mut batch).await?;
-        if all.counts_rows && batch.len() > 0 {
-            cx.breathe_for(batch.len()).await?;
-            all.count_rows(&batch);
+        if all.counts_rows {
+            all.count_rows(&batch).await?;
             continue;
         }
         for at in 0..batch.len() {
@@ -117,16 +116,13 @@ pub async fn groups(
                 all.look_ahead((at..batch.len()).map(|at| batch.row(at)));
             }
             let row = batch.row(at);
-            if !all.prompt {
-                if !cx.holds(select.filter.as_ref(), row).await? {
-                    continue;
-                }
-                all.take_slowly(row, None).await?;
-            } else {
-                if !cx.holds_now(select.filter.as_ref(), row)? {
-                    continue;
-                }
-                all.take(row, None)?;
+            let filter = select.filter.as_ref();
+            if !(if all.prompt { cx.holds_now(filter, row)? } else { cx.holds(filter, row).await? }) {
+                continue;
+            }
+            match all.prompt {
+                true => all.take(row, None)?,
+                false => all.take_slowly(row, None).await?,
             }
             held.grow()?;
             if all.streams {
@@ -303,11 +299,14 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes the rows of a batch, of which nothing is asked but how many there are.
-    fn count_rows(&mut self, batch: &Batch) {
-        if self.groups.is_empty() {
+    async fn count_rows(&mut self, batch: &Batch) -> Result<()> {
+        self.cx.breathe_for(batch.len()).await?;
+        if self.groups.is_empty() && batch.len() > 0 {
             self.groups.push(new_group(batch.row(0), Row::new(), 0, self.grouping, self.wants_order));
         }
-        self.groups[0].running.iter_mut().for_each(|running| running.count_rows(batch.len()));
+        let running = self.groups.iter_mut().flat_map(|group| &mut group.running);
+        running.for_each(|running| running.count_rows(batch.len()));
+        Ok(())
     }
 
     /// Takes a row; its expressions may wait.

@@ -215,16 +215,7 @@ impl Rows {
                 more
             }
             (State::Kept(id, at), Node::Derived(d)) => {
-                let mut more = true;
-                while more && out.len() < mark + want {
-                    cx.breathe().await?;
-                    match (cx.kept_row(d, *id, *at).await?, &d.given) {
-                        (Some(columns), None) => out.push(&self.prefix, &columns),
-                        (Some(columns), Some(given)) => out.push_columns(&self.prefix, &columns, given),
-                        (None, _) => more = false,
-                    }
-                    *at += 1;
-                }
+                let more = kept_rows(d, (*id, at), want, &self.prefix, cx, out).await?;
                 keep(d.filter.as_ref(), mark, out, cx).await?;
                 more
             }
@@ -264,6 +255,28 @@ impl Rows {
             },
         })
     }
+}
+
+/// Appends rows of a query of WITH that are kept, from the one at `at` on; false: there are no more.
+async fn kept_rows(
+    d: &Derived,
+    (id, at): (usize, &mut usize),
+    want: usize,
+    prefix: &[Datum],
+    cx: Cx<'_>,
+    out: &mut Batch,
+) -> Result<bool> {
+    let enough = out.len() + want;
+    while out.len() < enough {
+        cx.breathe().await?;
+        match (cx.kept_row(d, id, *at).await?, &d.given) {
+            (Some(columns), None) => out.push(prefix, &columns),
+            (Some(columns), Some(given)) => out.push_columns(prefix, &columns, given),
+            (None, _) => return Ok(false),
+        }
+        *at += 1;
+    }
+    Ok(true)
 }
 
 /// The next rows of a working table, behind the slots to their left; whether there are more.

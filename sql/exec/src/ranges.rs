@@ -141,18 +141,10 @@ impl Cx<'_> {
                 return Ok(None);
             }
         }
-        let Some((mut low, mut high)) = self.ends((&part.low, &part.high), *next, outer).await? else {
+        let Some(ends) = self.ends((&part.low, &part.high), *next, outer).await? else { return Ok(Some(Vec::new())) };
+        let Some((mut low, mut high)) = self.row_ends(part, &columns[part.columns.len()..], outer, ends).await? else {
             return Ok(Some(Vec::new()));
         };
-        for (end, is_low) in [(&part.row_low, true), (&part.row_high, false)] {
-            let Some(end) = end else { continue };
-            match self.row_edge(end, &columns[part.columns.len()..], outer, is_low).await? {
-                RowEdge::Nothing => return Ok(Some(Vec::new())),
-                RowEdge::Begins(bytes) => low = low.max(bytes),
-                RowEdge::Ends(None) => {}
-                RowEdge::Ends(Some(bytes)) => high = Some(high.map_or(bytes.clone(), |high| high.min(bytes))),
-            }
-        }
         if low.is_some() || high.is_some() {
             // A bound on one side leaves nulls out on the other.
             low.get_or_insert_with(|| vec![PRESENT]);
@@ -254,6 +246,26 @@ impl Cx<'_> {
             return Ok(Some(KeyRange::prefix(&bytes).to));
         }
         Ok(Some(Some(bytes)))
+    }
+
+    /// These ends, or closer ones by the values of several columns; none: nothing lies between them.
+    async fn row_ends(
+        self,
+        part: &RangePart,
+        columns: &[KeyColumn],
+        outer: &[Datum],
+        (mut low, mut high): Ends,
+    ) -> Result<Option<Ends>> {
+        for (end, is_low) in [(&part.row_low, true), (&part.row_high, false)] {
+            let Some(end) = end else { continue };
+            match self.row_edge(end, columns, outer, is_low).await? {
+                RowEdge::Nothing => return Ok(None),
+                RowEdge::Begins(bytes) => low = low.max(bytes),
+                RowEdge::Ends(None) => {}
+                RowEdge::Ends(Some(bytes)) => high = Some(high.map_or(bytes.clone(), |high| high.min(bytes))),
+            }
+        }
+        Ok(Some((low, high)))
     }
 
     /// Where ranges begin or end by the values of several columns (RWE-1).

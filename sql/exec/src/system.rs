@@ -180,7 +180,7 @@ fn put(scan: &SystemScan, prefix: &[Datum], values: impl ExactSizeIterator<Item 
     }
 }
 
-/// These columns of a row that nobody else reads.
+/// These columns of a row, which no other node reads.
 fn picked(row: &mut Row, columns: &[usize]) -> Row {
     columns.iter().map(|at| std::mem::replace(&mut row[*at], Datum::Null)).collect()
 }

@@ -3,6 +3,9 @@
 //! # Invariants
 //! - COV-1: every slot that an expression names (PLN-6) is filled from the index entry (IXO-2), including the columns of conditions and
 //!   of the scan's own filter. With a snapshot that may not use the index, the table is read instead, by `Scan::wanted`.
+//! - COV-3: where entries are read, and their range and the index's condition say all that the scan's filter asks (`says_all`), the filter is not
+//!   evaluated on them, and the columns that only the filter names need not be in the entries. A filter that gets another condition, and an
+//!   access that is chosen anew, have a new range, of which nothing is noted.
 
 use super::access;
 use super::cost::Figures;

@@ -1,7 +1,7 @@
 //! Ends of ranges by several columns together: `(a, b) > (1, 2)` says of a key that begins with a and b where its range begins.
 //!
 //! A comparison of rows has become comparisons of their columns: `a > 1 OR (a = 1 AND b > 2)`, with a further OR in the place of `b > 2` for a third
-//! column. Whoever writes this form gets the same range.
+//! column. A condition that is written in this form gets the same range.
 //!
 //! # Invariants
 //! - RWE-1: the range that ends at such values has every row that meets the comparison. It may have others, whose columns hold NULL or which the
