@@ -96,7 +96,7 @@ impl Touched {
 #[derive(Default)]
 pub struct Pending {
     front: VecDeque<Entry>,
-    file: Option<Box<Queued>>,
+    file: Option<Queued>,
     back: VecDeque<Entry>,
     /// The tables whose rows were touched, as `catalog` knows them.
     pub(super) targets: Vec<Arc<Target>>,
@@ -105,7 +105,7 @@ pub struct Pending {
     /// Tables that are locked already (EXE-3).
     pub(super) locked: Vec<(u32, LockMode)>,
     /// None before the first entry.
-    allowance: Option<Box<Allowance>>,
+    allowance: Option<Allowance>,
     /// An action has changed rows, which may have checks in the queue.
     pub(super) acted: bool,
 }
@@ -140,7 +140,7 @@ impl Pending {
         if self.is_empty() {
             return Ok(());
         }
-        self.allowance.get_or_insert_with(|| Box::new(Allowance::new(Kind::ForeignKeys))).grow()
+        self.allowance.get_or_insert_with(|| Allowance::new(Kind::ForeignKeys)).grow()
     }
 
     /// Whether entries are to go to the file; asked after each row.
@@ -158,14 +158,14 @@ impl Pending {
             Some(queued) => (queued, std::mem::take(&mut self.back)),
             None => {
                 let file = Spilled::create(cx.temp_files()).await?;
-                (Box::new(Queued { file, reader: None, read: 0 }), std::mem::take(&mut self.front))
+                (Queued { file, reader: None, read: 0 }, std::mem::take(&mut self.front))
             }
         };
         for (at, touched) in entries {
             queued.file.append(&touched.packed(at), &[]).await?;
         }
         self.file = Some(queued);
-        self.allowance.iter_mut().for_each(|allowance| allowance.shrink());
+        self.allowance.iter_mut().for_each(Allowance::shrink);
         Ok(())
     }
 

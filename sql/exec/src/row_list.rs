@@ -63,16 +63,15 @@ impl Allowance {
 /// Rows in the order in which they were added.
 #[derive(Default)]
 pub struct RowList {
-    /// In a box, as what follows: a statement of one row has such a list, too.
-    file: Option<Box<Spilled>>,
+    file: Option<Spilled>,
     rows: Vec<Row>,
-    allowance: Option<Box<Allowance>>,
+    allowance: Option<Allowance>,
 }
 
 impl RowList {
     /// Adds a row; the caller then asks [`RowList::is_full`].
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        let allowance = self.allowance.get_or_insert_with(|| Box::new(Allowance::new(Kind::Results)));
+        let allowance = self.allowance.get_or_insert_with(|| Allowance::new(Kind::Results));
         self.rows.push(row);
         allowance.grow()
     }
@@ -89,14 +88,14 @@ impl RowList {
     pub(super) async fn write_out(&mut self, cx: Cx<'_>) -> Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => Box::new(Spilled::create(cx.temp_files()).await?),
+            None => Spilled::create(cx.temp_files()).await?,
         };
         for row in &self.rows {
             file.append(row, &[]).await?;
         }
         self.rows = Vec::with_capacity(GROUP);
         self.file = Some(file);
-        self.allowance.iter_mut().for_each(|allowance| allowance.shrink());
+        self.allowance.iter_mut().for_each(Allowance::shrink);
         Ok(())
     }
 

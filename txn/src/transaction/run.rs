@@ -191,14 +191,16 @@ impl<'a> Run<'a> {
             }
     }
 
-    /// TXN-12: a row with a tag, as it is to be judged.
-    fn ask(&mut self, row: &mut Row<'_>) {
+    /// TXN-12: the row as it is to be judged.
+    fn settled<'r>(&mut self, mut leaf: LeafRow<'r>) -> LeafRow<'r> {
+        let Some(row) = leaf.row.as_mut().filter(|row| !row.tag.is_settled()) else { return leaf };
         if row.tag != self.asked.0 {
             self.asked = (row.tag, matches!(self.all.book().undo().state_with(row.tag, self.fetched), TagState::Gone));
         }
         if self.asked.1 {
             row.tag = Tag::SETTLED;
         }
+        leaf
     }
 
     /// Gives the latest record its rows. Called before any wait, so that checkpoints and a rollback find all of them.
@@ -230,12 +232,10 @@ impl<'a> RunEdits<'a> for Run<'a> {
         self.open.as_ref().filter(|open| open.alike.is_some()).map(|open| open.tag)
     }
 
-    fn decide(&mut self, n: usize, mut leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'a>> {
+    fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'a>> {
         let run = &self.changes[n];
         let before = OnceLock::new();
-        if let Some(row) = leaf.row.as_mut().filter(|row| !row.tag.is_settled()) {
-            self.ask(row);
-        }
+        let leaf = self.settled(leaf);
         let permit = match Permit::at_once(&leaf, run.change) {
             Some(permit) => permit,
             None if self.may_judge(&leaf) => self.judge(n, &before).permit(&leaf, run.change, self.basis).ok()?,
