@@ -101,7 +101,7 @@ impl Cx<'_> {
         let mut starts: Vec<Vec<u8>> = vec![Vec::new()];
         for (place, (values, column)) in part.columns.iter().zip(columns).enumerate() {
             if let KeyValues::Each(each) = values {
-                let Some(within) = self.ends((&each.low, &each.high), *column, outer).await? else {
+                let Some(within) = self.ends([each.low.as_ref(), each.high.as_ref()], *column, outer).await? else {
                     return Ok(Some(Vec::new()));
                 };
                 if within.0.is_some() && within.0 >= within.1 {
@@ -141,7 +141,9 @@ impl Cx<'_> {
                 return Ok(None);
             }
         }
-        let Some(ends) = self.ends((&part.low, &part.high), *next, outer).await? else { return Ok(Some(Vec::new())) };
+        let Some(ends) = self.ends([part.low.as_ref(), part.high.as_ref()], *next, outer).await? else {
+            return Ok(Some(Vec::new()));
+        };
         let Some((mut low, mut high)) = self.row_ends(part, &columns[part.columns.len()..], outer, ends).await? else {
             return Ok(Some(Vec::new()));
         };
@@ -204,12 +206,12 @@ impl Cx<'_> {
     /// Where the ranges begin and end behind the known columns, as bytes; none: nowhere, they are empty.
     async fn ends(
         self,
-        (below, above): (&Option<(Bound, bool)>, &Option<(Bound, bool)>),
+        [below, above]: [Option<&(Bound, bool)>; 2],
         column: KeyColumn,
         outer: &[Datum],
     ) -> Result<Option<Ends>> {
-        let low = self.edge(below.as_ref(), column, outer, true).await?;
-        let high = self.edge(above.as_ref(), column, outer, false).await?;
+        let low = self.edge(below, column, outer, true).await?;
+        let high = self.edge(above, column, outer, false).await?;
         let (Some(low), Some(high)) = (low, high) else { return Ok(None) };
         let (mut from, mut to) = if column.descending { (high, low) } else { (low, high) };
         if below.is_some() || above.is_some() {
