@@ -211,7 +211,7 @@ def run(python, suite, where, port, given, tests=()):
         # The tests alone: beside them would stand the driver's sources, which are not built.
         shutil.copytree(where / "tests", f"{work}/tests")
         out = f"{work}/out.xml"
-        command = [python, "-m", "pytest", "-q", "-W", "ignore", "-o", f"cache_dir={work}/cache", "-p", "no:randomly", "--junitxml", out, *suite.options]
+        command = [python, "-m", "pytest", "-q", "-W", "ignore", "-o", f"cache_dir={work}/cache", f"--rootdir={work}", "-p", "no:randomly", "--junitxml", out, *suite.options]
         command += ["-k", given.only] if given.only and not tests else []
         files = tests or ([f"tests/{name}" for name in suite.short] if given.short else ["tests"])
         environment = {**os.environ, **suite.environment(port), "PYTHONDONTWRITEBYTECODE": "1"}
