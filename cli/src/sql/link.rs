@@ -1,5 +1,6 @@
 //! The connection to a server: connects, runs one statement at a time, and cancels the statement on Ctrl-C.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_postgres::config::Host;
+use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
 
 use super::place::{chain, text_of};
@@ -33,6 +35,8 @@ pub struct Link {
     client: Client,
     config: Config,
     said: Arc<Mutex<ServerState>>,
+    /// The server has said that it ends the connection, which it does a moment later.
+    is_ended: Cell<bool>,
 }
 
 /// Reads a URL or `name=value` pairs; what is not said comes from the environment, or is as of a new server.
@@ -80,7 +84,7 @@ impl Link {
                 _ = interrupt.recv() => Err("given up".to_owned()),
             }
         })?;
-        Ok(Self { client, config, said })
+        Ok(Self { client, config, said, is_ended: Cell::new(false) })
     }
 
     /// How it was connected.
@@ -104,7 +108,7 @@ impl Link {
 
     /// Whether the server has gone away.
     pub fn is_lost(&self) -> bool {
-        self.client.is_closed()
+        self.is_ended.get() || self.client.is_closed()
     }
 
     /// Runs one statement; Ctrl-C cancels it.
@@ -119,7 +123,10 @@ impl Link {
             tokio::pin!(query);
             loop {
                 tokio::select! {
-                    done = &mut query => return done.map_err(|error| said_of(statement, &error)),
+                    done = &mut query => return done.map_err(|error| {
+                        self.is_ended.set(self.is_ended.get() || ends_connection(&error));
+                        said_of(statement, &error)
+                    }),
                     _ = interrupt.recv() => self.cancel().await,
                 }
             }
@@ -207,6 +214,11 @@ async fn socket(config: &Config) -> Result<Box<dyn Socket>, String> {
         }
     }
     Err(failed)
+}
+
+fn ends_connection(error: &tokio_postgres::Error) -> bool {
+    let severity = error.as_db_error().and_then(DbError::parsed_severity);
+    matches!(severity, Some(Severity::Fatal | Severity::Panic))
 }
 
 fn said_of(statement: &str, error: &tokio_postgres::Error) -> String {
