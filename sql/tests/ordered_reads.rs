@@ -242,6 +242,31 @@ fn few_rows_in_the_order_of_the_key_are_found_along_it() {
     });
 }
 
+#[test]
+fn short_functions_of_constants_are_called_when_a_statement_is_planned() {
+    simulate(14, || async {
+        let db = open(&SimDisk::new(14)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        one.value("CREATE TABLE t (id int PRIMARY KEY, pad text)").await;
+        let plan = async |one: &mut Connection, condition: &str| {
+            one.run(&format!("EXPLAIN (COSTS OFF) SELECT id FROM t WHERE {condition}"))
+                .await
+                .expect("a plan")
+                .join("\n")
+        };
+        for (condition, shown) in [
+            ("pad = 'k-' || md5('7')", "(pad = 'k-8f14e45fceea167a5a36dedd4bea2543'::text)"),
+            ("pad = upper(left('abc', 2))", "(pad = 'AB'::text)"),
+            // What may take long waits for the execution.
+            ("pad = repeat('x', 3)", "(pad = repeat('x'::text, 3))"),
+        ] {
+            let plan = plan(&mut one, condition).await;
+            assert!(plan.contains(shown), "{condition}\n{plan}");
+        }
+    });
+}
+
 /// A join of every kind; the conditions name no key if `plus` is `+ 0`.
 fn joins(plus: &str) -> Vec<String> {
     let mut out = Vec::new();

@@ -5,8 +5,9 @@
 //! - FLD-1: only immutable expressions are evaluated, since a plan is executed again at other times.
 //! - FLD-2: an expression whose evaluation fails stays in the plan. The error is reported when a row is judged by the expression, or
 //!   never.
-//! - FLD-3: planning can't pause. So no function is called and no operand has more than [`OPERAND_MAX`] bytes: what may take long is
-//!   evaluated during the execution, where it can be cancelled and other statements can run.
+//! - FLD-3: planning can't pause. So no operand has more than [`OPERAND_MAX`] bytes, and of functions those of [`SHORT`] alone are called, whose
+//!   time and result are in proportion to these bytes: what may take long is evaluated during the execution, where it can be cancelled and
+//!   other statements can run.
 
 use clearway_base::stack;
 use clearway_context::immutable::is_fixed;
@@ -17,6 +18,14 @@ use clearway_values::types::{Datum, facts, oid};
 
 /// The most bytes on the heap of a value with which planning computes (FLD-3).
 const OPERAND_MAX: usize = 1000;
+
+/// The functions that planning calls (FLD-3).
+#[rustfmt::skip]
+const SHORT: &[&str] = &[
+    "abs", "ascii", "btrim", "ceil", "ceiling", "char_length", "character_length", "floor", "initcap", "left", "length", "lower", "ltrim",
+    "make_date", "make_interval", "md5", "mod", "octet_length", "reverse", "right", "round", "rtrim", "sign", "strpos", "substr",
+    "trunc", "upper",
+];
 
 /// Puts the values of the parts that are known in their places.
 pub(super) fn fold(e: &mut Bound) {
@@ -76,7 +85,7 @@ fn may_be_known(e: &Bound) -> bool {
             | K::Coalesce(_)
             | K::MinMax { .. }
             | K::Cast { .. }
-    );
+    ) || matches!(&e.kind, K::Call { function, .. } if SHORT.contains(&function.name));
     let children = e.children();
     folds
         && !children.is_empty()
