@@ -104,7 +104,7 @@ fn check_fixed_option(value: &str, o: &GenericOption) -> Result<()> {
         "strategy" if matches!(&*lower, "wal_log" | "file_copy") => true,
         "strategy" => {
             let message = format!("invalid create database strategy \"{value}\"");
-            let hint = "Valid strategies are \"wal_log\", and \"file_copy\".";
+            let hint = "Valid strategies are \"wal_log\" and \"file_copy\".";
             return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message).hint(hint));
         }
         // Texts are ordered by their bytes in each of these.
