@@ -189,3 +189,29 @@ fn semi_and_anti_joins_are_estimated_by_different_values() {
         }
     });
 }
+
+/// SEM-2: what a unique index says of the rows now it does not say of those that an older snapshot sees.
+#[test]
+fn a_snapshot_older_than_a_unique_index_may_see_two_rows_with_one_value() {
+    simulate(7, || async {
+        let db = open(&SimDisk::new(7)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        let mut reader = connect(&db, &backends).await;
+        one.value("CREATE TABLE d (id int PRIMARY KEY, x int)").await;
+        one.value("INSERT INTO d VALUES (1, 5), (2, 5), (3, 6)").await;
+        one.value("CREATE TABLE e (k int)").await;
+        one.value("INSERT INTO e VALUES (5), (7)").await;
+        reader.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+        assert_eq!(reader.run("SELECT count(*) FROM e").await.expect("a count"), ["2"]);
+        one.value("DELETE FROM d WHERE id = 2").await;
+        one.value("CREATE UNIQUE INDEX ON d (x)").await;
+        for query in [
+            "SELECT count(*) FROM e WHERE k IN (SELECT x FROM d)",
+            "SELECT count(*) FROM e WHERE EXISTS (SELECT FROM d WHERE x = k)",
+        ] {
+            assert_eq!(reader.run(query).await.expect("a count"), ["1"], "{query}");
+        }
+        reader.value("COMMIT").await;
+    });
+}

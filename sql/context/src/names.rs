@@ -6,6 +6,7 @@ use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX, Ty
 use clearway_engine::table::statistics::Statistics;
 use clearway_syntax::ast::QualName;
 use clearway_syntax::error::{Result, SqlError, code};
+use clearway_txn::mvcc::snapshots::Snapshots;
 use clearway_values::types::text::{CatalogRows, Conversion, Names};
 use clearway_values::types::{Oid, SqlType, user};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct PlanEnv<'a> {
     pub conversion: Conversion<'a>,
     /// What is known of tables.
     pub statistics: &'a Statistics,
+    /// All sessions' snapshots: what every one of them sees.
+    pub snapshots: &'a Snapshots,
     /// `row_security`: policies hide rows; off: a statement whose rows they would hide fails.
     pub row_security: bool,
 }

@@ -168,7 +168,8 @@ impl<'a> Cx<'a> {
         let judge = Judge::of(self.run.core, catalog);
         let (database, path, statistics) = (names.database, &names.path, self.run.core.db.statistics());
         let row_security = true;
-        let env = PlanEnv { catalog, database, path, judge, conversion, statistics, row_security };
+        let snapshots = self.run.core.db.transactions().book().snapshots();
+        let env = PlanEnv { catalog, database, path, judge, conversion, statistics, snapshots, row_security };
         f(&mut Planner::new(&env).exempt())
     }
 

@@ -23,6 +23,7 @@ use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
 use super::unique_sides::{Distinctly, semi_to_inner};
 use super::{rewrite, walk};
+use clearway_txn::mvcc::snapshots::Snapshots;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
 use std::cell::{Cell, RefCell};
@@ -89,6 +90,7 @@ pub(super) struct WantedOrder {
 /// Orders the joins of items.
 pub(super) struct Joins<'a> {
     pub figures: Figures<'a>,
+    snapshots: Option<&'a Snapshots>,
     pub subplans: &'a [Subplan],
     /// What was estimated of the expressions of WITH. Each may be referred to several times by the next, and so on: without this, a chain of
     /// them would be walked as often as two to the power of its length.
@@ -100,13 +102,13 @@ pub(super) struct Joins<'a> {
 impl<'a> Joins<'a> {
     /// Nothing has been estimated yet.
     pub fn new(figures: Figures<'a>, subplans: &'a [Subplan]) -> Joins<'a> {
-        Joins { figures, subplans, shared: RefCell::default(), free_slot: Cell::default() }
+        Joins { figures, snapshots: None, subplans, shared: RefCell::default(), free_slot: Cell::default() }
     }
 
-    /// The slots from this one on are free for rows that are made distinct.
-    pub fn with_slots_from(self, slot: usize) -> Joins<'a> {
+    /// They are to be ordered: the slots from this one on are free for rows that are made distinct, and these snapshots may read the rows.
+    pub fn to_order(self, slot: usize, snapshots: &'a Snapshots) -> Joins<'a> {
         self.free_slot.set(slot);
-        self
+        Joins { snapshots: Some(snapshots), ..self }
     }
 
     /// What is estimated of a query that others may share.
@@ -126,7 +128,7 @@ impl<'a> Joins<'a> {
     pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<WantedOrder>) -> (Item, Vec<Bound>) {
         let (mut units, mut own) = (Vec::new(), Vec::new());
         flatten(item, &mut units, &mut own);
-        semi_to_inner(&mut units, &mut own);
+        semi_to_inner(&mut units, &mut own, self.snapshots);
         let mut all: Vec<Bound> = conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
         all.extend(own.iter().cloned());
         for unit in &mut units {

@@ -3,8 +3,9 @@
 //!
 //! # Invariants
 //! - SEM-2: a semi join is carried out as an inner join only if no row of its left side meets two rows of its right side. The right side has
-//!   no two rows with the same keys: because of its primary key, because of a unique index that is checked at once and has all rows, because
-//!   of its DISTINCT, GROUP BY or set operation, or because it was made distinct by the keys for this purpose.
+//!   no two rows with the same keys: because of its primary key, because of a unique index that is checked at once, has all rows and is no
+//!   younger than any snapshot (an older one may see two rows with one value), because of its DISTINCT, GROUP BY or set operation, or because
+//!   it was made distinct by the keys for this purpose.
 //! - SEM-3: what makes the keys different is the equality of the join: an index is relied on only if it finds the rows that are equal to the
 //!   value with which the join compares, and rows are made distinct by the expressions that the join compares, casts included, by the equality
 //!   of a hash join. Both sides have one type, or types whose values can't be equal to two different values of the other.
@@ -21,7 +22,10 @@ use super::plan::{Body, Distinct, JoinType, OutputColumn, Query, Select, Subplan
 use super::rewrite::Rewriter;
 use super::{walk, wanted};
 use clearway_engine::catalog::IndexState;
+use clearway_engine::table::shape::IndexShape;
+use clearway_storage::ids::Lsn;
 use clearway_syntax::ast::SetOp;
+use clearway_txn::mvcc::snapshots::Snapshots;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::oid;
@@ -48,16 +52,16 @@ fn is_fixed(e: &Bound, inside: &dyn Fn(usize) -> bool) -> bool {
 }
 
 /// Semi joins with a side that is unique become inner joins; their conditions are added to those of the level (SEM-2).
-pub(super) fn semi_to_inner(units: &mut [Unit], conditions: &mut Vec<Bound>) {
+pub(super) fn semi_to_inner(units: &mut [Unit], conditions: &mut Vec<Bound>, snapshots: Option<&Snapshots>) {
     for unit in units.iter_mut().filter(|unit| unit.kind == JoinType::Semi) {
-        if is_unique(&unit.item, &unit.on) {
+        if is_unique(&unit.item, &unit.on, snapshots) {
             unit.kind = JoinType::Inner;
             conditions.append(&mut unit.on);
         }
     }
 }
 
-fn is_unique(item: &Item, on: &[Bound]) -> bool {
+fn is_unique(item: &Item, on: &[Bound], snapshots: Option<&Snapshots>) -> bool {
     let Item::Leaf { kind, base, end, filters } = item else { return false };
     let slots = *base..*end;
     let inside = |slot: usize| slots.contains(&slot);
@@ -69,7 +73,7 @@ fn is_unique(item: &Item, on: &[Bound]) -> bool {
                 let column = as_column(own, table)?;
                 comparable(table.types.get(column)?.oid, other.ty.oid).then_some(column)
             };
-            is_key(table, &both().filter_map(fixed).collect())
+            is_key(table, &both().filter_map(fixed).collect(), snapshots)
         }
         Leaf::Derived { query, lateral: false, .. } => {
             let fixed = |(own, other): (&Bound, &Bound)| match own.kind {
@@ -82,11 +86,12 @@ fn is_unique(item: &Item, on: &[Bound]) -> bool {
     }
 }
 
-/// Whether no two rows of a table have the same values in these columns.
-fn is_key(table: &TableSlot, columns: &HashSet<usize>) -> bool {
+/// Whether no two rows of a table that any of the snapshots sees have the same values in these columns.
+fn is_key(table: &TableSlot, columns: &HashSet<usize>, snapshots: Option<&Snapshots>) -> bool {
     let all = |list: &[usize]| !list.is_empty() && list.iter().all(|c| columns.contains(c));
-    let is_checked =
-        |i: &clearway_engine::table::shape::IndexShape| i.state == IndexState::Public && is_unique_of_all(i);
+    let horizon = snapshots.map(Snapshots::horizon);
+    let is_seen = |i: &IndexShape| horizon.as_ref().is_some_and(|h| h.covers(Lsn(i.valid_from_lsn)));
+    let is_checked = |i: &IndexShape| i.state == IndexState::Public && is_unique_of_all(i) && is_seen(i);
     all(&table.shape.key) || table.shape.indexes.iter().any(|i| is_checked(i) && all(&i.columns))
 }
 

@@ -204,7 +204,8 @@ fn plan_or_locks(
     let statistics = core.db.statistics();
     let generation = statistics.generation();
     let (database, path) = (core.database, &*names.path);
-    let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, row_security };
+    let snapshots = core.db.transactions().book().snapshots();
+    let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, snapshots, row_security };
     let planner = Planner::new(&env);
     let planner = if exempt { planner.exempt() } else { planner };
     let planner = if system { planner.of_the_server() } else { planner };

@@ -42,6 +42,7 @@ pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<
         judge,
         conversion,
         statistics: core.db.statistics(),
+        snapshots: core.db.transactions().book().snapshots(),
         row_security,
     })
 }
