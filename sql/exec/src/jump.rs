@@ -171,7 +171,7 @@ impl Cx<'_> {
         Ok(found)
     }
 
-    /// The beginnings of the keys in these ranges, of so many columns, each once. None: there are many more than were expected.
+    /// The beginnings of the keys in these ranges, of so many columns, each once. None: there are many more than were expected, and their order is not relied on.
     pub(super) async fn each_value(
         self,
         scan: &Scan,
@@ -179,7 +179,11 @@ impl Cx<'_> {
         (columns, expected): (usize, f64),
         ranges: Vec<KeyRange>,
     ) -> Result<Option<Vec<Vec<u8>>>> {
-        let most = (ranges.len() as f64 * (expected * FACTOR + MORE)) as usize;
+        // RNG-1
+        let most = match scan.order {
+            None => (ranges.len() as f64 * (expected * FACTOR + MORE)) as usize,
+            Some(_) => usize::MAX,
+        };
         let mut out = Vec::new();
         for range in ranges {
             let mut jumps = Jumps::new(scan, index, range, columns);

@@ -3,6 +3,10 @@
 //! The ranges are computed when the scan begins. The ranges of one key are sorted and do not overlap, so that their rows come in the
 //! order of the key and each row once. A row that is found by ranges of several keys is given by the first of them. The whole table is
 //! read instead if the snapshot is older than one of the indexes, or if there are so many ranges that reading everything costs less.
+//!
+//! # Invariants
+//! - RNG-1: where the plan relies on the order of the key (`Scan::order`), only a snapshot older than the index makes the whole table be read:
+//!   the executor knows of that, and sorts.
 
 use super::Cx;
 use super::convert::to_value;
@@ -51,7 +55,7 @@ impl Cx<'_> {
         }
         // What a sub-select gave may be so much that finding it bit by bit costs more than reading everything.
         let rows = self.run.core.db.statistics().of(shape.oid).map_or(u64::MAX, |s| s.rows);
-        whole |= all.len() > 100 && all.len() as u64 > rows / 4;
+        whole |= scan.order.is_none() && all.len() > 100 && all.len() as u64 > rows / 4;
         if whole {
             let walk = self.walk(scan, KeyRange::all());
             return Ok(TableRows::Ranges(Box::new(RangeRows {
@@ -137,7 +141,7 @@ impl Cx<'_> {
                 let range = |s: &Vec<u8>| KeyRange::prefix(&[&s[..], &begins].concat());
                 return Ok(Some(starts.iter().map(range).collect()));
             }
-            if part.columns.is_empty() {
+            if part.columns.is_empty() && scan.order.is_none() {
                 return Ok(None);
             }
         }
