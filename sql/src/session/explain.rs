@@ -148,7 +148,7 @@ pub async fn explain(
     let Statement::Execute { name, args } = statement else {
         return explained(session, prepared, (options, statement), values, client).await;
     };
-    let (prepared, values) = session.execute_arguments(name, args)?;
+    let (prepared, values) = Box::pin(session.execute_arguments(name, args)).await?;
     let Some(statement) = prepared.statement.clone() else {
         return Err(SqlError::unsupported("EXPLAIN of this statement"));
     };

@@ -472,7 +472,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn execute_arguments(
+    pub(super) async fn execute_arguments(
         &mut self,
         name: &str,
         args: &[crate::syntax::ast::Expr],
@@ -484,7 +484,7 @@ impl Session {
             return Err(SqlError::new(code::SYNTAX_ERROR, message).detail(detail));
         }
         let types: Vec<SqlType> = prepared.types.iter().map(|t| SqlType::new(*t)).collect();
-        let params = utility::constants(&self.core, args, &types)?;
+        let params = utility::arguments(&self.core, args, &types).await?;
         Ok((prepared, params.into()))
     }
 }

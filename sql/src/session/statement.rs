@@ -37,7 +37,7 @@ impl Session {
         }
         match statement {
             Statement::Execute { name, args } => {
-                let (target, params) = self.execute_arguments(name, args)?;
+                let (target, params) = Box::pin(self.execute_arguments(name, args)).await?;
                 self.cursors.skip_unnamed();
                 let inner = target.statement.clone().ok_or_else(|| SqlError::internal("an empty statement"))?;
                 Box::pin(self.statement(&target, &inner, params, client)).await

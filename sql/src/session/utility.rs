@@ -10,12 +10,14 @@ use crate::context::names::{self, Found};
 use crate::context::privileges::{self, Judge};
 use crate::context::settings::all;
 use crate::error::{Result, SqlError, code};
-use crate::expr::{Params, Scope};
+use crate::exec::{Cx, Run, RunState};
+use crate::expr::{Bound, BoundKind, Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::ast::{Expr, QualName};
 use crate::syntax::stmt::{LockTable, OptionValue, SetVariable, Statement, TableLockMode};
 use crate::types::cast::Context;
+use crate::types::datetime::Format;
 use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid, user};
 use clearway_engine::catalog::predefined::CHECKPOINT;
@@ -47,26 +49,30 @@ pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<
     })
 }
 
-/// Values of constant expressions, cast to types.
-pub fn constants(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Datum>> {
+/// Values of the arguments of EXECUTE, cast to types.
+pub async fn arguments(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Datum>> {
     let catalog = core.catalog();
-    with_env(core, &catalog, |env| {
-        let mut out = Vec::new();
-        for (e, ty) in args.iter().zip(types) {
+    let bound = with_env(core, &catalog, |env| {
+        let bind = |(e, ty): (&Expr, &SqlType)| {
             let mut planner = Planner::new(env);
-            let bound = planner.bind(&Scope::default(), &mut Params::default(), "EXECUTE", None, |b| {
+            planner.bind(&Scope::default(), &mut Params::default(), "EXECUTE", None, |b| {
                 let bound = b.bind_unsettled(e)?;
                 let pos = bound.pos;
+                if bound.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
+                    return Err(
+                        SqlError::new(code::FEATURE_NOT_SUPPORTED, "cannot use subquery in EXECUTE parameter").at(pos)
+                    );
+                }
                 b.coerce(bound, *ty, Context::Assignment)?
                     .ok_or_else(|| SqlError::new("42804", "a parameter cannot be coerced to the expected type").at(pos))
-            })?;
-            match crate::planner::select::constant(&bound) {
-                Some(v) => out.push(v.clone()),
-                None => out.push(constant_of(core, &bound, env)?),
-            }
-        }
-        Ok(out)
-    })
+            })
+        };
+        args.iter().zip(types).map(bind).collect::<Result<Vec<Bound>>>()
+    })?;
+    let (plan, state) = (bare_plan(), RunState::new());
+    let format = core.settings.lock().format.clone();
+    let run = bare_run(core, &catalog, format, (&plan, &state));
+    Cx { run: &run, outer: &[] }.values(&bound, &[], &[]).await
 }
 
 /// A plan of nothing, for what runs without a statement of its own.
@@ -85,24 +91,33 @@ pub fn bare_plan() -> crate::planner::plan::Plan {
     }
 }
 
-/// The value of an expression that names nothing.
-pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -> Result<Datum> {
-    let plan = bare_plan();
-    let state = crate::exec::RunState::new();
-    let run = crate::exec::Run {
+/// The run of such a plan.
+fn bare_run<'r>(
+    core: &'r Core,
+    catalog: &Arc<Catalog>,
+    format: Format,
+    (plan, state): (&'r crate::planner::plan::Plan, &'r RunState),
+) -> Run<'r> {
+    Run {
         core,
-        plan: &plan,
+        plan,
         params: &[],
         view: Default::default(),
         isolation: Default::default(),
-        format: env.conversion.format.clone(),
-        names: core.names(env.catalog),
+        format,
+        names: core.names(catalog),
         started: now(),
         transaction_started: core.transaction_started(),
-        state: &state,
+        state,
         views: &crate::views::SystemViews,
-    };
-    crate::exec::Cx { run: &run, outer: &[] }.value_now(bound, &[])
+    }
+}
+
+/// The value of an expression that names nothing and can't wait.
+pub fn constant_of(core: &Core, bound: &Bound, env: &PlanEnv<'_>) -> Result<Datum> {
+    let (plan, state) = (bare_plan(), RunState::new());
+    let run = bare_run(core, env.catalog, env.conversion.format.clone(), (&plan, &state));
+    Cx { run: &run, outer: &[] }.value_now(bound, &[])
 }
 
 fn lock_mode(mode: TableLockMode) -> LockMode {

@@ -39,7 +39,7 @@ impl Ddl<'_> {
             false => None,
         };
         let (inner, query, values) = match &*s.query {
-            Statement::Execute { name, args } => of_prepared(session, name, args)?,
+            Statement::Execute { name, args } => of_prepared(session, name, args).await?,
             query => {
                 let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
                 (Arc::new(inner), query.clone(), Arc::from([]))
@@ -102,8 +102,12 @@ impl Ddl<'_> {
 ///
 /// # Errors
 /// 42809 for one that gives no rows.
-fn of_prepared(session: &mut Session, name: &str, args: &[Expr]) -> Result<(Arc<Prepared>, Statement, Arc<[Datum]>)> {
-    let (prepared, values) = session.execute_arguments(name, args)?;
+async fn of_prepared(
+    session: &mut Session,
+    name: &str,
+    args: &[Expr],
+) -> Result<(Arc<Prepared>, Statement, Arc<[Datum]>)> {
+    let (prepared, values) = Box::pin(session.execute_arguments(name, args)).await?;
     match prepared.statement.as_deref().cloned() {
         Some(query @ Statement::Query(_)) => Ok((prepared, query, values)),
         _ => Err(SqlError::new(code::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")),
