@@ -267,7 +267,7 @@ fn short_functions_of_constants_are_called_when_a_statement_is_planned() {
     });
 }
 
-/// RNG-1: many values, and patterns that begin with nothing, were read from the whole table in the order of its key.
+/// RGS-1: many values, and patterns that begin with nothing, were read from the whole table in the order of its key.
 #[test]
 fn an_order_that_is_relied_on_is_kept_where_ranges_say_little() {
     simulate(15, || async {

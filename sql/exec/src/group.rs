@@ -49,7 +49,8 @@ pub(super) struct Groups<'a> {
     tables: Vec<KeyTable>,
     /// No expression over the rows can wait.
     prompt: bool,
-    counts_rows: bool, // and asks nothing else of them
+    /// Nothing is asked of the rows but how many there are.
+    counts_rows: bool,
     /// The columns that the keys are, if the keys are columns.
     columns: Option<Box<[usize]>>,
     wants_order: bool,

@@ -179,7 +179,7 @@ impl Cx<'_> {
         (columns, expected): (usize, f64),
         ranges: Vec<KeyRange>,
     ) -> Result<Option<Vec<Vec<u8>>>> {
-        // RNG-1
+        // RGS-1
         let most = match scan.order {
             None => (ranges.len() as f64 * (expected * FACTOR + MORE)) as usize,
             Some(_) => usize::MAX,

@@ -5,7 +5,7 @@
 //! read instead if the snapshot is older than one of the indexes, or if there are so many ranges that reading everything costs less.
 //!
 //! # Invariants
-//! - RNG-1: where the plan relies on the order of the key (`Scan::order`), only a snapshot older than the index makes the whole table be read:
+//! - RGS-1: where the plan relies on the order of the key (`Scan::order`), only a snapshot older than the index makes the whole table be read:
 //!   the executor knows of that, and sorts.
 
 use super::Cx;
@@ -266,7 +266,7 @@ impl Cx<'_> {
             let Some(end) = end else { continue };
             match self.row_edge(end, columns, outer, is_low).await? {
                 RowEdge::Nothing => return Ok(None),
-                RowEdge::Begins(bytes) => low = low.max(bytes),
+                RowEdge::Begins(bytes) => low = low.max(Some(bytes)),
                 RowEdge::Ends(None) => {}
                 RowEdge::Ends(Some(bytes)) => high = Some(high.map_or(bytes.clone(), |high| high.min(bytes))),
             }
@@ -292,7 +292,7 @@ impl Cx<'_> {
             if at == 0 {
                 return Ok(match (inclusive, begins) {
                     (false, _) => RowEdge::Nothing,
-                    (true, true) => RowEdge::Begins(Some(vec![PRESENT])),
+                    (true, true) => RowEdge::Begins(vec![PRESENT]),
                     (true, false) => RowEdge::Ends(Some(vec![BEHIND])),
                 });
             }
@@ -302,7 +302,7 @@ impl Cx<'_> {
         let bytes = if begins == inclusive { Some(bytes) } else { KeyRange::prefix(&bytes).to };
         Ok(match (begins, bytes) {
             (true, None) => RowEdge::Nothing,
-            (true, bytes) => RowEdge::Begins(bytes),
+            (true, Some(bytes)) => RowEdge::Begins(bytes),
             (false, bytes) => RowEdge::Ends(bytes),
         })
     }
@@ -350,7 +350,7 @@ impl Cx<'_> {
 /// What values of several columns say of a range: it is empty, or it begins or ends there.
 enum RowEdge {
     Nothing,
-    Begins(Option<Vec<u8>>),
+    Begins(Vec<u8>),
     Ends(Option<Vec<u8>>),
 }
 

@@ -72,15 +72,15 @@ fn several(fact: &Fact<'_>) -> Option<KeyValues> {
     })
 }
 
-/// The values of a column that no condition fixes, in the ranges found so far, and the places of the conditions that bound them; none: how many
-/// there are is not known, or the columns behind it have no condition.
+/// The values of a column that no condition fixes, in the ranges found so far, the share of the rows that have them, and the places of the conditions
+/// that bound them; none: how many there are is not known, or the columns behind it have no condition.
 fn skipped(
     table: &TableSlot,
     columns: &[usize],
     list: &[Fact<'_>],
     key: &KeyConditions,
     figures: &Figures<'_>,
-) -> Option<(EachValue, Vec<usize>)> {
+) -> Option<(EachValue, f64, Vec<usize>)> {
     let (column, behind) = columns.split_first()?;
     let of = |c: usize| list.iter().filter(move |f| f.column == c);
     let is_end = |f: &Fact<'_>| matches!(&f.test, ColumnTest::Compared(op, _) if *op != Op::Eq);
@@ -88,11 +88,11 @@ fn skipped(
         return None;
     }
     let ([low, high], covered) = ends(list, *column);
-    let between = figures.between(table, *column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
-    let share = if covered.is_empty() { 1.0 } else { between };
+    let between = || figures.between(table, *column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
+    let share = if covered.is_empty() { 1.0 } else { between() };
     let values = figures.distinct(table, *column)? * share + 1.0;
     let expected = values.min((figures.rows(table) * key.share * share / key.ranges).max(1.0));
-    Some((EachValue { expected, low, high }, covered))
+    Some((EachValue { expected, low, high }, share, covered))
 }
 
 /// What bounds a column below and above, and the places of these conditions.
@@ -143,49 +143,48 @@ fn key_conditions(
             key.covered.push(fact.at);
             continue;
         }
-        if skips && let Some((each, covered)) = skipped(table, &columns[at..], list, &key, figures) {
+        if skips && let Some((each, share, covered)) = skipped(table, &columns[at..], list, &key, figures) {
             key.ranges *= each.expected;
             key.jumps += key.ranges;
-            if !covered.is_empty() {
-                key.share *=
-                    figures.between(table, *column, each.low.as_ref().map(|l| &l.0), each.high.as_ref().map(|h| &h.0));
-            }
+            key.share *= share;
             key.covered.extend(covered);
             key.part.columns.push(KeyValues::Each(each));
             continue;
         }
         bound(table, *column, list, &mut key, figures);
-        let next = columns[at..].iter().enumerate();
-        let descending = |ahead: usize| index.is_some_and(|i| table.shape.indexes[i].key[at + ahead].descending);
-        bound_row(table, &|| Box::new(next.clone().map(|(ahead, c)| (*c, descending(ahead)))), list, &mut key, figures);
+        if list.iter().any(|fact| matches!(fact.test, ColumnTest::Row(_))) {
+            let descends = |at: usize| index.is_some_and(|place| table.shape.indexes[place].key[at].descending);
+            let next: Vec<(usize, bool)> = (at..columns.len()).map(|at| (columns[at], descends(at))).collect();
+            bound_row(table, &next, list, &mut key, figures);
+        }
         break;
     }
     key
 }
 
-/// Bounds the columns behind those with known values together; `next` gives them, and whether they descend.
-fn bound_row<'n>(
+/// Bounds the columns behind those with known values together; `next` are these columns, and whether they descend.
+fn bound_row(
     table: &TableSlot,
-    next: &dyn Fn() -> Box<dyn Iterator<Item = (usize, bool)> + 'n>,
+    next: &[(usize, bool)],
     list: &[Fact<'_>],
     key: &mut KeyConditions,
     figures: &Figures<'_>,
 ) {
     for fact in list {
         let ColumnTest::Row(test) = &fact.test else { continue };
-        let Some(end) = test.end(&mut *next()) else { continue };
+        let Some(end) = test.end(next) else { continue };
         let place = if test.is_low { &mut key.part.row_low } else { &mut key.part.row_high };
         if place.is_none() {
             *place = Some(end);
             key.bounding.push(fact.at);
         }
     }
-    let values = |end: &Option<RowEnd>| end.as_ref().map(|end| end.values.clone()).unwrap_or_default();
-    let (low, high) = (values(&key.part.row_low), values(&key.part.row_high));
-    let columns: Vec<usize> = next().map(|(column, _)| column).collect();
-    if key.part.low.is_none() && key.part.high.is_none() && !(low.is_empty() && high.is_empty()) {
-        key.share *= figures.between_rows(table, &columns, &low, &high);
+    if key.part.low.is_some() || key.part.high.is_some() {
+        return;
     }
+    let values = |end: &Option<RowEnd>| end.as_ref().map(|end| end.values.clone()).unwrap_or_default();
+    let columns: Vec<usize> = next.iter().map(|(column, _)| *column).collect();
+    key.share *= figures.between_rows(table, &columns, &values(&key.part.row_low), &values(&key.part.row_high));
 }
 
 /// Bounds the column behind those with known values.

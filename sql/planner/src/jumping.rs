@@ -43,24 +43,17 @@ pub(super) fn need(query: &Query) -> Option<LevelNeed> {
     walk::level_exprs(query, &mut |e, _| {
         fixed &= !e.is_volatile();
         walk::each(e, &mut |e| {
-            let slot = if let BoundKind::Column { index, level: 0 } = e.kind { Some(index) } else { None };
+            let slot = walk::slot(e);
             uses += usize::from(slot.is_some() && slot == extreme.map(|(slot, _)| slot));
         });
     });
     // Groups and conditions that name the column ask for more than its least value.
     let calls = select.grouping.as_ref().map_or(0, |grouping| grouping.calls.len());
     let firsts = match &select.distinct {
-        Some(Distinct::On(keys)) => keys.iter().map(slot_of).collect(),
+        Some(Distinct::On(keys)) => keys.iter().map(walk::slot).collect(),
         _ => None,
     };
     fixed.then_some(LevelNeed { extreme: extreme.filter(|_| uses == calls), firsts })
-}
-
-fn slot_of(e: &Bound) -> Option<usize> {
-    match e.kind {
-        BoundKind::Column { index, level: 0 } => Some(index),
-        _ => None,
-    }
 }
 
 /// Whether an aggregate gives the same if a row comes several times.
@@ -189,12 +182,8 @@ fn first_of_each(scan: &Scan, columns: &[usize], firsts: &[usize], equal: usize)
     let behind = columns.iter().skip(equal).take_while(|column| firsts.contains(column)).count();
     let leading = columns.get(..equal + behind)?;
     let mut fits = firsts.iter().all(|column| leading.contains(column));
-    scan.filter.iter().for_each(|filter| {
-        walk::each(filter, &mut |e| {
-            let column = slot_of(e).and_then(|slot| slot.checked_sub(scan.table.base));
-            fits &= column.is_none_or(|column| leading.contains(&column));
-        });
-    });
+    let named = scan.filter.as_ref().map(|filter| walk::columns(filter, scan.table.base)).unwrap_or_default();
+    fits &= named.iter().all(|column| leading.contains(column));
     (fits && behind > 0).then_some(leading.len())
 }
 

@@ -1,13 +1,12 @@
-//! Long lists of constants in conditions that are evaluated on rows, as arrays: an array is sorted when it comes for the second time.
+//! Long lists of constants in conditions that are evaluated on rows, as arrays: an array is sorted when it comes for the second time
+//! (`clearway_values::expr::long_array`).
 
 use clearway_base::stack;
+use clearway_values::expr::long_array::LONG;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
 use clearway_values::types::datum::Array;
-
-/// Values from which on a list becomes an array.
-const LONG: usize = 9;
 
 /// Makes arrays of the long lists of an expression.
 pub(super) fn as_arrays(e: &mut Bound) {

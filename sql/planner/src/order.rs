@@ -10,6 +10,7 @@ use super::cost::Figures;
 use super::covering;
 use super::indexes::{term, type_of};
 use super::plan::{Access, JoinType, Node, Ranges, Scan, Select, SortKey, TableSlot, conjunction, split};
+use super::walk;
 use clearway_context::sort_form::can_be_key;
 use clearway_engine::table::entry::EntryPicker;
 use clearway_storage::btree::Direction;
@@ -114,11 +115,7 @@ pub(super) fn rely_on(node: &mut Arc<Node>) -> bool {
 /// Lets a level group its rows as they come, if its source gives the rows of each group one after the other anyway.
 pub(super) fn group(select: &mut Select) {
     let Some(grouping) = &mut select.grouping else { return };
-    let slot = |e: &Bound| match e.kind {
-        BoundKind::Column { index, level: 0 } => Some(index),
-        _ => None,
-    };
-    let Some(keys) = grouping.keys.iter().map(slot).collect::<Option<HashSet<usize>>>() else { return };
+    let Some(keys) = grouping.keys.iter().map(walk::slot).collect::<Option<HashSet<usize>>>() else { return };
     if grouping.sets.is_some() || keys.is_empty() || !is_read_in_order(&select.source) {
         return;
     }

@@ -65,13 +65,13 @@ impl RowTest<'_> {
         self.columns.iter().map(|(_, value)| value.clone().into_owned()).collect()
     }
 
-    /// The end of a range of a key that has these columns next; none: it says nothing of the first of them. `columns` are the key's from the
+    /// The end of a range of a key that has these columns next; none: it says nothing of the first of them. `next` are the key's from the
     /// bounded one on, and whether each descends.
-    pub fn end(&self, columns: &mut dyn Iterator<Item = (usize, bool)>) -> Option<RowEnd> {
+    pub fn end(&self, next: &[(usize, bool)]) -> Option<RowEnd> {
         let mut values = Vec::new();
         let mut turned = None;
-        for ((column, value), (own, descending)) in self.columns.iter().zip(columns) {
-            if *column != own || turned.is_some_and(|t| t != descending) {
+        for ((column, value), (own, descending)) in self.columns.iter().zip(next) {
+            if column != own || turned.is_some_and(|t| t != descending) {
                 break;
             }
             turned = Some(descending);

@@ -22,6 +22,25 @@ pub fn slots(e: &Bound) -> Option<(usize, usize)> {
     found
 }
 
+/// The slot of its own level that an expression is.
+pub fn slot(e: &Bound) -> Option<usize> {
+    match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    }
+}
+
+/// The columns that an expression names of the item of its own level whose slots begin at `base`, and of those behind it, as often as it does.
+pub fn columns(e: &Bound, base: usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    each(e, &mut |e| {
+        if let BoundKind::Column { index, level: 0 } = e.kind {
+            found.extend(index.checked_sub(base));
+        }
+    });
+    found
+}
+
 /// Whether an expression must stay above the joins of its level (PLN-4).
 pub fn stays_above(e: &Bound) -> bool {
     e.any(&|e| matches!(e.kind, BoundKind::Host { .. } | BoundKind::Subquery { correlated: true, .. }))

@@ -74,12 +74,7 @@ fn judged_first(scan: &Scan, columns: &[usize]) -> Option<Box<(Picker, Picker)>>
     if filter.may_wait() || filter.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
         return None;
     }
-    let mut named = Vec::new();
-    walk::each(filter, &mut |e| {
-        if let BoundKind::Column { index, level: 0 } = e.kind {
-            named.extend(index.checked_sub(scan.table.base));
-        }
-    });
+    let named = walk::columns(filter, scan.table.base);
     let (first, others): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| named.contains(c));
     let picker = |columns: &[usize]| Picker::new(&scan.table.shape, columns);
     (!others.is_empty()).then(|| Box::new((picker(&first), picker(&others))))
@@ -113,14 +108,7 @@ pub(super) fn want(scan: &mut Scan, columns: &[usize], named: &Named) {
 
 /// Those of these columns that something else than the scan's own filter names.
 fn beside(scan: &Scan, columns: &[usize], named: &Named) -> Vec<usize> {
-    let mut own = Vec::new();
-    scan.filter.iter().for_each(|filter| {
-        walk::each(filter, &mut |e| {
-            if let BoundKind::Column { index, level: 0 } = e.kind {
-                own.extend(index.checked_sub(scan.table.base));
-            }
-        });
-    });
+    let own = scan.filter.as_ref().map(|filter| walk::columns(filter, scan.table.base)).unwrap_or_default();
     let by_others = |c: &usize| named.times(scan.table.base + c) > own.iter().filter(|own| *own == c).count();
     columns.iter().copied().filter(by_others).collect()
 }

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 /// Elements from which on an array is sorted: PostgreSQL's `MIN_ARRAY_SIZE_FOR_HASHED_SAOP`.
-const LONG: usize = 9;
+pub const LONG: usize = 9;
 /// Elements that are sorted without a breath.
 const CHUNK: usize = 1 << 14;
 /// Arrays that a thread remembers.

@@ -69,7 +69,7 @@ mod json_populate;
 pub mod known;
 pub mod like;
 pub mod long_array;
-mod long_regex;
+pub mod long_regex;
 pub mod long_text;
 mod lsn_functions;
 mod math_functions;
