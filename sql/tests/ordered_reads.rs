@@ -139,6 +139,7 @@ fn an_extreme_is_read_by_jumps_only_where_it_comes_first() {
             "SELECT a, min(b) FILTER (WHERE b > 3) FROM x GROUP BY a",
             "SELECT a, count(b) FROM x GROUP BY a",
             "SELECT a, random() FROM x GROUP BY a, random()",
+            "SELECT DISTINCT ON (a) a, b FROM x WHERE b > 5 ORDER BY a, b",
         ] {
             assert!(!jumps(one.run(&format!("EXPLAIN (COSTS OFF) {other}")).await.expect("a plan")), "{other}");
         }
@@ -193,6 +194,62 @@ fn rows_are_compared_by_a_range_of_an_index() {
             }
         });
     }
+}
+
+/// RWE-1, with values that are known only when the plan is carried out: NULL, and what no column holds.
+#[test]
+fn rows_are_compared_with_values_that_come_late() {
+    simulate(16, || async {
+        let db = open(&SimDisk::new(16)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        one.value("CREATE TABLE t (id int PRIMARY KEY, a int, b int)").await;
+        one.value("INSERT INTO t SELECT g, nullif(g % 4, 3), nullif(g % 50, 49) FROM generate_series(0, 1999) g").await;
+        one.value("CREATE INDEX ON t (a, b)").await;
+        one.value("CREATE INDEX ON t (b DESC, a DESC)").await;
+        one.value("ANALYZE t").await;
+        one.value("SET plan_cache_mode = force_generic_plan").await;
+        for (at, (columns, op)) in
+            [("a, b", ">"), ("a, b", "<="), ("b, a", "<"), ("b, a", ">=")].into_iter().enumerate()
+        {
+            let query =
+                |columns: &str| format!("SELECT concat_ws(',', a, b, id) FROM t WHERE ({columns}) {op} ($1, $2)");
+            let (by_range, plain) = (query(columns), query(&columns.replacen(',', " + 0,", 1)));
+            one.value(&format!("PREPARE r{at}(bigint, bigint) AS {by_range}")).await;
+            one.value(&format!("PREPARE p{at}(bigint, bigint) AS {plain}")).await;
+            for values in
+                ["1, 40", "1, NULL", "NULL, 3", "1, 3000000000", "1, -3000000000", "3000000000, 1", "-3000000000, 1"]
+            {
+                let mut rows = Vec::new();
+                for name in ["r", "p"] {
+                    let mut found = one.run(&format!("EXECUTE {name}{at}({values})")).await.expect("rows");
+                    found.sort_unstable();
+                    rows.push(found);
+                }
+                assert_eq!(rows[0], rows[1], "({columns}) {op} ({values})");
+            }
+        }
+    });
+}
+
+/// COV-3: what is jumped over is judged by the filter, also where a query around reads fewer columns.
+#[test]
+fn jumps_read_what_their_filter_names() {
+    simulate(17, || async {
+        let db = open(&SimDisk::new(17)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        one.value("CREATE TABLE t (id int PRIMARY KEY, a int, b int, c int, d int, pad text)").await;
+        let rows = "INSERT INTO t SELECT g, g % 3, g % 4, g, -g, repeat('p', 60) FROM generate_series(1, 4000) g";
+        one.value(rows).await;
+        one.value("CREATE INDEX ON t (a, b, c, d)").await;
+        one.value("ANALYZE t").await;
+        let inner = "SELECT DISTINCT ON (b) b, c, d FROM t WHERE a = 1 ORDER BY b, c";
+        let plan = one.run(&format!("EXPLAIN {inner}")).await.expect("a plan").join("\n");
+        assert!(plan.contains("Skip Key: a"), "{plan}");
+        assert_eq!(one.run(&format!("SELECT s.b FROM ({inner}) s")).await.expect("rows"), ["0", "1", "2", "3"]);
+        assert_eq!(one.run("SELECT count(*) FROM t WHERE a = 1 AND b = 2").await.expect("a count"), ["333"]);
+    });
 }
 
 #[test]

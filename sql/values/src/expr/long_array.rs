@@ -105,7 +105,11 @@ mod tests {
     fn an_array_in_the_place_of_another_is_not_taken_for_it() {
         // The allocator gives the same memory again and again; LAR-1 is what keeps the arrays apart.
         for first in 0..50 {
-            let array = Arc::new(Array::one_dimensional(oid::INT4, (first..first + 9).map(Datum::Int4).collect()));
+            let mut values: Vec<Datum> = (first..first + 9).map(Datum::Int4).collect();
+            if first % 2 == 1 {
+                values.reverse();
+            }
+            let array = Arc::new(Array::one_dimensional(oid::INT4, values));
             for _ in 0..3 {
                 let found = look_up(&array, &Datum::Int4(first)).unwrap();
                 assert!(found.is_none_or(|found| found == (true, false)), "{first}");
