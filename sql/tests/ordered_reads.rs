@@ -324,6 +324,42 @@ fn short_functions_of_constants_are_called_when_a_statement_is_planned() {
     });
 }
 
+#[test]
+fn a_snapshot_older_than_an_index_gets_the_same_rows_in_the_same_order() {
+    simulate(18, || async {
+        let db = open(&SimDisk::new(18)).await;
+        let backends = Arc::new(Backends::default());
+        let mut writer = connect(&db, &backends).await;
+        let mut reader = connect(&db, &backends).await;
+        writer.value("CREATE TABLE t (id int PRIMARY KEY, a int, b int, pad text)").await;
+        writer
+            .value("INSERT INTO t SELECT g, g % 7, g * 7919 % 1009, repeat('p', 60) FROM generate_series(1, 3000) g")
+            .await;
+        writer.value("ANALYZE t").await;
+        let queries = [
+            "SELECT DISTINCT ON (a) a || ',' || b FROM t ORDER BY a, b",
+            "SELECT a || ',' || b FROM t ORDER BY a, b, id",
+            "SELECT a || ',' || b FROM t WHERE (a, b) > (3, 900) ORDER BY a, b, id LIMIT 9",
+            "SELECT a || ',' || b FROM t WHERE a BETWEEN 2 AND 4 AND b = 12 ORDER BY 1",
+            "SELECT count(*) FROM t WHERE a = 5",
+        ];
+        reader.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+        let mut before = Vec::new();
+        for query in queries {
+            before.push(reader.run(query).await.expect("rows"));
+        }
+        reader.value("COMMIT").await;
+        reader.value("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+        assert_eq!(reader.run("SELECT count(*) FROM t").await.expect("a count"), ["3000"]);
+        writer.value("CREATE INDEX ON t (a, b)").await;
+        for (query, before) in queries.iter().zip(&before) {
+            let plan = reader.run(&format!("EXPLAIN {query}")).await.expect("a plan").join("\n");
+            assert!(plan.contains("t_a_b_idx"), "{query}\n{plan}");
+            assert_eq!(&reader.run(query).await.expect("rows"), before, "{query}");
+        }
+    });
+}
+
 /// RGS-1: many values, and patterns that begin with nothing, were read from the whole table in the order of its key.
 #[test]
 fn an_order_that_is_relied_on_is_kept_where_ranges_say_little() {
