@@ -3,7 +3,7 @@
 //! # Invariants
 //! - EXE-27: a statement locks the first rows that are in its way before it changes them, as PostgreSQL does: where many sessions put in the same row they wait once, in one
 //!   queue. A lock takes memory to the end of the transaction, so a statement that has changed some dozen rows changes the others as they were read, with their tags as
-//!   the only locks. One that is not the row any more that was read is locked and judged again.
+//!   the only locks. A row that has changed since it was read is locked and judged again.
 
 use super::batch::calls_sql;
 use super::change::{Changes, newest_view};

@@ -64,8 +64,8 @@ impl Figures<'_> {
         self.statistics.of(table.shape.oid).map_or(ROWS_UNKNOWN, |s| (s.rows as f64).max(1.0))
     }
 
-    /// What reading a row costs to which an index leads: the less, the closer the order of its first column follows that of the rows. (The square
-    /// of the correlation weighs the two, as in PostgreSQL's `cost_index`.)
+    /// The cost of reading one row that an index leads to. It is lower the more closely the order of the index's first column follows the order
+    /// of the rows: between the two costs the square of the correlation decides, as in PostgreSQL's `cost_index`.
     pub fn index_row(&self, table: &TableSlot, place: usize) -> f64 {
         let first = table.shape.indexes[place].columns.first();
         let known = first.and_then(|column| self.column(table, *column)?.get().correlation);

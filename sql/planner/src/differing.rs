@@ -1,8 +1,8 @@
 //! Estimates how many different values an expression has among the rows of a source, and with that how many rows a semi join lets through.
 //!
 //! # Invariants
-//! - SEM-1: a semi join is estimated by the different values of its keys, as PostgreSQL's `eqjoinsel_semi` does: of the different values of
-//!   the left side so many are met as the right side has different values; an anti join lets the other rows through. Where nothing is known of
+//! - SEM-1: a semi join is estimated by the different values of its keys, as PostgreSQL's `eqjoinsel_semi` does: as many of the left
+//!   side's different values are met as the right side has different values; an anti join lets the other rows through. Where nothing is known of
 //!   one of them, half of the rows are met.
 
 use super::estimate::SOME;

@@ -4,8 +4,8 @@
 //! column. A condition that is written in this form gets the same range.
 //!
 //! # Invariants
-//! - RWE-1: the range that ends at such values has every row that meets the comparison. It may have others, whose columns hold NULL or which the
-//!   columns that the key lacks would leave out; so the condition is evaluated on each row.
+//! - RWE-1: the range that ends at such values has every row that meets the comparison. It may also have rows with NULL in one of the columns and,
+//!   where the key has only some of the columns, rows that the other columns exclude; so the condition is evaluated on each row.
 
 use super::facts::{ColumnTest, Fact, fact_of};
 use super::plan::{RowEnd, TableSlot};
