@@ -113,7 +113,7 @@ impl Planner<'_> {
         reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
         let Level { item, mut conditions, width, .. } = level;
         narrow_arms(&mut conditions, &item);
-        let joins = Joins::new(figures, &self.subplans).to_order(width, self.env.snapshots);
+        let joins = Joins::new(figures, &self.subplans).ordering(width, self.env.snapshots);
         let (mut item, more) = joins.ordered(item, &conditions, rest.wanted());
         conditions.extend(more);
         let (mut moved, mut next) = (HashMap::new(), 0);

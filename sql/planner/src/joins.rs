@@ -106,7 +106,7 @@ impl<'a> Joins<'a> {
     }
 
     /// They are to be ordered: the slots from this one on are free for rows that are made distinct, and these snapshots may read the rows.
-    pub fn to_order(self, slot: usize, snapshots: &'a Snapshots) -> Joins<'a> {
+    pub fn ordering(self, slot: usize, snapshots: &'a Snapshots) -> Joins<'a> {
         self.free_slot.set(slot);
         Joins { snapshots: Some(snapshots), ..self }
     }
