@@ -76,7 +76,6 @@ pub static ACCEPTED: &[Setting] = &[
     s("parallel_setup_cost", "1000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
     s("parallel_tuple_cost", "0.1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
     s("password_encryption", "scram-sha-256", Kind::Only("scram-sha-256"), false, "Chooses the algorithm for encrypting passwords. No other value is supported."),
-    s("plan_cache_mode", "auto", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), false, "Accepted; plans are chosen by figures of their own."),
     s("quote_all_identifiers", "off", Kind::Only("off"), false, "When generating SQL fragments, quote all identifiers. No other value is supported."),
     s("random_page_cost", "4", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
     s("recursive_worktable_factor", "10", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),

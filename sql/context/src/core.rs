@@ -64,7 +64,7 @@ pub struct SequenceMemory {
 }
 
 /// A prepared statement as pg_prepared_statements shows it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NamedStatement {
     /// Its text.
     pub text: Arc<str>,
@@ -74,6 +74,14 @@ pub struct NamedStatement {
     pub at: i64,
     /// By PREPARE, not by the protocol.
     pub from_sql: bool,
+    /// How often it has run, by which plan.
+    pub uses: Arc<dyn PlanUses>,
+}
+
+/// How often a prepared statement has run.
+pub trait PlanUses: Send + Sync {
+    /// By the plan for any values of its parameters, and by plans for the values at hand.
+    fn by_plan(&self) -> (u64, u64);
 }
 
 /// A cursor as pg_cursors shows it.

@@ -64,6 +64,7 @@ pub mod obstacle;
 pub mod opclass;
 pub mod operators;
 pub mod password;
+mod plan_cache_mode;
 pub mod privileges;
 pub mod recorded;
 pub mod routines;

@@ -137,6 +137,7 @@ pub static SETTINGS: &[Setting] = &[
     s("max_parallel_workers_per_gather", "0", Kind::Int(0, 1024), false, "Sets the maximum number of threads beside a session's that read a large table for one statement; 0: the session's thread reads it alone."),
     s("min_parallel_table_scan_size", "8MB", Kind::Blocks, false, "Sets the size of the smallest table that several threads read for one statement."),
     s("force_parallel_mode", "off", Kind::Enum(&["off", "on", "regress"]), false, "Sets whether a large table is read by several threads though processors are not idle, to test that."),
+    s("plan_cache_mode", "auto", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), false, "Controls the planner's selection of custom or generic plan."),
     s("processors", "1", Kind::Fixed, false, "Shows how many processors the server may use."),
     s("role", "none", Kind::Text, false, "Sets the current role."),
     s("row_security", "on", Kind::Bool, false, "Enable row security."),

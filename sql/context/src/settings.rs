@@ -6,6 +6,7 @@ use super::configuration::Source;
 use super::limits::is_limit;
 use super::log_line::LogLevels;
 use super::made_up;
+pub use super::plan_cache_mode::PlanCacheMode;
 use super::privileges::{Identities, Identity};
 pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
 pub use super::setting_text::{HiddenMessages, list_items, parse_bool};
@@ -85,6 +86,8 @@ pub struct Settings {
     modes: (&'static str, bool),
     /// Changes with each change of `search_path` or of the role.
     pub path_changes: u64,
+    /// By which plans prepared statements run.
+    pub plan_cache_mode: PlanCacheMode,
     /// `row_security`: policies hide rows, and no statement fails for their sake.
     pub row_security: bool,
     /// Changes with each change of the role or of `row_security`: statements are planned anew.
@@ -142,6 +145,7 @@ impl Default for Settings {
             modes: ("read committed", false),
             path_changes: 0,
             row_security: true,
+            plan_cache_mode: PlanCacheMode::Auto,
             role_changes: 0,
             session_user: None,
             role: None,
@@ -399,6 +403,7 @@ impl Settings {
                 (self.commits_later, self.commits_archived) = (value == "off", value == "archive");
             }
             "search_path" => self.path_changes += 1,
+            "plan_cache_mode" => self.plan_cache_mode = PlanCacheMode::of(&value),
             "row_security" => (self.row_security, self.role_changes) = (value == "on", self.role_changes + 1),
             "client_min_messages" => {
                 self.hides = match value.as_str() {

@@ -1,12 +1,13 @@
 //! Estimates how many rows a source gives, and what reading them costs.
 
 use super::access;
+use super::cost::Figures;
 use super::cost::{JUMP, PROBE, SORT};
 use super::differing::Columns;
 use super::from::{Item, Leaf};
 use super::joins::{ANTI_LEAST, Joins, left_slots, within};
 use super::merging::hashing;
-use super::plan::{Access, JoinType, Node, Query};
+use super::plan::{Access, Action, JoinType, Node, Plan, Query};
 use super::sought::sought;
 use super::walk;
 use clearway_values::expr::Bound;
@@ -27,6 +28,21 @@ pub(super) const SOME: f64 = 1.0 / 3.0;
 pub(super) struct Estimate {
     pub rows: f64,
     pub cost: f64,
+}
+
+/// What it is estimated to cost to carry out a plan, in the unit of [`cost`](super::cost). The plan is as the planner made it, with all its slots.
+pub fn cost_of(plan: &Plan, figures: Figures<'_>) -> f64 {
+    let joins = Joins::new(figures, &plan.subqueries);
+    let of_action = |action: &Action| match action {
+        Action::Select(query) | Action::Settings(query) => joins.query(query).cost,
+        Action::Insert(insert) => joins.query(&insert.source).cost,
+        Action::Update(update) => joins.node(&update.source).cost,
+        Action::Delete(delete) => joins.node(&delete.source).cost,
+        Action::Merge(merge) => joins.node(&merge.source).cost,
+    };
+    let changes: f64 = plan.changes.iter().map(|change| of_action(&change.action)).sum();
+    let subqueries: f64 = plan.subqueries.iter().map(|sub| joins.query(&sub.query).cost).sum();
+    of_action(&plan.action) + changes + subqueries
 }
 
 impl Joins<'_> {

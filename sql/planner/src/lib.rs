@@ -106,6 +106,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use clearway_context::names::PlanEnv;
+pub use estimate::cost_of;
 pub use through::Updatable;
 pub use view::may_read_column;
 

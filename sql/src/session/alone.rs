@@ -133,6 +133,9 @@ impl Session {
         let done = prepared.takes(bind)
             && prepared.plain_parameters(&self.core, bind, &mut params)
             && self.read_alone(prepared, &params, (bind.result_formats, describes), client);
+        if done {
+            prepared.choice.used();
+        }
         params.clear();
         self.scratch.params = params;
         self.recent = Some(recent);

@@ -41,6 +41,7 @@ impl<'a> Request<'a> {
             latest: false,
             system: false,
             measured: false,
+            custom: false,
             body: Some(body),
         }
     }

@@ -1,5 +1,6 @@
 //! EXPLAIN: its options, the execution of the statement for ANALYZE, and the answer.
 
+use super::choice::Choice;
 use super::client::Client;
 use super::run;
 use super::session::{Prepared, Session, is_planned};
@@ -146,13 +147,16 @@ pub async fn explain(
     client: &mut dyn Client,
 ) -> Result<String> {
     let Statement::Execute { name, args } = statement else {
-        return explained(session, prepared, (options, statement), values, client).await;
+        let given = Given { is_custom: !values.is_empty(), values, choice: None };
+        return explained(session, prepared, (options, statement), given, client).await;
     };
     let (prepared, values) = Box::pin(session.execute_arguments(name, args)).await?;
     let Some(statement) = prepared.statement.clone() else {
         return Err(SqlError::unsupported("EXPLAIN of this statement"));
     };
-    explained(session, &prepared, (options, &statement), values, client).await
+    let is_custom = prepared.choice.is_custom(&session.core, prepared.plan.lock().as_deref());
+    let given = Given { values, is_custom, choice: Some(&prepared.choice) };
+    explained(session, &prepared, (options, &statement), given, client).await
 }
 
 /// What of a statement is planned: of CREATE TABLE AS, which is not carried out, its query.
@@ -187,11 +191,20 @@ pub(super) async fn lock_planned(core: &Core, cached: &run::Cached) -> Result<bo
     Ok(run::is_fresh(core, cached))
 }
 
+/// The parameters of a statement that is explained.
+struct Given<'a> {
+    values: Arc<[Datum]>,
+    /// The plan is for these values alone.
+    is_custom: bool,
+    /// Of EXECUTE, where custom plans are counted.
+    choice: Option<&'a Choice>,
+}
+
 async fn explained(
     session: &mut Session,
     prepared: &Prepared,
     (options, statement): (&[GenericOption], &Statement),
-    values: Arc<[Datum]>,
+    Given { values, is_custom, choice }: Given<'_>,
     client: &mut dyn Client,
 ) -> Result<String> {
     let asked = asked(options)?;
@@ -204,14 +217,18 @@ async fn explained(
     // A parameter of a generic plan has the type that its place asks for, and no value.
     let given = prepared.types.iter().map(|ty| Some(*ty)).collect();
     let mut params = Params { types: given, open: asked.generic, ..Params::default() };
+    let custom = (is_custom && !asked.generic).then_some(&*values);
     let cached = loop {
-        let cached =
-            run::plan_shown(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
+        let cached = run::plan_shown(&core, statement, &mut params, custom)?
+            .ok_or_else(|| SqlError::internal("nothing planned"))?;
         run::may_run(&core, &cached)?;
         if lock_planned(&core, &cached).await? {
             break cached;
         }
     };
+    if let Some(choice) = choice.filter(|_| custom.is_some()) {
+        choice.made(&cached);
+    }
     let planned_ms = (now_ns() - began) as f64 / 1e6;
     let mut behind = Vec::new();
     if asked.summary {
@@ -222,7 +239,7 @@ async fn explained(
         let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &prepared.types)?;
         let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();
-        let mut execution = session.start_measured(&inner, statement, values).await?;
+        let mut execution = session.start_measured(&inner, statement, values, is_custom).await?;
         execution.give_to(&core, &mut DiscardRows).await?;
         if asked.summary {
             behind.push(("Execution Time", Value::Float((now_ns() - began) as f64 / 1e6, 3)));

@@ -1,5 +1,6 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync; and PREPARE and EXECUTE of SQL.
 
+use super::choice::Choice;
 use super::client::Client;
 use super::current_of::of_no_row;
 use super::cursors::Listed;
@@ -45,10 +46,11 @@ impl Session {
         match prepared {
             Ok(prepared) => {
                 self.recent = None;
+                let prepared = Arc::new(prepared);
                 if !name.is_empty() {
                     self.list_prepared(name, &prepared, false);
                 }
-                self.statements.insert(name.to_owned(), Arc::new(prepared));
+                self.statements.insert(name.to_owned(), prepared);
                 self.prepared_held.measure();
                 Ok(())
             }
@@ -79,6 +81,7 @@ impl Session {
                 digest: Digest::of(sql),
                 constants: Arc::from([]),
                 described: OnceLock::new(),
+                choice: Choice::default(),
                 plan: Mutex::new("sql/plan", None),
             });
         };
@@ -142,6 +145,7 @@ impl Session {
             statement: Some(Arc::new(statement)),
             types,
             columns,
+            choice: Choice::default(),
             plan: Mutex::new("sql/plan", plan),
         })
     }
@@ -220,6 +224,7 @@ impl Session {
             params = parameters_of(&self.core, bind.values, bind.formats, &prepared.types)?;
         }
         formats.extend_from_slice(bind.result_formats);
+        prepared.choice.used();
         let bound = Portal { prepared, params, formats, running: None, finished: false };
         if portal.is_empty() {
             self.portals.insert(bound);
@@ -448,8 +453,9 @@ impl Session {
     }
 
     /// Has pg_prepared_statements show a statement.
-    pub(super) fn list_prepared(&self, name: &str, prepared: &Prepared, from_sql: bool) {
-        let named = NamedStatement { text: prepared.text.clone(), types: prepared.types.clone(), at: now(), from_sql };
+    pub(super) fn list_prepared(&self, name: &str, prepared: &Arc<Prepared>, from_sql: bool) {
+        let (text, types) = (prepared.text.clone(), prepared.types.clone());
+        let named = NamedStatement { text, types, at: now(), from_sql, uses: prepared.clone() };
         self.core.prepared.lock().insert(name.to_owned(), named);
     }
 
@@ -485,6 +491,7 @@ impl Session {
         }
         let types: Vec<SqlType> = prepared.types.iter().map(|t| SqlType::new(*t)).collect();
         let params = utility::arguments(&self.core, args, &types).await?;
+        prepared.choice.used();
         Ok((prepared, params.into()))
     }
 }

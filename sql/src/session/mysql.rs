@@ -116,6 +116,7 @@ async fn rows_of(core: &Arc<Core>, statement: &Statement) -> Result<Vec<Vec<Datu
         latest: false,
         system: true,
         measured: false,
+        custom: false,
         body: None,
     };
     let (mut execution, _) = run::begin(core, request, None).await?;

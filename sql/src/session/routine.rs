@@ -8,6 +8,7 @@
 //! Source: PostgreSQL 15's src/backend/executor/functions.c, `check_sql_fn_retval` for the type of the result.
 
 use super::body::BodyContext;
+use super::choice::Choice;
 use super::run::{self, Cached, Execution, Request};
 use super::session::Session;
 use crate::context::core::Core;
@@ -63,6 +64,7 @@ struct Body {
 struct Part {
     statement: Statement,
     text: Arc<str>,
+    choice: Choice,
     plan: Mutex<Option<Arc<Cached>>>,
 }
 
@@ -195,7 +197,8 @@ fn read_body(catalog: &Catalog, object: &Arc<Object>, r: &Routine, given: Option
     let mut parts = Vec::new();
     for p in parsed {
         let text = r.body.get(p.range.clone()).filter(|_| !r.atomic).unwrap_or(&r.body);
-        parts.push(Part { statement: p.statement, text: Arc::from(text), plan: Mutex::new("sql/body/plan", None) });
+        let (text, plan) = (Arc::from(text), Mutex::new("sql/body/plan", None));
+        parts.push(Part { statement: p.statement, text, choice: Choice::default(), plan });
     }
     let path = r.path.as_ref().filter(|_| r.atomic).map(|path| definition_path(catalog, path));
     let names = ParamNames::of(&known);
@@ -327,12 +330,19 @@ async fn run_body(core: &Arc<Core>, r: &Routine, body: &Body, call: RoutineCall)
             view,
         };
         let parameters = (params.clone(), body.types.as_slice());
+        let kept = part.plan.lock().clone();
+        let custom = part.choice.is_custom(core, kept.as_deref());
         let request = Request::in_body(core, (&part.statement, &part.text), parameters, &context);
+        let request = Request { custom, ..request };
         let here =
             |e: SqlError| e.internal_to(&part.text).within(format!("SQL function \"{}\" statement {}", r.name, at + 1));
-        let kept = part.plan.lock().clone();
+        let kept = kept.filter(|_| !custom);
         let (mut execution, cached) = Box::pin(run::begin(core, request, kept)).await.map_err(here)?;
-        *part.plan.lock() = Some(cached.clone());
+        if custom {
+            part.choice.made(&cached); // CHO-1
+        } else {
+            *part.plan.lock() = Some(cached.clone());
+        }
         let last = at + 1 == body.parts.len();
         if last && (r.kind == RoutineKind::Function || call.by_call && !body_is_void(body)) {
             let columns = cached.plan.columns.as_deref();

@@ -5,57 +5,29 @@ use super::client::Client;
 pub use super::form::{describe, format_of, write_row};
 pub use super::fresh::is_fresh;
 use super::fresh::same_columns;
-use super::short::Fast;
+pub use super::planned::{Cached, may_run, plan, plan_shown};
+use super::planned::{Purpose, Unplanned, permitted, plan_or_locks};
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
-use crate::context::privileges;
 use crate::error::{Result, SqlError};
 use crate::exec::change::Feed;
 use crate::exec::pending::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::row_list::TakenRows;
 use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
-use crate::expr::{Params, Reads};
+use crate::expr::Params;
 use crate::planner::explain::Actuals;
-use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
-use crate::planner::{PlanEnv, Planner};
+use crate::planner::plan::{Action, OutputColumn, Plan};
 use crate::syntax::stmt::Statement;
 use crate::types::text::Conversion;
-use crate::types::user;
 use crate::types::{Datum, Oid};
 use crate::views::SystemViews;
 use clearway_base::breath;
-use clearway_engine::catalog::{Catalog, Relation};
+use clearway_engine::catalog::Catalog;
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mvcc::book::View;
 use std::sync::Arc;
-
-/// A plan and the catalog that it was made for.
-pub struct Cached {
-    /// The catalog.
-    pub catalog: Arc<Catalog>,
-    /// Its number; none: it had changes that only the session saw.
-    pub version: Option<u64>,
-    /// The search path, and the number of the change that it goes back to.
-    pub path: Arc<[String]>,
-    pub(super) path_changes: u64,
-    /// The number of the change that the session's role goes back to.
-    pub(super) role_changes: u64,
-    /// The session's role, and whether policies hide rows or refuse the statement.
-    pub(super) role: Option<Oid>,
-    pub(super) row_security: bool,
-    /// The session's role may do what the plan does.
-    permitted: bool,
-    /// The state of the statistics by which it was made; none: it would be the same by any others.
-    pub(super) generation: Option<u64>,
-    /// The fast path of the statement, if it has one.
-    pub fast: Option<Fast>,
-    /// The plan.
-    pub plan: Plan,
-    /// It is to be shown, not only carried out: its slots tell their columns (PLN-1).
-    is_shown: bool,
-}
 
 /// A statement's snapshot; given back on drop, also when the statement is dropped in the middle of a wait.
 pub struct Opened {
@@ -157,126 +129,10 @@ pub struct Request<'a> {
     pub system: bool,
     /// Nodes are measured.
     pub measured: bool,
+    /// It is planned for the values of its parameters.
+    pub custom: bool,
     /// It is in the body of a function.
     pub body: Option<&'a BodyContext>,
-}
-
-/// Plans a statement for the catalog of the moment; none if it is not planned at all.
-pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, (false, false, None, false)).map_err(|unplanned| unplanned.error)
-}
-
-/// The same for EXPLAIN.
-pub fn plan_shown(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, (false, false, None, true)).map_err(|unplanned| unplanned.error)
-}
-
-/// A statement that can't be planned.
-struct Unplanned {
-    error: SqlError,
-    /// The catalog by which it was judged.
-    catalog: Arc<Catalog>,
-    /// The tables that had been found before.
-    locks: Vec<TableLock>,
-}
-
-fn plan_or_locks(
-    core: &Core,
-    statement: &Statement,
-    params: &mut Params,
-    (exempt, system, body, is_shown): (bool, bool, Option<&BodyContext>, bool),
-) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
-    let version = core.catalog_version();
-    let catalog = core.catalog();
-    let (path_changes, role_changes, row_security, format) = {
-        let settings = core.settings.lock();
-        (settings.path_changes, settings.role_changes, settings.row_security, settings.format.clone())
-    };
-    let mut names = core.names(&catalog);
-    let role = names.role;
-    let own_path = names.path.clone();
-    let path_of_body = body.and_then(|body| body.path.clone());
-    if let Some(path) = &path_of_body {
-        names.path = path.schemas.clone();
-    }
-    let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
-    let judge = privileges::Judge::of(core, &catalog);
-    let statistics = core.db.statistics();
-    let generation = statistics.generation();
-    let (database, path) = (core.database, &*names.path);
-    let snapshots = core.db.transactions().book().snapshots();
-    let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, snapshots, row_security };
-    let planner = Planner::new(&env);
-    let planner = if exempt { planner.exempt() } else { planner };
-    let planner = if system { planner.of_the_server() } else { planner };
-    let planner = match body.and_then(|body| body.meaning.as_ref()) {
-        Some(meaning) => planner.of_body(meaning),
-        None => planner,
-    };
-    let plan = match path_of_body {
-        Some(path) => user::on_path(path, || planner.plan_or_locks(statement, params)),
-        None if body.is_some() => user::off_path(|| planner.plan_or_locks(statement, params)),
-        None => planner.plan_or_locks(statement, params),
-    };
-    let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
-    let path = own_path;
-    Ok(plan.map(|mut plan| {
-        let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
-        let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
-        let generation = plan.depends_on_figures().then_some(generation);
-        let fast = Fast::of(&plan, core.database).filter(|_| permitted);
-        if fast.is_none() && !is_shown {
-            plan.make_dense();
-        }
-        Cached {
-            catalog: catalog.clone(),
-            version,
-            path,
-            path_changes,
-            role_changes,
-            role,
-            row_security,
-            permitted,
-            generation,
-            fast,
-            plan,
-            is_shown,
-        }
-    }))
-}
-
-/// Whether a table may be used as a plan uses it (PRV-1): by the rights for the table, or by those for each column used. What a statement
-/// changes and reads no column of needs no right to read.
-fn permitted(core: &Core, catalog: &Catalog, table: &Relation, lock: &TableLock) -> Result<()> {
-    let judge = privileges::Judge::of(core, catalog).or_owner(lock.owner);
-    let whole = |letter| catalog.get(lock.oid).is_some_and(|object| judge.may_with(object, letter));
-    let by_column = |letter, used: &Reads| {
-        let mut used = used.columns().peekable();
-        match used.peek() {
-            None => judge.may_with_some_column(table, letter),
-            Some(_) => used.all(|column| judge.may_with_column(table, column, letter)),
-        }
-    };
-    let columns = &lock.columns;
-    let may = |letter| match letter {
-        'r' => whole('r') || by_column('r', &columns.reads),
-        'a' => whole('a') || by_column('a', &columns.inserts),
-        'w' => whole('w') || by_column('w', &columns.updates),
-        letter => whole(letter),
-    };
-    let reads = !lock.privileges.contains('r') && columns.reads.columns().next().is_some();
-    let allowed = lock.privileges.chars().chain(reads.then_some('r')).all(may);
-    if allowed { Ok(()) } else { Err(privileges::denied(table.kind.name(), &table.name)) }
-}
-
-/// Whether the session's role may do what a plan does: a role that may not run it is not told of it either.
-///
-/// # Errors
-/// 42501.
-pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
-    let tables = cached.plan.locks.iter().filter(|_| !cached.permitted);
-    let mut tables = tables.filter_map(|lock| Some((lock, cached.catalog.relation(lock.oid)?)));
-    tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
 }
 
 /// Begins to run a statement, and changes what it changes.
@@ -307,8 +163,14 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let names = request.body.map(|body| body.names.clone());
                 let mut params = Params { types, names, ..Params::default() };
-                let kind = (request.latest, request.system, request.body, request.measured);
-                let planned = match plan_or_locks(core, request.statement, &mut params, kind) {
+                let purpose = Purpose {
+                    exempt: request.latest,
+                    system: request.system,
+                    body: request.body,
+                    is_shown: request.measured,
+                    values: request.custom.then_some(&*request.params),
+                };
+                let planned = match plan_or_locks(core, request.statement, &mut params, purpose) {
                     Ok(planned) => planned,
                     Err(unplanned) => {
                         judge_again(core, *unplanned).await?;

@@ -12,6 +12,7 @@
 //! to Sync.
 
 use super::Backends;
+use super::choice::Choice;
 use super::client::{Client, TransactionStatus};
 use super::connect::{login_role, may_connect};
 use super::cursors::Cursors;
@@ -130,6 +131,9 @@ pub struct Prepared {
     pub digest: Arc<Digest>,
     /// Values of its parameters, where they stand for constants of the text (`template`).
     pub constants: Arc<[Datum]>,
+    /// By which plan it runs.
+    pub(super) choice: Choice,
+    /// The plan for any values of its parameters.
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
     /// What a connection was told of `columns`.
     pub(super) described: OnceLock<Described>,
@@ -484,17 +488,19 @@ impl Session {
         statement: &Statement,
         params: Arc<[Datum]>,
     ) -> Result<Execution> {
-        self.start_as(prepared, statement, params, false).await
+        let is_custom = prepared.choice.is_custom(&self.core, prepared.plan.lock().as_deref());
+        self.start_as(prepared, statement, params, (false, is_custom)).await
     }
 
-    /// The same for EXPLAIN ANALYZE: nodes are measured.
+    /// The same for EXPLAIN ANALYZE: nodes are measured, and the caller says whether the plan is custom.
     pub(super) async fn start_measured(
         &mut self,
         prepared: &Prepared,
         statement: &Statement,
         params: Arc<[Datum]>,
+        is_custom: bool,
     ) -> Result<Execution> {
-        self.start_as(prepared, statement, params, true).await
+        self.start_as(prepared, statement, params, (true, is_custom)).await
     }
 
     async fn start_as(
@@ -502,12 +508,12 @@ impl Session {
         prepared: &Prepared,
         statement: &Statement,
         params: Arc<[Datum]>,
-        measured: bool,
+        (measured, custom): (bool, bool),
     ) -> Result<Execution> {
         self.core.row_written.store(0, Relaxed);
         let at_cursor = self.at_cursor(statement, None)?;
         let statement = at_cursor.as_ref().unwrap_or(statement);
-        let cached = prepared.plan.lock().clone();
+        let generic = prepared.plan.lock().clone().filter(|_| !custom);
         let request = run::Request {
             statement,
             text: &prepared.text,
@@ -519,9 +525,10 @@ impl Session {
             latest: false,
             system: false,
             measured,
+            custom,
             body: None,
         };
-        let (execution, cached) = run::begin(&self.core, request, cached).await?;
+        let (execution, cached) = run::begin(&self.core, request, generic).await?;
         self.told |= cached.plan.columns.is_some();
         self.changes += u64::from(!cached.plan.read_only);
         if !cached.plan.read_only
@@ -530,7 +537,9 @@ impl Session {
             savepoint.wrote = true;
             self.show_savepoints();
         }
-        if at_cursor.is_none() {
+        if custom {
+            prepared.choice.made(&cached); // CHO-1
+        } else if at_cursor.is_none() {
             *prepared.plan.lock() = Some(cached);
         }
         Ok(execution)
@@ -567,6 +576,7 @@ fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
         columns: None,
         constants: Arc::from([]),
         described: OnceLock::new(),
+        choice: Choice::default(),
         plan: Mutex::new("sql/plan", None),
     }
 }

@@ -31,9 +31,10 @@ impl Session {
                 _ => break prepared,
             }
         };
+        let prepared = Arc::new(prepared);
         self.recent = None;
         self.list_prepared(name, &prepared, true);
-        self.statements.insert(name.to_owned(), Arc::new(prepared));
+        self.statements.insert(name.to_owned(), prepared);
         self.prepared_held.measure();
         Ok(())
     }

@@ -21,6 +21,7 @@
 //! What other systems call forced or simple parameterization; after SQL Server's documentation, "Simple parameterization", whose rule of
 //! "safe" plans TPL-1 is.
 
+use super::choice::Choice;
 use super::run::{self, Cached};
 use super::session::{CACHED_TEXT_MAX, Prepared};
 use crate::context::core::Core;
@@ -232,6 +233,7 @@ impl Template {
             digest: self.digest.clone(),
             constants: integers.iter().map(|(_, value)| Datum::Int4(*value)).collect(),
             described: OnceLock::new(),
+            choice: Choice::default(),
             plan: Mutex::new("sql/plan", Some(self.cached.clone())),
         }
     }

@@ -258,6 +258,7 @@ fn cursors(run: &Run<'_>) -> Vec<Row> {
 fn prepared(run: &Run<'_>) -> Vec<Row> {
     let rows = run.core.prepared.lock();
     let rows = rows.iter().map(|(name, statement)| {
+        let (generic, custom) = statement.uses.by_plan();
         let types = statement.types.iter().map(|ty| Datum::Oid(*ty)).collect();
         vec![
             text(name),
@@ -265,9 +266,8 @@ fn prepared(run: &Run<'_>) -> Vec<Row> {
             Datum::TimestampTz(statement.at),
             Datum::Array(Array::one_dimensional(oid::REGTYPE, types).into()),
             Datum::Bool(statement.from_sql),
-            // Executions are not counted by plan; each is by the one that was made for any parameters.
-            Datum::Null,
-            Datum::Int8(0),
+            Datum::Int8(generic as i64),
+            Datum::Int8(custom as i64),
         ]
     });
     rows.collect()

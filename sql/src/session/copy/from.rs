@@ -279,6 +279,7 @@ pub(super) async fn copy_from(
         latest: false,
         system: false,
         measured: false,
+        custom: false,
         body: None,
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await.map_err(|e| match e.code() {

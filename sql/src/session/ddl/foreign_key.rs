@@ -205,6 +205,7 @@ impl Ddl<'_> {
             latest: true,
             system: false,
             measured: false,
+            custom: false,
             body: None,
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;

@@ -3,6 +3,7 @@
 use crate::context::core::Core;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bind_routines::ParamNames;
+use crate::session::choice::Choice;
 use crate::session::run::Cached;
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
@@ -41,6 +42,8 @@ pub(super) struct Planned {
     pub(super) cached: Arc<Cached>,
     pub(super) names: Arc<ParamNames>,
     pub(super) types: Vec<Oid>,
+    /// By which plan it runs.
+    pub(super) choice: Choice,
 }
 
 /// A body that can run.

@@ -8,6 +8,7 @@ use crate::expr::bind_routines::ParamNames;
 use crate::expr::bind_variables::Variables;
 use crate::planner::plan::OutputColumn;
 use crate::session::body::BodyContext;
+use crate::session::choice::Choice;
 use crate::session::current_of::{Identity, cursor_of, with_identity};
 use crate::session::routine::command;
 use crate::session::run::{self, Cached, Execution, Request};
@@ -128,16 +129,24 @@ impl Frame<'_> {
     pub(super) async fn begin(&mut self, f: &Fragment) -> Result<Execution> {
         let slot = self.code.plans[f.id].lock().clone();
         let kept = slot.filter(|planned| self.fits(planned));
+        let params: Arc<[Datum]> = self.values.as_slice().into();
+        if let Some(planned) = kept.as_ref().filter(|p| p.choice.is_custom(&self.session.core, Some(&p.cached))) {
+            let values = (params, planned.types.as_slice(), true);
+            let begun = self.begin_with(&f.statement, &f.text, values, planned.names.clone(), None).await;
+            let (execution, custom) = begun.map_err(|e| in_fragment(f, e))?;
+            planned.choice.made(&custom); // CHO-1
+            return Ok(execution);
+        }
         let (names, types, cached) = match kept {
             Some(planned) => (planned.names.clone(), planned.types.clone(), Some(planned.cached.clone())),
             None => (self.names_for(f), self.types.iter().map(|ty| ty.oid).collect(), None),
         };
-        let params: Arc<[Datum]> = self.values.as_slice().into();
         let before = cached.clone();
-        let begun = self.begin_with(&f.statement, &f.text, (params, &types), names.clone(), cached).await;
+        let begun = self.begin_with(&f.statement, &f.text, (params, &types, false), names.clone(), cached).await;
         let (execution, cached) = begun.map_err(|e| in_fragment(f, e))?;
         if before.is_none_or(|before| !Arc::ptr_eq(&before, &cached)) {
-            *self.code.plans[f.id].lock() = Some(Arc::new(Planned { cached, names, types }));
+            let choice = Choice::default();
+            *self.code.plans[f.id].lock() = Some(Arc::new(Planned { cached, names, types, choice }));
         }
         Ok(execution)
     }
@@ -147,7 +156,7 @@ impl Frame<'_> {
         &mut self,
         statement: &Statement,
         text: &Arc<str>,
-        (params, types): (Arc<[Datum]>, &[Oid]),
+        (params, types, custom): (Arc<[Datum]>, &[Oid], bool),
         names: Arc<ParamNames>,
         cached: Option<Arc<Cached>>,
     ) -> Result<(Execution, Arc<Cached>)> {
@@ -164,7 +173,7 @@ impl Frame<'_> {
         let context = BodyContext { names, path: None, meaning: None, view: self.view };
         let core = self.session.core.clone();
         core.row_written.store(0, std::sync::atomic::Ordering::Relaxed);
-        let request = Request::in_body(&core, (statement, text), (params, types), &context);
+        let request = Request { custom, ..Request::in_body(&core, (statement, text), (params, types), &context) };
         let begun = Box::pin(clearway_base::stack::deeper_polls(run::begin(&core, request, cached))).await;
         let (execution, cached) = begun?;
         self.session.ran_within(cached.plan.read_only);

@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError, code};
 use crate::exec::Row;
 use crate::expr::bind_routines::ParamNames;
 use crate::planner::plan::{Action, OutputColumn};
+use crate::session::choice::Choice;
 use crate::session::client::{Client, ClientFuture, CopyIn};
 use crate::session::explain;
 use crate::session::routine::command;
@@ -281,19 +282,19 @@ impl Frame<'_> {
         may_run(&only.statement, true, self.session.is_nested())?;
         let explained = self.explained(&only.statement, &text, (&params, &types)).await;
         if let Some((query, lines, ty)) = explained.map_err(|e| in_text(e, &text))? {
-            let execution = self.begin_with(&query, &text, (lines, &ty), no_names(), None).await?.0;
+            let execution = self.begin_with(&query, &text, (lines, &ty, false), no_names(), None).await?.0;
             return Ok(Begun { execution, text, identity: None });
         }
         if !is_planned(&only.statement) {
             return Err(SqlError::unsupported("a loop or a cursor over this statement in PL/pgSQL"));
         }
         if for_cursor && let Some((statement, identity)) = self.identified(&only.statement) {
-            let run = self.begin_with(&statement, &text, (params.clone(), &types), no_names(), None);
+            let run = self.begin_with(&statement, &text, (params.clone(), &types, true), no_names(), None);
             if let Ok((execution, _)) = run.await {
                 return Ok(Begun::identified(execution, text, identity));
             }
         }
-        let begun = self.begin_with(&only.statement, &text, (params, &types), no_names(), None).await;
+        let begun = self.begin_with(&only.statement, &text, (params, &types, true), no_names(), None).await;
         let execution = begun.map_err(|e| in_text(e, &text))?.0;
         Ok(Begun { execution, text, identity: None })
     }
@@ -318,10 +319,10 @@ impl Frame<'_> {
                 None => None,
             };
             let ran = if let Some((query, lines, ty)) = explained {
-                let execution = self.begin_with(&query, &text, (lines, &ty), no_names(), None).await?.0;
+                let execution = self.begin_with(&query, &text, (lines, &ty, false), no_names(), None).await?.0;
                 self.finish(execution, wanted(into, false)).await
             } else if is_planned(statement) {
-                let begun = self.begin_with(statement, &text, (params.clone(), &types), no_names(), None).await;
+                let begun = self.begin_with(statement, &text, (params.clone(), &types, true), no_names(), None).await;
                 let execution = begun.map_err(|e| in_text(e, &text))?.0;
                 let changes = !matches!(execution.cached.plan.action, Action::Select(_));
                 self.finish(execution, wanted(into, changes)).await
@@ -368,6 +369,7 @@ fn unplanned(statement: &Statement, text: Arc<str>, types: &[Oid]) -> Arc<Prepar
         columns: None,
         constants: Arc::from([]),
         described: OnceLock::new(),
+        choice: Choice::default(),
         plan: Mutex::new("sql/plan", None),
     })
 }

@@ -84,8 +84,12 @@ impl Binder<'_> {
         let Some(found) = variables.names.find(variables.at, &name.parts) else { return Ok(None) };
         let pos: Pos = name.pos;
         let ty = self.params.types.get(found.slot).copied().flatten().unwrap_or(oid::UNKNOWN);
-        let kind = BoundKind::Param(found.slot as u32 + 1);
-        let mut value = Bound { kind, ty: user::base(ty.into()), pos };
+        let mut value = Bound { kind: BoundKind::Param(found.slot as u32 + 1), ty: user::base(ty.into()), pos };
+        if found.used == name.parts.len()
+            && let Some(constant) = self.params.values.as_ref().and_then(|values| values.get(found.slot))
+        {
+            value.kind = constant.kind.clone();
+        }
         let record = variables.records.get(&found.slot);
         for (depth, field) in name.parts[found.used..].iter().enumerate() {
             let record = record.filter(|_| depth == 0);

@@ -1,0 +1,190 @@
+//! A statement's plan, and what it was made for.
+
+use super::body::BodyContext;
+use super::choice::constants;
+use super::short::Fast;
+use crate::context::core::Core;
+use crate::context::privileges;
+use crate::error::{Result, SqlError};
+use crate::expr::{Params, Reads};
+use crate::planner::cost::Figures;
+use crate::planner::plan::{Plan, TableLock};
+use crate::planner::{PlanEnv, Planner, cost_of};
+use crate::syntax::stmt::Statement;
+use crate::types::text::Conversion;
+use crate::types::{Datum, Oid, user};
+use clearway_engine::catalog::{Catalog, Relation};
+use std::sync::Arc;
+
+/// A plan and the catalog that it was made for.
+pub struct Cached {
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
+    /// Its number; none: it had changes that only the session saw.
+    pub version: Option<u64>,
+    /// The search path, and the number of the change that it goes back to.
+    pub path: Arc<[String]>,
+    pub(super) path_changes: u64,
+    /// The number of the change that the session's role goes back to.
+    pub(super) role_changes: u64,
+    /// The session's role, and whether policies hide rows or refuse the statement.
+    pub(super) role: Option<Oid>,
+    pub(super) row_security: bool,
+    /// The session's role may do what the plan does.
+    pub(super) permitted: bool,
+    /// The state of the statistics by which it was made; none: it would be the same by any others.
+    pub(super) generation: Option<u64>,
+    /// What it is estimated to cost, where `generation` is set: planning is a part of what a custom plan costs ([`choice`](super::choice)).
+    pub(super) cost: f64,
+    /// The fast path of the statement, if it has one.
+    pub fast: Option<Fast>,
+    /// The plan.
+    pub plan: Plan,
+    /// It is to be shown, not only carried out: its slots tell their columns (PLN-1).
+    pub(super) is_shown: bool,
+}
+
+/// What a plan is for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Purpose<'a> {
+    /// The server's own query: rights and policies do not hold for it.
+    pub(super) exempt: bool,
+    /// Its text is the server's own and names relations of the system alone.
+    pub(super) system: bool,
+    /// It is in the body of a function.
+    pub(super) body: Option<&'a BodyContext>,
+    /// It is to be shown, not only carried out.
+    pub(super) is_shown: bool,
+    /// These values of its parameters, and no others.
+    pub(super) values: Option<&'a [Datum]>,
+}
+
+/// Plans a statement for the catalog of the moment; none if it is not planned at all.
+pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
+    plan_or_locks(core, statement, params, Purpose::default()).map_err(|unplanned| unplanned.error)
+}
+
+/// The same for EXPLAIN; with values, for these alone.
+pub fn plan_shown(
+    core: &Core,
+    statement: &Statement,
+    params: &mut Params,
+    values: Option<&[Datum]>,
+) -> Result<Option<Cached>> {
+    let purpose = Purpose { is_shown: true, values, ..Purpose::default() };
+    plan_or_locks(core, statement, params, purpose).map_err(|unplanned| unplanned.error)
+}
+
+/// A statement that can't be planned.
+pub(super) struct Unplanned {
+    pub(super) error: SqlError,
+    /// The catalog by which it was judged.
+    pub(super) catalog: Arc<Catalog>,
+    /// The tables that had been found before.
+    pub(super) locks: Vec<TableLock>,
+}
+
+pub(super) fn plan_or_locks(
+    core: &Core,
+    statement: &Statement,
+    params: &mut Params,
+    Purpose { exempt, system, body, is_shown, values }: Purpose<'_>,
+) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
+    let version = core.catalog_version();
+    let catalog = core.catalog();
+    let (path_changes, role_changes, row_security, format) = {
+        let settings = core.settings.lock();
+        (settings.path_changes, settings.role_changes, settings.row_security, settings.format.clone())
+    };
+    let mut names = core.names(&catalog);
+    let role = names.role;
+    let own_path = names.path.clone();
+    let path_of_body = body.and_then(|body| body.path.clone());
+    if let Some(path) = &path_of_body {
+        names.path = path.schemas.clone();
+    }
+    let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
+    let judge = privileges::Judge::of(core, &catalog);
+    let statistics = core.db.statistics();
+    let generation = statistics.generation();
+    let (database, path) = (core.database, &*names.path);
+    let snapshots = core.db.transactions().book().snapshots();
+    let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, snapshots, row_security };
+    let planner = Planner::new(&env);
+    let planner = if exempt { planner.exempt() } else { planner };
+    let planner = if system { planner.of_the_server() } else { planner };
+    let planner = match body.and_then(|body| body.meaning.as_ref()) {
+        Some(meaning) => planner.of_body(meaning),
+        None => planner,
+    };
+    if let Some(values) = values {
+        params.values = Some(constants(values, &params.types));
+    }
+    let plan = match path_of_body {
+        Some(path) => user::on_path(path, || planner.plan_or_locks(statement, params)),
+        None if body.is_some() => user::off_path(|| planner.plan_or_locks(statement, params)),
+        None => planner.plan_or_locks(statement, params),
+    };
+    let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
+    let path = own_path;
+    Ok(plan.map(|mut plan| {
+        let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
+        let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
+        let generation = plan.depends_on_figures().then_some(generation);
+        let chosen_by_cost = generation.is_some() && !params.types.is_empty();
+        let cost = if chosen_by_cost { cost_of(&plan, Figures { statistics }) } else { 0.0 };
+        let fast = Fast::of(&plan, core.database).filter(|_| permitted);
+        if fast.is_none() && !is_shown {
+            plan.make_dense();
+        }
+        Cached {
+            catalog: catalog.clone(),
+            version,
+            path,
+            path_changes,
+            role_changes,
+            role,
+            row_security,
+            permitted,
+            generation,
+            cost,
+            fast,
+            plan,
+            is_shown,
+        }
+    }))
+}
+
+/// Whether a table may be used as a plan uses it (PRV-1): by the rights for the table, or by those for each column used. What a statement
+/// changes and reads no column of needs no right to read.
+pub(super) fn permitted(core: &Core, catalog: &Catalog, table: &Relation, lock: &TableLock) -> Result<()> {
+    let judge = privileges::Judge::of(core, catalog).or_owner(lock.owner);
+    let whole = |letter| catalog.get(lock.oid).is_some_and(|object| judge.may_with(object, letter));
+    let by_column = |letter, used: &Reads| {
+        let mut used = used.columns().peekable();
+        match used.peek() {
+            None => judge.may_with_some_column(table, letter),
+            Some(_) => used.all(|column| judge.may_with_column(table, column, letter)),
+        }
+    };
+    let columns = &lock.columns;
+    let may = |letter| match letter {
+        'r' => whole('r') || by_column('r', &columns.reads),
+        'a' => whole('a') || by_column('a', &columns.inserts),
+        'w' => whole('w') || by_column('w', &columns.updates),
+        letter => whole(letter),
+    };
+    let reads = !lock.privileges.contains('r') && columns.reads.columns().next().is_some();
+    let allowed = lock.privileges.chars().chain(reads.then_some('r')).all(may);
+    if allowed { Ok(()) } else { Err(privileges::denied(table.kind.name(), &table.name)) }
+}
+
+/// Whether the session's role may do what a plan does: a role that may not run it is not told of it either.
+///
+/// # Errors
+/// 42501.
+pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
+    let tables = cached.plan.locks.iter().filter(|_| !cached.permitted);
+    let mut tables = tables.filter_map(|lock| Some((lock, cached.catalog.relation(lock.oid)?)));
+    tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
+}
