@@ -65,6 +65,7 @@ mod long_lists;
 pub mod merge;
 mod merging;
 pub mod order;
+mod outline;
 mod parts;
 pub mod plan;
 pub mod policies;
@@ -107,6 +108,7 @@ use std::sync::Arc;
 
 pub use clearway_context::names::PlanEnv;
 pub use estimate::cost_of;
+pub use outline::outline;
 pub use through::Updatable;
 pub use view::may_read_column;
 

@@ -2,15 +2,18 @@
 //! values at hand.
 //!
 //! The first five executions are planned for their values. After them the generic plan is taken, unless it is estimated to cost more than the
-//! custom plans have cost on average, their planning included. `plan_cache_mode` decides for either.
+//! custom plans have cost on average, their planning included, and one of these had another outline (CHO-3). `plan_cache_mode` decides for either.
 //!
 //! # Invariants
 //! - CHO-1: a custom plan serves one execution and is kept nowhere: its parameters have become constants.
 //! - CHO-2: a statement that would have the same plan by any statistics (by whole keys, or of an INSERT's VALUES) runs by its generic plan from
 //!   the first time on. So statements of one row, and what the fast paths carry out, are never planned anew.
+//! - CHO-3: custom plans that read the tables as the generic plan does bring nothing that their planning would be worth: after five of them the
+//!   generic plan is taken, whatever it is estimated to cost.
 //!
 //! # Source
-//! `choose_custom_plan` and `cached_plan_cost` of PostgreSQL's plancache.c. CHO-2 differs.
+//! `choose_custom_plan` and `cached_plan_cost` of PostgreSQL's plancache.c. CHO-2 and CHO-3 differ: PostgreSQL plans such statements anew for as
+//! long as its estimates differ.
 
 use super::run::Cached;
 use super::session::Prepared;
@@ -35,6 +38,8 @@ pub(super) struct Choice {
     custom: AtomicU64,
     /// What these cost, a float's bits.
     custom_cost: AtomicU64,
+    /// The outline of the custom plans; 0: they have several.
+    outline: AtomicU64,
 }
 
 impl Choice {
@@ -53,7 +58,8 @@ impl Choice {
             PlanCacheMode::Custom => true,
             PlanCacheMode::Auto => {
                 let (made, cost) = (self.custom.load(Relaxed), f64::from_bits(self.custom_cost.load(Relaxed)));
-                made < CUSTOM_FIRST || generic.cost >= cost / made as f64
+                let is_other = || self.outline.load(Relaxed) != generic.outline; // CHO-3
+                made < CUSTOM_FIRST || (is_other() && generic.cost >= cost / made as f64)
             }
         }
     }
@@ -63,7 +69,13 @@ impl Choice {
         let tables = plan.plan.locks.len() as f64;
         let cost = f64::from_bits(self.custom_cost.load(Relaxed)) + plan.cost + PLANNING * (tables + 1.0);
         self.custom_cost.store(cost.to_bits(), Relaxed);
-        self.custom.store(self.custom.load(Relaxed) + 1, Relaxed);
+        let made = self.custom.load(Relaxed);
+        if made == 0 {
+            self.outline.store(plan.outline, Relaxed);
+        } else if self.outline.load(Relaxed) != plan.outline {
+            self.outline.store(0, Relaxed);
+        }
+        self.custom.store(made + 1, Relaxed);
     }
 }
 

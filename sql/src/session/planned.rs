@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Params, Reads};
 use crate::planner::cost::Figures;
 use crate::planner::plan::{Plan, TableLock};
-use crate::planner::{PlanEnv, Planner, cost_of};
+use crate::planner::{PlanEnv, Planner, cost_of, outline};
 use crate::syntax::stmt::Statement;
 use crate::types::text::Conversion;
 use crate::types::{Datum, Oid, user};
@@ -36,6 +36,8 @@ pub struct Cached {
     pub(super) generation: Option<u64>,
     /// What it is estimated to cost, where `generation` is set: planning is a part of what a custom plan costs ([`choice`](super::choice)).
     pub(super) cost: f64,
+    /// Its outline, likewise.
+    pub(super) outline: u64,
     /// The fast path of the statement, if it has one.
     pub fast: Option<Fast>,
     /// The plan.
@@ -132,7 +134,8 @@ pub(super) fn plan_or_locks(
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let generation = plan.depends_on_figures().then_some(generation);
         let chosen_by_cost = generation.is_some() && !params.types.is_empty();
-        let cost = if chosen_by_cost { cost_of(&plan, Figures { statistics }) } else { 0.0 };
+        let (cost, outline) =
+            if chosen_by_cost { (cost_of(&plan, Figures { statistics }), outline(&plan)) } else { (0.0, 0) };
         let fast = Fast::of(&plan, core.database).filter(|_| permitted);
         if fast.is_none() && !is_shown {
             plan.make_dense();
@@ -148,6 +151,7 @@ pub(super) fn plan_or_locks(
             permitted,
             generation,
             cost,
+            outline,
             fast,
             plan,
             is_shown,

@@ -1,0 +1,88 @@
+//! Which plan a prepared statement runs by (CHO-1 to CHO-3), and that the rows are those of the statement with its values written out.
+
+#[path = "sim/mod.rs"]
+mod sim;
+
+use std::sync::Arc;
+
+use clearway_base::vfs::sim::SimDisk;
+use clearway_sql::session::Backends;
+use sim::{Connection, connect, open, simulate};
+
+async fn fill(session: &mut Connection) {
+    session.value("CREATE TABLE t (id int PRIMARY KEY, kind text, n int)").await;
+    let rows = "INSERT INTO t SELECT g, CASE g % 1000 WHEN 0 THEN 'rare' ELSE 'common' END, g % 50 FROM generate_series(1, 4000) g";
+    session.value(rows).await;
+    session.value("CREATE INDEX t_kind ON t (kind)").await;
+    session.value("CREATE INDEX t_rare ON t (n) WHERE kind = 'rare'").await;
+    session.value("ANALYZE t").await;
+}
+
+/// Executions by the generic plan, and by custom ones.
+async fn counts(session: &mut Connection, name: &str) -> String {
+    let query =
+        format!("SELECT generic_plans || ' ' || custom_plans FROM pg_prepared_statements WHERE name = '{name}'");
+    session.value(&query).await
+}
+
+async fn plan_of(session: &mut Connection, execute: &str) -> String {
+    session.run(&format!("EXPLAIN (COSTS off) {execute}")).await.expect("a plan").join("\n")
+}
+
+#[test]
+fn custom_plans_read_what_the_values_ask_for() {
+    simulate(1, || async {
+        let db = open(&SimDisk::new(1)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        fill(&mut one).await;
+        one.value("PREPARE by_kind(text) AS SELECT count(n) FROM t WHERE kind = $1").await;
+        one.value("PREPARE maybe(int, text) AS SELECT count(n) FROM t WHERE ($1 IS NULL OR id < $1) AND ($2 IS NULL OR kind = $2)").await;
+        for turn in 0..8 {
+            assert_eq!(one.value("EXECUTE by_kind('rare')").await, "4", "turn {turn}");
+            assert_eq!(one.value("EXECUTE maybe(2500, 'rare')").await, "2", "turn {turn}");
+        }
+        // The generic plan reads the whole table, and costs more than planning.
+        assert_eq!(counts(&mut one, "by_kind").await, "0 8");
+        assert_eq!(counts(&mut one, "maybe").await, "0 8");
+        for (execute, has) in [
+            ("EXECUTE by_kind('rare')", "t_rare on t"),
+            ("EXECUTE by_kind('common')", "Seq Scan on t"),
+            ("EXECUTE maybe(10, NULL)", "Index Cond: (id < 10)"),
+            ("EXECUTE maybe(NULL, 'rare')", "t_rare on t"),
+        ] {
+            let plan = plan_of(&mut one, execute).await;
+            assert!(plan.contains(has), "{execute}:\n{plan}");
+        }
+        // CHO-1
+        assert_eq!(one.value("EXECUTE by_kind('common')").await, "3996");
+        assert_eq!(one.value("EXECUTE maybe(NULL, NULL)").await, "4000");
+        one.value("SET plan_cache_mode = force_generic_plan").await;
+        let plan = plan_of(&mut one, "EXECUTE by_kind('rare')").await;
+        assert!(plan.contains("(kind = $1)"), "{plan}");
+        assert_eq!(one.value("EXECUTE by_kind('rare')").await, "4");
+        assert_eq!(one.value("EXECUTE by_kind('common')").await, "3996");
+    });
+}
+
+#[test]
+fn statements_that_gain_nothing_are_not_planned_anew() {
+    simulate(2, || async {
+        let db = open(&SimDisk::new(2)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        fill(&mut one).await;
+        one.value("PREPARE by_key(int) AS SELECT kind FROM t WHERE id = $1").await;
+        one.value("PREPARE adding(int) AS INSERT INTO t VALUES ($1, 'new', 1)").await;
+        // The generic plan counts on a fifth of the table, a custom one on few rows.
+        one.value("PREPARE part(int) AS SELECT count(n) FROM t WHERE id > $1").await;
+        for at in 0..7 {
+            one.value(&format!("EXECUTE by_key({})", at + 1)).await;
+            one.value(&format!("EXECUTE adding({})", -at - 1)).await;
+            assert_eq!(one.value(&format!("EXECUTE part({})", 3990 + at)).await, (10 - at).to_string());
+        }
+        assert_eq!(counts(&mut one, "by_key").await, "7 0"); // CHO-2
+        assert_eq!(counts(&mut one, "adding").await, "7 0");
+        assert_eq!(counts(&mut one, "part").await, "2 5"); // CHO-3
+    });
+}
