@@ -19,6 +19,7 @@ use super::notify_queue::{Channels, Inbox};
 use super::recorded::{Recorded, Truncated};
 use super::samples::Samples;
 use super::setting_text::client_name;
+use super::shared_plans::SharedPlanList;
 use super::statements::{Statements, hash_of};
 use clearway_engine::progress::Progress;
 use clearway_txn::lockmgr::Owner;
@@ -213,6 +214,8 @@ pub struct Backends {
     /// What every session begins with, on memory of its own: it is looked at with each statement, and the list above changes often.
     pub defaults: Arc<Defaults>,
     configuration: OnceLock<Configured>,
+    /// The plans that sessions share.
+    pub shared_plans: OnceLock<Arc<dyn SharedPlanList>>,
 }
 
 /// The server's configuration.
@@ -250,6 +253,7 @@ impl Default for Backends {
             baselines: Mutex::new("sql/baselines", BTreeMap::new()),
             defaults: Arc::default(),
             configuration: OnceLock::new(),
+            shared_plans: OnceLock::new(),
         }
     }
 }

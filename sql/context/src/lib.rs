@@ -73,6 +73,7 @@ mod setting_table;
 mod setting_text;
 mod setting_values;
 pub mod settings;
+pub mod shared_plans;
 pub mod sort_form;
 pub mod statement_sample;
 pub mod statements;

@@ -41,12 +41,14 @@ impl Session {
         self.prepared_held.resume();
         let flag = self.core.backend.interrupt.flag();
         let entered = user::enter(self.core.types.clone());
-        let prepared = breath::within_now(flag, || self.prepare(sql, types));
+        let prepared = breath::within_now(flag, || match name.is_empty() {
+            true => self.prepare_unnamed(sql, types),
+            false => self.prepare(sql, types).map(Arc::new),
+        });
         drop(entered);
         match prepared {
             Ok(prepared) => {
                 self.recent = None;
-                let prepared = Arc::new(prepared);
                 if !name.is_empty() {
                     self.list_prepared(name, &prepared, false);
                 }
@@ -67,6 +69,12 @@ impl Session {
     }
 
     pub(super) fn prepare(&mut self, sql: &str, types: &[Oid]) -> Result<Prepared> {
+        if let Some(shared) = self.shared_plan(sql, types, false) {
+            if let Some(statement) = &shared.statement {
+                self.check_block(statement)?;
+            }
+            return Ok(shared);
+        }
         let mut parsed = parse(sql)?;
         if parsed.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -82,6 +90,7 @@ impl Session {
                 constants: Arc::from([]),
                 described: OnceLock::new(),
                 choice: Choice::default(),
+                shared: None,
                 plan: Mutex::new("sql/plan", None),
             });
         };
@@ -123,14 +132,14 @@ impl Session {
                 let types = match &statement {
                     Statement::DeclareCursor { query, .. } if !params.types.is_empty() || text.contains('$') => {
                         let inner = Statement::Query(query.clone());
-                        run::plan(&self.core, &inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params)
+                        run::plan(&self.core, &inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params.clone())
                     }
                     Statement::Explain { statement: inner, options }
                         if text.contains('$')
                             && is_planned(inner)
                             && !options.iter().any(|o| o.name == "generic_plan") =>
                     {
-                        run::plan(&self.core, inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params)
+                        run::plan(&self.core, inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params.clone())
                     }
                     _ => of_call,
                 };
@@ -146,6 +155,7 @@ impl Session {
             types,
             columns,
             choice: Choice::default(),
+            shared: None,
             plan: Mutex::new("sql/plan", plan),
         })
     }

@@ -62,11 +62,13 @@ mod run;
 mod series;
 #[allow(clippy::module_inception)]
 pub mod session;
+mod shared_plans;
 mod short;
 mod sql_prepare;
 mod statement;
 mod subtransaction;
 mod template;
+mod texts;
 mod utility;
 mod watch;
 

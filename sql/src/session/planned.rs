@@ -41,7 +41,7 @@ pub struct Cached {
     /// The fast path of the statement, if it has one.
     pub fast: Option<Fast>,
     /// The plan.
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     /// It is to be shown, not only carried out: its slots tell their columns (PLN-1).
     pub(super) is_shown: bool,
 }
@@ -153,7 +153,7 @@ pub(super) fn plan_or_locks(
             cost,
             outline,
             fast,
-            plan,
+            plan: Arc::new(plan),
             is_shown,
         }
     }))

@@ -23,11 +23,12 @@ use super::point::Scratch;
 use super::portals::Portals;
 use super::range::RangeScratch;
 use super::run::{self, Cached, Execution};
+use super::shared_plans::{SharedPlan, SharedPlans};
 use super::short::ChangeScratch;
-use super::template::{Templates, names_a_day};
+use super::template::Templates;
+use super::texts::Unnamed;
 use super::watch::Watch;
 use crate::context::backend::Backend;
-use crate::context::backend::redacted;
 use crate::context::cell::EngineCell;
 use crate::context::core::{Core, LastSavepoint};
 use crate::context::deferred::DeferredMark;
@@ -42,7 +43,6 @@ use crate::error::{Result, SqlError};
 use crate::exec::BoxFuture;
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
-use crate::syntax::{Parsed, parse};
 use crate::types::user;
 use crate::types::{Datum, Oid};
 use clearway_base::breath;
@@ -58,7 +58,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 /// Texts whose parsed form and plan are kept.
-const CACHE_MAX: usize = 200;
+pub(super) const CACHE_MAX: usize = 200;
 /// Longer texts are not kept.
 pub(super) const CACHED_TEXT_MAX: usize = 4_096;
 
@@ -137,6 +137,9 @@ pub struct Prepared {
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
     /// What a connection was told of `columns`.
     pub(super) described: OnceLock<Described>,
+    /// What `statement` and `plan` belong to, if sessions share them; dropped after them (SHP-3).
+    #[expect(dead_code, reason = "it is kept, and not looked at")]
+    pub(super) shared: Option<Arc<SharedPlan>>,
 }
 
 /// A session.
@@ -163,6 +166,10 @@ pub struct Session {
     pub(super) row_turn: RowTurn,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>, RandomState>,
     pub(super) templates: Templates,
+    pub(super) unnamed: Unnamed,
+    pub(super) shared: Arc<SharedPlans>,
+    /// The forms of values as text, and the change that it goes back to.
+    pub(super) format_text: (u64, Arc<str>),
     /// The change of formats (DateStyle, TimeZone) that `cache` and `templates` go back to: constants mean what these say.
     pub(super) cache_formats: u64,
     /// Statements run in the implicit transaction so far.
@@ -239,6 +246,7 @@ impl Session {
     /// A session outside of any transaction.
     pub(super) fn over(core: Arc<Core>, followed: u64) -> Session {
         let row_turn = RowTurn::new(core.db.row_turns().clone());
+        let shared = SharedPlans::of(&core.backends);
         Session {
             outer: None,
             core,
@@ -257,6 +265,9 @@ impl Session {
             row_turn,
             cache: HashMap::default(),
             templates: Templates::default(),
+            unnamed: Unnamed::default(),
+            shared,
+            format_text: (0, Arc::from("")),
             cache_formats: 0,
             in_batch: 0,
             untold: false,
@@ -430,36 +441,6 @@ impl Session {
         memory::begin_statement(self.core.settings.lock().statement_memory);
     }
 
-    pub(super) fn prepare_text(&mut self, sql: &str) -> Result<Arc<Vec<Arc<Prepared>>>> {
-        let formats = self.core.settings.lock().format_changes;
-        if std::mem::replace(&mut self.cache_formats, formats) != formats {
-            self.cache.clear();
-            self.templates.clear();
-        }
-        if let Some(list) = self.cache.get(sql) {
-            return Ok(list.clone());
-        }
-        if sql.len() <= CACHED_TEXT_MAX
-            && let Some(prepared) = self.templates.statement(&self.core, sql)
-        {
-            return Ok(Arc::new(vec![Arc::new(prepared)]));
-        }
-        self.prepared_held.resume();
-        if sql.len() <= CACHED_TEXT_MAX && !names_a_day(sql) {
-            self.templates.learn(&self.core, sql);
-        }
-        let list: Vec<Arc<Prepared>> = parse(sql)?.into_iter().map(|p| Arc::new(unplanned(p, sql))).collect();
-        let list = Arc::new(list);
-        if sql.len() <= CACHED_TEXT_MAX && !names_a_day(sql) {
-            if self.cache.len() >= CACHE_MAX {
-                self.cache.clear();
-            }
-            self.cache.insert(sql.into(), list.clone());
-            self.prepared_held.measure();
-        }
-        Ok(list)
-    }
-
     pub(super) async fn run_simple(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -564,19 +545,4 @@ impl Session {
 pub(super) fn is_planned(statement: &Statement) -> bool {
     use Statement as S;
     matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::Merge(_))
-}
-
-fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
-    let text: Arc<str> = redacted(sql.get(parsed.range).unwrap_or(sql)).into();
-    Prepared {
-        digest: Digest::within(&text, sql),
-        text,
-        statement: Some(Arc::new(parsed.statement)),
-        types: Vec::new(),
-        columns: None,
-        constants: Arc::from([]),
-        described: OnceLock::new(),
-        choice: Choice::default(),
-        plan: Mutex::new("sql/plan", None),
-    }
 }

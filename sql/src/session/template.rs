@@ -234,6 +234,7 @@ impl Template {
             constants: integers.iter().map(|(_, value)| Datum::Int4(*value)).collect(),
             described: OnceLock::new(),
             choice: Choice::default(),
+            shared: None,
             plan: Mutex::new("sql/plan", Some(self.cached.clone())),
         }
     }

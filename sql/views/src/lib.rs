@@ -15,7 +15,7 @@
 //! waits, books       where time goes                      statement_times, statistics   durations; what ANALYZE has counted
 //! undo               old versions and their holders       log         the log, its holders, the archive
 //! memory             the heap by session                  progress    how far long statements are
-//! limits             limits of roles and databases
+//! limits             limits of roles and databases    shared_plans   plans that sessions share
 //! table_statistics, server_statistics          PostgreSQL's pg_stat views
 //! mysql              views under MySQL's names
 //! ```
@@ -49,6 +49,7 @@ mod progress;
 mod rights;
 mod routines;
 mod server_statistics;
+mod shared_plans;
 mod statement_times;
 mod statistics;
 mod table_statistics;
@@ -95,6 +96,7 @@ const ROWS: &[&[ViewOf]] = &[
     progress::ROWS,
     rights::ROWS,
     server_statistics::ROWS,
+    shared_plans::ROWS,
     statistics::ROWS,
     statement_times::ROWS,
     table_statistics::ROWS,

@@ -120,7 +120,7 @@ impl<'r> VisibleStatements<'r> {
         self.all || self.run.names.role == Some(user)
     }
 
-    fn text(&self, user: u32, shown: &str) -> Datum {
+    pub(super) fn text(&self, user: u32, shown: &str) -> Datum {
         text(if self.may(user) { shown } else { HIDDEN_TEXT })
     }
 }

@@ -20,6 +20,7 @@ mod locks;
 mod log;
 mod memory;
 pub mod mysql;
+mod shared_plans;
 mod statement_times;
 pub mod texts;
 mod undo;
@@ -126,7 +127,13 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
     let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS).chain(books::VIEWS).chain(statement_times::VIEWS);
-    of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(limits::VIEWS).chain(of_waits)
+    of_sessions
+        .chain(undo::VIEWS)
+        .chain(log::VIEWS)
+        .chain(memory::VIEWS)
+        .chain(limits::VIEWS)
+        .chain(of_waits)
+        .chain(shared_plans::VIEWS)
 }
 
 /// A view by schema and name.

@@ -370,6 +370,7 @@ fn unplanned(statement: &Statement, text: Arc<str>, types: &[Oid]) -> Arc<Prepar
         constants: Arc::from([]),
         described: OnceLock::new(),
         choice: Choice::default(),
+        shared: None,
         plan: Mutex::new("sql/plan", None),
     })
 }
