@@ -90,8 +90,11 @@ fn sessions_that_differ_share_no_plan() {
         let cases = [
             ("SELECT 1", "a b", "1", "0"),
             ("SET search_path = other", "other", "1", "0"),
+            // With a path that has no "$user" the role alone differs.
+            ("SET search_path = public", "a b", "1", "0"),
+            ("SET search_path = public; SET ROLE reader", "b", "", ""),
+            ("SET search_path = public; SET ROLE stranger", "42501", "42501", "42501"),
             ("SET ROLE reader", "b", "", ""),
-            ("SET ROLE stranger", "42501", "42501", "42501"),
             ("SET DateStyle = 'ISO, DMY'", "a b", "31", "0"),
             ("SET TimeZone = 'Etc/GMT+1'", "a b", "1", "3600"),
             ("CREATE TEMP TABLE t AS SELECT 1 id, 'temporary' v", "temporary", "1", "0"),
