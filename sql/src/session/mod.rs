@@ -17,7 +17,9 @@
 //! described   what a client is told before the rows
 //! watch       what each statement has cost               series      statements that run in a loop
 //! kept        the settings with which a session begins   held_up     reports which sessions block DDL
-//! fresh       whether a plan that was kept still fits
+//! texts       texts that were parsed before              shared_plans  plans that sessions share
+//! planned     a plan and what it was made for            fresh       whether a plan that was kept still fits
+//! choice      whether a prepared statement runs by a plan for any values or by one for those at hand
 //! ```
 //! The parts of a session that the planner and the executor need are in `context`, below them.
 
