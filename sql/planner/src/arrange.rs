@@ -86,6 +86,9 @@ impl Planner<'_> {
         };
         let Body::Select(select) = &mut query.body else { return };
         (select.source, select.filter, select.width) = (source, filter, width);
+        if !locks {
+            self.read_ends(query, &figures);
+        }
         serve(query, few, &self.subplans, &figures);
         let Body::Select(select) = &mut query.body else { return };
         self.split_extremes(select, &mut query.sort, &figures);

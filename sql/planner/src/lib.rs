@@ -50,6 +50,7 @@ mod fold;
 pub mod from;
 mod functions;
 pub mod generated;
+mod group_ends;
 mod grouping;
 mod implied;
 mod implies;

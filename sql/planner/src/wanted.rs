@@ -34,7 +34,7 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan], figures: &Figures<'_>) {
 }
 
 /// Whether what is evaluated on the rows of groups names a slot of the level's source.
-fn names_row(query: &Query, subplans: &[Subplan]) -> bool {
+pub(super) fn names_row(query: &Query, subplans: &[Subplan]) -> bool {
     let Body::Select(select) = &query.body else { return true };
     let Some(grouping) = &select.grouping else { return true };
     let mut above: Vec<&Bound> = query.sort.iter().map(|key| &key.expr).collect();
