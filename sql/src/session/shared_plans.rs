@@ -10,7 +10,8 @@
 //!   and, where the plan depends on them, the statistics. A session with temporary objects or uncommitted changes of the catalog neither
 //!   gives nor takes.
 //! - SHP-2: a shared plan is generic: it has parameters, not their values; and no literal that means the moment (`names_a_day`).
-//! - SHP-3: its memory belongs to no session's account, and its amount is bounded by [`SHARD_MAX`].
+//! - SHP-3: its memory belongs to no session's account; how many there are is bounded by [`SHARD_MAX`], and how large one is, by the account of
+//!   the session that has planned the same before.
 
 use super::choice::Choice;
 use super::current_of::of_no_row;
@@ -211,6 +212,8 @@ impl Session {
         if !uncharged(|| plans.shard(key).lock().has_seen(key)) || names_a_day(sql) {
             return None;
         }
+        // For the session's account first, which may refuse it (SHP-3).
+        self.planned_for_all(sql, types, simple)?;
         uncharged(|| {
             let statement = self.planned_for_all(sql, types, simple)?;
             let plan = Arc::new(SharedPlan {
