@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Random queries whose answer must not depend on how they are planned: with and without indexes, before and after ANALYZE, by one thread and in
-parts by several, and by a PostgreSQL 15 beside it.
+parts by several, as prepared statements for the values at hand and for any values, and by a PostgreSQL 15 beside it.
 
   tests/plans.py CLEARWAY [--queries N] [--seconds S] [--seed N] [--postgres PORT]
 
 PostgreSQL is started for the occasion, or is the one that listens at a port of 127.0.0.1 (superuser postgres).
 Where answers differ, the query and the seed are told. The last line is `N passed, N failed`."""
-import argparse, os, random, sys, tempfile, time
+import argparse, os, random, re, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lockstep"))
 from servers import Clearway, Postgres  # noqa: E402
@@ -196,9 +196,9 @@ class Queries:
             columns = rng.choice(["*", "o, p", "o, v, id", "count(*), min(id)"])
             return f"select {columns} from q where {behind} and {where}" + ("" if "count" in columns else f" order by {columns.replace('*', 'id')}")
         of, order = rng.choice([("distinct o", "1"), ("distinct o, p", "1, 2"), ("o, min(p)", "1"), ("o, max(p)", "1"), ("o, min(v), min(p)", "1"),
-                                ("o, min(v)", "1"), ("o, max(v)", "1"), ("o", "1 desc"), ("count(distinct o), max(o)", "1"),
+                                ("o, min(v)", "1"), ("o, max(v)", "1"), ("p, min(id), max(id)", "1"), ("p, max(id) - min(id), min(id)", "1"), ("o, min(v), max(v)", "1"), ("o", "1 desc"), ("count(distinct o), max(o)", "1"),
                                 ("distinct on (o) o, p", "o desc, p"), ("distinct on (o) o, p", "o, p"), ("distinct on (o) o, p, v", "o desc, p desc, v desc")])
-        group = " group by o" if of.startswith("o") else ""
+        group = f" group by {of[0]}" if of[:2] in ("o", "o,", "p,") else ""
         having = " having min(p) > 3" if group and rng.random() < .2 else ""
         limit = f" limit {rng.randint(1, 3)}" if rng.random() < .2 else ""
         if rng.random() < .2:
@@ -338,6 +338,48 @@ class Queries:
         return f"delete from {table} where {where}"
 
 
+# What is compared with a column, and may be a parameter.
+CONSTANT = re.compile(r"(?<=[=<>] )(-?\d+|'[^']*')(?=[ ),]|$)|(?<=like )'[^']*'")
+
+
+def prepared(query):
+    """The query with parameters for some of its constants, their types and their values."""
+    values, types = [], []
+
+    def parameter(found):
+        values.append(found.group())
+        types.append("text" if found.group()[0] == "'" else "int" if abs(int(found.group())) < 2**31 else "bigint")
+        return f"${len(values)}"
+    text = CONSTANT.sub(parameter, query)
+    return (text, f"({', '.join(types)})", f"({', '.join(values)})") if values else (text, "", "")
+
+
+class BothPlans:
+    """A session that runs each query as a prepared statement, by a plan for its values and by one for any."""
+
+    def __init__(self, session):
+        self.session = session
+
+    def ask(self, query):
+        if not query.startswith(("select", "with", "update", "delete")):
+            return self.session.ask(query)
+        text, types, values = prepared(query)
+        self.session.ask("deallocate all")
+        told = self.session.ask(f"prepare p{types} as {text}")
+        if told.error:
+            # A type that has no operator with the column's: as it stands.
+            return self.session.ask(query)
+        self.session.ask("savepoint s")
+        self.session.ask("set plan_cache_mode = force_custom_plan")
+        custom = run(self.session, f"execute p{values}")
+        self.session.ask("rollback to s")
+        self.session.ask("set plan_cache_mode = force_generic_plan")
+        generic = self.session.ask(f"execute p{values}")
+        if not generic.error and custom != generic.results[-1][1]:
+            raise SystemExit(f"a plan for the values at hand gives {str(custom)[:300]}, one for any {str(generic.results[-1][1])[:300]}: {query}")
+        return generic
+
+
 def answer(session, query):
     """What a server answers: rows, or the SQLSTATE of an error. Changes are taken back."""
     if query.startswith(("update", "delete")):
@@ -389,9 +431,10 @@ def compare(chosen, port, postgres):
     sessions = {name: Session(p, f"-c search_path={schema}")
                 for name, p, schema in (("with indexes", port, "i"), ("without", port, "n"), ("PostgreSQL", postgres, "i"))}
     sessions["in parts"] = Session(port, f"-c search_path=n {IN_PARTS}")
+    sessions["prepared"] = BothPlans(Session(port, "-c search_path=i"))
     fill = rows(rng)
     for name, session in sessions.items():
-        if name == "in parts":
+        if name in ("in parts", "prepared"):
             continue
         schema = "n" if name == "without" else "i"
         key, pair = ("", "") if schema == "n" else ("primary key", ", primary key (k, m)")
