@@ -65,7 +65,15 @@ struct Place {
 #[derive(Default)]
 struct Queue {
     arrivals: u64,
+    /// In the order of their numbers.
     waiting: VecDeque<(u64, Waker)>,
+}
+
+impl Queue {
+    /// Where this number stands, or where it belongs. With 1,000 clients some hundreds wait for one row.
+    fn place_of(&self, number: u64) -> Result<usize, usize> {
+        self.waiting.binary_search_by_key(&number, |(number, _)| *number)
+    }
 }
 
 impl Default for RowTurns {
@@ -230,24 +238,32 @@ impl Future for Waiting<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let place = self.place;
         let mut queue = place.queue.lock();
-        let stands = queue.waiting.iter().position(|(number, _)| Some(*number) == self.number);
-        match (stands, self.number) {
-            (Some(at), _) => queue.waiting[at].1.clone_from(cx.waker()),
-            // It was woken, and another session came first.
-            (None, Some(number)) => queue.waiting.push_front((number, cx.waker().clone())),
-            (None, None) => {
+        let stands = self.number.is_some_and(|number| queue.place_of(number).is_ok());
+        // One that was woken mostly finds the turn free, and need not enter the queue again.
+        if !stands && place.take(self.session) {
+            self.number = None;
+            return Poll::Ready(());
+        }
+        let number = match self.number {
+            Some(number) => number,
+            None => {
                 queue.arrivals += 1;
-                let number = queue.arrivals;
-                queue.waiting.push_back((number, cx.waker().clone()));
-                self.number = Some(number);
+                *self.number.insert(queue.arrivals)
             }
+        };
+        match queue.place_of(number) {
+            Ok(at) => queue.waiting[at].1.clone_from(cx.waker()),
+            // It comes, or it was woken and another session took the turn.
+            Err(at) => queue.waiting.insert(at, (number, cx.waker().clone())),
         }
         place.show(&queue);
         if !place.take(self.session) {
             return Poll::Pending; // TRN-4: who gives back from now on sees `WAITING`
         }
-        let number = self.number.take();
-        queue.waiting.retain(|(other, _)| Some(*other) != number);
+        self.number = None;
+        if let Ok(at) = queue.place_of(number) {
+            queue.waiting.remove(at);
+        }
         place.show(&queue);
         Poll::Ready(())
     }
@@ -257,9 +273,8 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let mut queue = self.place.queue.lock();
-        let before = queue.waiting.len();
-        queue.waiting.retain(|(other, _)| *other != number);
-        let was_woken = queue.waiting.len() == before;
+        let stands = queue.place_of(number);
+        let was_woken = stands.map(|at| queue.waiting.remove(at)).is_err();
         self.place.show(&queue);
         drop(queue);
         // TRN-4: its wake-up is the next one's, unless a holder will wake that one.

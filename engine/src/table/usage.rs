@@ -330,6 +330,18 @@ impl Usage {
         all
     }
 
+    /// The same of these tables and indexes alone.
+    pub fn of_these(&self, oids: &[Oid]) -> HashMap<Oid, Use> {
+        let mut these: HashMap<Oid, Use> = oids.iter().map(|oid| (*oid, Use::default())).collect();
+        let tallies = self.tallies.lock(); // UTL-2
+        for shard in &self.shards {
+            let shard = shard.lock();
+            these.iter_mut().for_each(|(oid, sum)| shard.of.get(oid).into_iter().for_each(|more| sum.add(more)));
+        }
+        tallies.iter().for_each(|tally| tally.add_to(&mut these));
+        these
+    }
+
     /// How one table or index was used.
     pub fn of(&self, oid: Oid) -> Use {
         let mut sum = Use::default();

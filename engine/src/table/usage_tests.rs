@@ -33,6 +33,13 @@ fn what_a_session_does_is_added_when_its_transaction_ends() {
     let (all, of) = (usage.all(), usage.databases()[&5]);
     assert_eq!((all[&8].inserted, all[&8].live), (6, 4), "rows of a transaction that was rolled back are not there");
     assert_eq!((of.commits, of.rollbacks, of.all.inserted), (1, 1, 6));
+    // What a shard has and what tallies have.
+    let wide: Vec<u32> = (100..120).collect();
+    wide.iter().for_each(|oid| used.inserted(*oid));
+    usage.add(&mut used, &tally, Ended::Committed, no_catalog);
+    let (all, these) = (usage.all(), usage.of_these(&[8, 9, 101, 119, 7_000]));
+    let expected = [8, 9, 101, 119].map(|oid| (oid, all[&oid])).into_iter().chain([(7_000, Use::default())]);
+    assert_eq!(these, expected.collect());
     usage.reset(5, |oid| oid == 8);
     assert_eq!(usage.all()[&8], Use { live: 4, ..Use::default() });
     assert_eq!(usage.all()[&7].lookups, 2);

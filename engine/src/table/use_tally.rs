@@ -6,6 +6,7 @@
 //!   tallies and shards under the same mutex, so it finds each count once.
 //! - UTL-3: a reset does not write to a tally. It subtracts what the tally holds from a shard; sums are taken modulo 2^64.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::catalog::Oid;
@@ -236,6 +237,16 @@ impl UseTally {
     /// What it holds of one table or index.
     pub fn of(&self, oid: Oid) -> Use {
         self.uses().find(|(taken, _)| *taken == oid).map_or_else(Use::default, |(_, held)| held)
+    }
+
+    /// Adds what it holds to those of these tables and indexes that it counts.
+    pub fn add_to(&self, these: &mut HashMap<Oid, Use>) {
+        let taken = self.places.iter().map(|place| (place.oid.load(Relaxed), place)).filter(|(oid, _)| *oid != 0);
+        for (oid, place) in taken {
+            if let Some(sum) = these.get_mut(&oid) {
+                sum.add(&Use::of_counts(std::array::from_fn(|i| place.counts[i].get())));
+            }
+        }
     }
 
     /// All that it holds.

@@ -76,14 +76,13 @@ struct Waited {
     ns: Count,
 }
 
-/// The executions of one entry on one thread.
+/// The executions of one entry on one thread. What each execution touches stands in its first three cache lines, and in that of its bucket.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Tally {
     version: AtomicU64,
-    gone: AtomicBool,
     home: u64,
     key: Key,
-    thread: usize,
     calls: Count,
     rows: Count,
     examined: Count,
@@ -98,18 +97,22 @@ pub struct Tally {
     /// How long the latest sample took, and when it ended.
     sample_ns: Count,
     sample_ended_ns: Count,
+    repeated: Count,
+    queued: Count,
+    queued_ns: Count,
+    gone: AtomicBool,
+    waits: [Waited; EVENTS],
+    histogram: [AtomicU32; BUCKETS],
     errors: Count,
     warnings: Count,
     full_scans: Count,
     missed_index: Count,
-    repeated: Count,
     series: Count,
-    queued: Count,
-    queued_ns: Count,
-    waits: [Waited; EVENTS],
-    histogram: [AtomicU32; BUCKETS],
+    thread: usize,
     alive: Weak<()>,
 }
+
+const _: () = assert!(std::mem::offset_of!(Tally, waits) <= 3 * 64, "three cache lines");
 
 impl Tally {
     /// An empty one of the calling thread, of the `Statements` of that number; none: the thread is ending.

@@ -3,11 +3,12 @@
 use super::nodes::Rows;
 use super::row_batch::Batch;
 use super::scan::TableRows;
-use super::system::SystemRows;
+use super::system::{SystemRows, is_found_now};
 use super::{Cx, Row};
 use clearway_planner::plan::{Join, JoinType, Node};
 use clearway_syntax::error::Result;
 use clearway_values::expr::Bound;
+use std::sync::Arc;
 
 /// A nested loop that is being read.
 pub(super) struct JoinRows {
@@ -22,12 +23,16 @@ pub(super) struct JoinRows {
     matched: bool,
     /// The condition must be awaited.
     on_waits: bool,
+    /// The rows of the right side are found without a wait (`found_now`).
+    is_found_now: bool,
 }
 
 /// What a row of the left side has still to meet.
 enum Right {
     Scan(TableRows),
     System(Box<SystemRows>),
+    /// Rows of a system table, and how many of them it has met.
+    Found(Arc<[Row]>, usize),
     Rows(Box<Rows>),
 }
 
@@ -46,6 +51,7 @@ impl JoinRows {
             right: None,
             matched: false,
             on_waits: join.on.as_ref().is_some_and(Bound::may_wait),
+            is_found_now: matches!(&*join.right, Node::System(scan) if is_found_now(scan)),
         }
     }
 
@@ -105,7 +111,11 @@ impl JoinRows {
                 None => Right::Scan(cx.open_scan(scan, left).await?),
             },
             Node::System(scan) if cx.run.state.measured.is_none() => {
-                Right::System(Box::new(cx.open_system(scan, left).await?))
+                let found = if self.is_found_now { cx.found_now(scan, left)? } else { None };
+                match found {
+                    Some(rows) => Right::Found(rows, 0),
+                    None => Right::System(Box::new(cx.open_system(scan, left).await?)),
+                }
             }
             _ => Right::Rows(Box::new(Rows::new(join.right.clone(), left.to_vec()))),
         })
@@ -124,6 +134,10 @@ impl JoinRows {
             },
             Some(Right::System(rows)) => match &*join.right {
                 Node::System(scan) => cx.read_system(rows, scan, left, want, out).await?,
+                _ => false,
+            },
+            Some(Right::Found(rows, next)) => match &*join.right {
+                Node::System(scan) => cx.put_found(scan, (rows, next), left, want, out)?,
                 _ => false,
             },
             Some(Right::Rows(rows)) => rows.fill(cx, want, out).await?,

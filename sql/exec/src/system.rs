@@ -4,16 +4,21 @@
 //! The condition that finds rows by a key, if there is one, is evaluated once -> the rows of those keys are built, or taken from the rows that the
 //! statement has looked up before -> each row is compared with the keys, put behind the slots to its left, and judged by the other conditions.
 //!
+//! Where a nested loop looks rows up by one number, and nothing of it can wait, this needs no future (`found_now`, `put_found`).
+//!
 //! # Invariants
 //! - SYV-1: rows that were looked up are given again within one execution only, whose version of the catalog does not change, and only those of
 //!   tables that are made of nothing but that version. They have the columns of the scan that looked them up, and are given to it alone.
 
 use super::row_batch::Batch;
 use super::{Cx, Keys, Row, SoughtRows, boxed};
+use clearway_base::sync::Mutex;
+use clearway_context::views::SystemView;
 use clearway_planner::plan::SystemScan;
+use clearway_planner::sought::Values;
 use clearway_syntax::error::Result;
 use clearway_values::expr::Bound;
-use clearway_values::types::{Datum, Oid};
+use clearway_values::types::{Datum, Oid, oid};
 use std::sync::Arc;
 
 /// So many look-ups a statement keeps. A join looks up the same few types for the columns of all tables.
@@ -21,7 +26,7 @@ const LOOK_UPS: usize = 16;
 /// A look-up with more rows is not kept.
 const ROWS_KEPT: usize = 4;
 
-/// Rows of a system table that were looked up by a number, by the scan at this address.
+/// Rows of a system table that have a number, by which the scan at this address has looked them up.
 pub(super) struct LookUp {
     scan: usize,
     number: Oid,
@@ -53,19 +58,16 @@ impl Cx<'_> {
         }
         let sought = self.sought(scan, prefix).await?;
         let rows = self.rows_of(scan, sought.as_ref().map(|(rows, _)| rows), !prefix.is_empty()).await?;
-        let place = |column: usize| match &scan.wanted {
-            Some(wanted) => wanted.iter().position(|at| *at == column).expect("a condition names the column (PLN-6)"),
-            None => column,
-        };
-        let sought = sought.map(|(sought, condition)| (place(sought.place), sought, condition));
-        let sought = sought.map(|(place, sought, condition)| (sought, place, condition));
+        let sought = sought.map(|(sought, condition)| {
+            let place = place_of(scan, sought.place);
+            (sought, place, condition)
+        });
         Ok(SystemRows { rows, sought, waits: scan.conditions().iter().any(Bound::may_wait) })
     }
 
     async fn rows_of(self, scan: &SystemScan, sought: Option<&SoughtRows>, again: bool) -> Result<Left> {
         let (run, view, columns) = (self.run, scan.view, scan.wanted.as_deref());
-        let of_data = matches!(view.name, "pg_largeobject" | "pg_largeobject_metadata" | "pg_description");
-        if of_data {
+        if is_of_data(view) {
             let mut rows = run.views.rows(view, sought, None, run);
             boxed(self.add_large_objects(view, sought, &mut rows)).await?;
             if let Some(columns) = columns {
@@ -77,25 +79,77 @@ impl Cx<'_> {
             Keys::Oids(oids) => <[Oid; 1]>::try_from(oids.as_slice()).ok().map(|[number]| number),
             Keys::Names(_) => None,
         });
-        let (Some(number), Some(kept)) = (number, &run.state.looked_up) else {
+        let (Some(number), Some(kept), Some(sought)) = (number, &run.state.looked_up, sought) else {
             return Ok(Left::Built(run.views.rows(view, sought, columns, run).into_iter()));
         };
-        // SYV-1
-        let scan = std::ptr::from_ref(scan) as usize;
-        if let Some(known) = kept.lock().iter().find(|known| (known.scan, known.number) == (scan, number)) {
-            return Ok(Left::Known(known.rows.clone(), 0));
+        if let Some(rows) = known(kept, scan, number) {
+            return Ok(Left::Known(rows, 0));
         }
-        let rows = run.views.rows(view, sought, columns, run);
+        let mut rows = run.views.rows(view, Some(sought), columns, run);
         if rows.len() > ROWS_KEPT {
             return Ok(Left::Built(rows.into_iter()));
         }
-        let rows: Arc<[Row]> = rows.into();
-        let mut kept = kept.lock();
-        if kept.len() == LOOK_UPS {
-            kept.remove(0);
+        let place = place_of(scan, sought.place);
+        rows.retain(|row| sought.keys.have(&row[place]));
+        Ok(Left::Known(keep(kept, scan, number, rows), 0))
+    }
+
+    /// The rows that a scan of which `is_found_now` is true finds behind these slots; they have still to be judged by the other conditions. None:
+    /// `open_system` finds them.
+    pub(super) fn found_now(self, scan: &SystemScan, prefix: &[Datum]) -> Result<Option<Arc<[Row]>>> {
+        let run = self.run;
+        let (Some((at, _, Values::List([e]))), Some(kept)) = (scan.found(), &run.state.looked_up) else {
+            return Ok(None);
+        };
+        let number = self.value_now(e, prefix)?.as_i64().and_then(|number| Oid::try_from(number).ok());
+        // A number that no oid is, or none, finds nothing.
+        let Some(number) = number else { return Ok(Some(Arc::new([]))) };
+        if let Some(rows) = known(kept, scan, number) {
+            return Ok(Some(rows));
         }
-        kept.push(LookUp { scan, number, rows: rows.clone() });
-        Ok(Left::Known(rows, 0))
+        let (column, _) = scan.view.columns[at];
+        let sought = SoughtRows { column, place: at, keys: Keys::Oids(vec![number]) };
+        let mut rows = run.views.rows(scan.view, Some(&sought), scan.wanted.as_deref(), run);
+        let place = place_of(scan, at);
+        rows.retain(|row| sought.keys.have(&row[place]));
+        Ok(Some(if rows.len() > ROWS_KEPT { rows.into() } else { keep(kept, scan, number, rows) }))
+    }
+
+    /// Appends some `want` of the rows that `found_now` has given, from the one at `next` on, that meet the conditions; false: there are no more.
+    /// So few need no breath of their own.
+    pub(super) fn put_found(
+        self,
+        scan: &SystemScan,
+        (rows, next): (&[Row], &mut usize),
+        prefix: &[Datum],
+        want: usize,
+        out: &mut Batch,
+    ) -> Result<bool> {
+        let enough = out.len() + want;
+        while out.len() < enough {
+            let Some(row) = rows.get(*next) else { return Ok(false) };
+            *next += 1;
+            put(scan, prefix, row.iter().cloned(), out);
+            let mark = out.len();
+            out.end();
+            let meant = self.is_meant_now(scan, out.last());
+            if !matches!(meant, Ok(true)) {
+                out.truncate(mark);
+            }
+            meant?;
+        }
+        Ok(true)
+    }
+
+    /// Whether a row that `found_now` has found meets the other conditions.
+    fn is_meant_now(self, scan: &SystemScan, row: &[Datum]) -> Result<bool> {
+        let by_number = scan.found().map(|(_, condition, _)| condition);
+        for (at, condition) in scan.conditions().iter().enumerate() {
+            if by_number != Some(at) && !self.holds_now(Some(condition), row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Appends some `want` rows that meet the filter; false: there are no more. After an error `out` has the rows before it.
@@ -136,6 +190,46 @@ impl Cx<'_> {
         }
         Ok(true)
     }
+}
+
+/// Where a column stands in the rows of a scan that finds rows by it.
+fn place_of(scan: &SystemScan, column: usize) -> usize {
+    match &scan.wanted {
+        Some(wanted) => wanted.iter().position(|at| *at == column).expect("a condition names the column (PLN-6)"),
+        None => column,
+    }
+}
+
+/// Whether `found_now` can find the rows of a scan: by one number, and without a wait.
+pub(super) fn is_found_now(scan: &SystemScan) -> bool {
+    let by_number = match scan.found() {
+        Some((at, _, Values::List([e]))) => !matches!(scan.view.columns[at].1, oid::NAME | oid::TEXT) && !e.may_wait(),
+        _ => false,
+    };
+    by_number && scan.view.is_table() && !is_of_data(scan.view) && !scan.conditions().iter().any(Bound::may_wait)
+}
+
+/// Whether rows of it stand in the tables of a database, which have to be read.
+fn is_of_data(view: &SystemView) -> bool {
+    matches!(view.name, "pg_largeobject" | "pg_largeobject_metadata" | "pg_description")
+}
+
+/// The rows that a scan has found by this number before (SYV-1).
+fn known(kept: &Mutex<Vec<LookUp>>, scan: &SystemScan, number: Oid) -> Option<Arc<[Row]>> {
+    let scan = std::ptr::from_ref(scan) as usize;
+    let kept = kept.lock();
+    kept.iter().find(|known| (known.scan, known.number) == (scan, number)).map(|known| known.rows.clone())
+}
+
+/// Keeps what a scan has found by this number.
+fn keep(kept: &Mutex<Vec<LookUp>>, scan: &SystemScan, number: Oid, rows: Vec<Row>) -> Arc<[Row]> {
+    let rows: Arc<[Row]> = rows.into();
+    let mut kept = kept.lock();
+    if kept.len() == LOOK_UPS {
+        kept.remove(0);
+    }
+    kept.push(LookUp { scan: std::ptr::from_ref(scan) as usize, number, rows: rows.clone() });
+    rows
 }
 
 impl SystemRows {

@@ -7,7 +7,8 @@
 //! # Invariants
 //! - PUL-1: from a side of an outer join whose rows may be replaced by nulls, a query is pulled up only if its target list is plain
 //!   columns: another expression might not be null for such a row.
-//! - PUL-2: a query whose target list is volatile or has a subquery is not pulled up.
+//! - PUL-2: a query whose target list is volatile or has a subquery is not pulled up. A function that only tells an object's definition is not
+//!   volatile here: views of information_schema have some, and their conditions have to reach the tables of the catalog.
 //! - PUL-3: if a query in FROM of a lateral query names the level around the lateral query, it becomes lateral itself when it is pulled up
 //!   into that level.
 //! - PUL-4: a selection that is kept has its subqueries as they were: its own arrangement moves what they name of it, and the level that takes
@@ -65,6 +66,15 @@ fn has_subquery(e: &Bound) -> bool {
 
 fn has_correlated(e: &Bound) -> bool {
     e.any(&|e| matches!(e.kind, BoundKind::Subquery { correlated: true, .. }))
+}
+
+/// Whether an expression may give another value each time it is evaluated, or do more than give one (PUL-2).
+fn is_restless(e: &Bound) -> bool {
+    e.any(&|e| match &e.kind {
+        BoundKind::Call { function, .. } | BoundKind::Spread { function, .. } => function.volatile,
+        BoundKind::Host { function, .. } => !function.tells_definitions(),
+        _ => false,
+    })
 }
 
 /// Columns of an expression are named from `depth` levels below.
@@ -246,7 +256,7 @@ impl Planner<'_> {
         let all = || raw.conditions.iter().chain(&raw.targets);
         if shared
             || (kept.is_some() && all().any(has_correlated))
-            || raw.targets.iter().any(|e| has_subquery(e) || e.is_volatile())
+            || raw.targets.iter().any(|e| has_subquery(e) || is_restless(e))
         {
             return false;
         }

@@ -46,8 +46,11 @@ pub fn write_row(
                 pad(s, column, out);
             }
             Datum::Bpchar(s) => out.extend_from_slice(s.as_bytes()),
+            Datum::Int2(v) => write_integer(i64::from(*v), out),
             Datum::Int4(v) => write_integer(i64::from(*v), out),
             Datum::Int8(v) => write_integer(*v, out),
+            Datum::Oid(v) if column.ty.oid == oid::OID => write_integer(i64::from(*v), out),
+            Datum::Bool(b) => out.push(if *b { b't' } else { b'f' }),
             _ => out.extend_from_slice(text::output(column.ty, value, conversion).as_bytes()),
         }
         true

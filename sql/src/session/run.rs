@@ -142,7 +142,11 @@ pub async fn begin(
     cached: Option<Arc<Cached>>,
 ) -> Result<(Execution, Arc<Cached>)> {
     let mut execution = open(core, request, cached).await?;
-    execution.change(core).await?;
+    let plan = &execution.cached.plan;
+    if !plan.changes.is_empty() || !matches!(plan.action, Action::Select(_)) {
+        // As a part of this future it made that of a query 8 kB large, which was copied for each execution.
+        Box::pin(execution.change(core)).await?;
+    }
     let cached = execution.cached.clone();
     Ok((execution, cached))
 }
@@ -298,9 +302,6 @@ impl Execution {
     /// Carries out a statement that changes rows.
     async fn change(&mut self, core: &Core) -> Result<()> {
         let plan = &self.cached.plan;
-        if plan.changes.is_empty() && matches!(plan.action, Action::Select(_)) {
-            return Ok(());
-        }
         let changes = {
             let run = self.run(core);
             let cx = Cx { run: &run, outer: &[] };
@@ -330,7 +331,8 @@ impl Execution {
         if matches!(self.cached.plan.action, Action::Settings(_)) {
             return Ok(true);
         }
-        let columns = self.cached.plan.columns.clone().unwrap_or_default();
+        let cached = self.cached.clone();
+        let columns = cached.plan.columns.as_deref().unwrap_or_default();
         let mut rows = std::mem::replace(&mut self.rows, Rows::List(TakenRows::default()));
         let mut given = 0u64;
         let done = {
@@ -345,7 +347,7 @@ impl Execution {
                 breath::breathe(breath::ROW).await?;
                 {
                     let (format, now) = (&run.format, run.transaction_started);
-                    write_row(&Conversion { format, now, names: &run.names }, &columns, formats, &row, client)?;
+                    write_row(&Conversion { format, now, names: &run.names }, columns, formats, &row, client)?;
                 }
                 if client.is_full() {
                     core.wait_told().await?;

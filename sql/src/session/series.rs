@@ -18,19 +18,16 @@ struct Seen {
     count: u32,
 }
 
-impl Seen {
-    #[inline]
-    fn is_of(&self, digest: u64) -> bool {
-        self.digest == digest && self.count > 0
-    }
-}
-
-/// What a session has run lately. A loop of one statement touches the first [`Series::FIRST`] bytes alone.
+/// What a session has run lately. A loop of one statement touches the first [`Series::FIRST`] bytes alone, also where pauses end its series.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Series {
     ended_ns: u64,
-    last: Seen,
+    /// The last digest, and how often it was run in its series.
+    digest: u64,
+    count: u32,
+    /// How many of the others are remembered.
+    remembered: u32,
     /// Those before it, the latest first.
     others: [Seen; SEEN - 1],
 }
@@ -54,29 +51,40 @@ impl Series {
     #[inline]
     pub fn ran(&mut self, digest: u64, single: bool, began_ns: u64, ended_ns: u64) -> (u64, bool) {
         if began_ns.saturating_sub(self.ended_ns) > PAUSE_NS {
-            (self.last, self.others) = (Seen::default(), [Seen::default(); SEEN - 1]); // SER-1
+            (self.count, self.remembered) = (0, 0); // SER-1
         }
         self.ended_ns = ended_ns;
         if !single {
             return (0, false);
         }
-        if !self.last.is_of(digest) {
+        if self.digest != digest || self.count == 0 {
             self.turn_to(digest);
         }
-        if self.last.count >= SERIES {
+        if self.count >= SERIES {
             return (1, false); // it is known to be one already, and how long it is matters no more
         }
-        self.last.count += 1;
-        if self.last.count == SERIES { (u64::from(SERIES), true) } else { (0, false) }
+        self.count += 1;
+        if self.count == SERIES { (u64::from(SERIES), true) } else { (0, false) }
     }
 
     /// Makes the digest the last one, with its count if it is remembered.
     fn turn_to(&mut self, digest: u64) {
-        let found = self.others.iter().position(|seen| seen.is_of(digest));
-        let next = found.map_or(Seen { digest, count: 0 }, |place| self.others[place]);
-        let place = found.unwrap_or(SEEN - 2);
-        self.others.copy_within(..place, 1);
-        self.others[0] = std::mem::replace(&mut self.last, next);
+        let last = Seen { digest: self.digest, count: self.count };
+        let (known, found) = self.place_of(digest);
+        (self.digest, self.count) = (digest, found);
+        if last.count > 0 {
+            let place = known.min(SEEN - 2);
+            self.others.copy_within(..place, 1);
+            self.others[0] = last;
+            self.remembered = self.remembered.max(place as u32 + 1);
+        }
+    }
+
+    /// Where the digest stands among the others, or would be, and its count.
+    fn place_of(&self, digest: u64) -> (usize, u32) {
+        let remembered = self.remembered as usize;
+        let place = self.others[..remembered].iter().position(|seen| seen.digest == digest);
+        place.map_or((remembered, 0), |place| (place, self.others[place].count))
     }
 }
 

@@ -116,7 +116,8 @@ fn sought_rows(view: &SystemView, sought: &SoughtRows, run: &Run<'_>) -> Option<
 /// A table of pg_catalog of whose rows only the columns that are asked for are built, and what gives the rows.
 type PickedOf = (&'static str, fn(&Run<'_>, Option<&SoughtRows>, &Columns<'_>) -> Vec<Row>);
 
-const PICKED: &[&[PickedOf]] = &[builtin::PICKED, catalog::PICKED, attributes::PICKED, indexes::PICKED];
+const PICKED: &[&[PickedOf]] =
+    &[builtin::PICKED, catalog::PICKED, attributes::PICKED, indexes::PICKED, table_statistics::PICKED];
 
 /// The columns of a view that are asked for.
 struct Columns<'c> {

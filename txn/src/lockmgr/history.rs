@@ -455,7 +455,10 @@ impl History {
 
     /// HIS-2. Waits that did not end well, and those that the log has told of, are records of their own.
     fn book(&self, key: &FoldKey, waited_ns: u64, now_ns: u64, plain: bool) -> Kept {
-        self.changed.store(true, Ordering::Relaxed);
+        // Read first: all sessions that wait share it.
+        if !self.changed.load(Ordering::Relaxed) {
+            self.changed.store(true, Ordering::Relaxed);
+        }
         let mut inner = self.inner.lock();
         let minute = now_ns / MINUTE_NS;
         if !inner.folds.contains_key(key) {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Class, Mutex};
 use clearway_storage::ids::Lsn;
 
 use super::history::{Culprit, Root};
@@ -32,6 +32,10 @@ const QUEUED: u8 = 0;
 const GRANTED: u8 = 1;
 const KILLED: u8 = 2;
 const LEFT: u8 = 3;
+
+// A wait has mutexes of its own: their classes are not looked for by their names each time.
+static ROOT: Class = Class::new("txn/lockmgr/root");
+static WAKER: Class = Class::new("txn/lockmgr/waker");
 
 /// A request that stands in a queue.
 pub struct Waiter {
@@ -87,11 +91,11 @@ impl Waiter {
             looks: request.looks,
             look: AtomicBool::new(false),
             before,
-            root: Mutex::new("txn/lockmgr/root", None),
+            root: Mutex::of_class(&ROOT, None),
             paused: AtomicBool::new(false),
             told: AtomicBool::new(false),
             state: AtomicU8::new(QUEUED),
-            waker: Mutex::new("txn/lockmgr/waker", None),
+            waker: Mutex::of_class(&WAKER, None),
             dep_lsn: AtomicU64::new(0),
             report: OnceLock::new(),
             in_turn: false,

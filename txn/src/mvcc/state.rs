@@ -12,12 +12,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clearway_base::memory::Outside;
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Class, Mutex};
 use clearway_base::waits::now_ns;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::{BeforeImage, TxnLog};
 
 use crate::lockmgr::Owner;
+
+// A transaction has mutexes of its own: their classes are not looked for by their names each time.
+static CHANGES: Class = Class::new("txn/mvcc/changes");
+static SUPERSEDED: Class = Class::new("txn/mvcc/superseded");
+static LOG: Class = Class::new("txn/mvcc/log");
 
 const ACTIVE: u64 = 0;
 const ABORTED: u64 = u64::MAX;
@@ -80,9 +85,9 @@ impl TxnState {
             position: AtomicU32::new(0),
             undo_bytes: AtomicU64::new(0),
             since_ns: now_ns(),
-            changes: Mutex::new("txn/mvcc/changes", Tags::default()),
-            superseded: Mutex::new("txn/mvcc/superseded", Vec::new()),
-            log: Mutex::new("txn/mvcc/log", TxnLog::new(id)),
+            changes: Mutex::of_class(&CHANGES, Tags::default()),
+            superseded: Mutex::of_class(&SUPERSEDED, Vec::new()),
+            log: Mutex::of_class(&LOG, TxnLog::new(id)),
         })
     }
 

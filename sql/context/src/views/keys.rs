@@ -36,6 +36,20 @@ const KEYS: &[(&str, &str, f64, &str)] = &[
     ("pg_largeobject", "loid", 8.0, "pg_largeobject_loid_pn_index"),
     ("pg_largeobject_metadata", "oid", 1.0, "pg_largeobject_metadata_oid_index"),
     ("pg_description", "objoid", 1.0, "pg_description_o_c_o_index"),
+    ("pg_stat_all_tables", "relid", 1.0, "pg_class_oid_index"),
+    ("pg_stat_all_tables", "relname", 1.0, "pg_class_relname_nsp_index"),
+    ("pg_stat_xact_all_tables", "relid", 1.0, "pg_class_oid_index"),
+    ("pg_stat_xact_all_tables", "relname", 1.0, "pg_class_relname_nsp_index"),
+    ("pg_statio_all_tables", "relid", 1.0, "pg_class_oid_index"),
+    ("pg_statio_all_tables", "relname", 1.0, "pg_class_relname_nsp_index"),
+    ("pg_stat_all_indexes", "relid", 2.0, "pg_class_oid_index"),
+    ("pg_stat_all_indexes", "relname", 2.0, "pg_class_relname_nsp_index"),
+    ("pg_stat_all_indexes", "indexrelid", 1.0, "pg_class_oid_index"),
+    ("pg_stat_all_indexes", "indexrelname", 1.0, "pg_class_relname_nsp_index"),
+    ("pg_statio_all_indexes", "relid", 2.0, "pg_class_oid_index"),
+    ("pg_statio_all_indexes", "relname", 2.0, "pg_class_relname_nsp_index"),
+    ("pg_statio_all_indexes", "indexrelid", 1.0, "pg_class_oid_index"),
+    ("pg_statio_all_indexes", "indexrelname", 1.0, "pg_class_relname_nsp_index"),
 ];
 
 /// If rows of a table are found by a column: how many are expected to have one value in it, and how that way is called.

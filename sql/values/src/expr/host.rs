@@ -82,6 +82,27 @@ macro_rules! host_functions {
                     _ => None,
                 }
             }
+
+            /// Whether it only tells what the catalog has of an object's definition, which is the same each time within a statement.
+            pub fn tells_definitions(self) -> bool {
+                matches!(
+                    self,
+                    Self::GetExpr
+                        | Self::GetExprPretty
+                        | Self::GetIndexdef
+                        | Self::GetIndexdefColumn
+                        | Self::GetConstraintdef
+                        | Self::GetConstraintdefPretty
+                        | Self::GetViewdef
+                        | Self::GetViewdefPretty
+                        | Self::GetUserById
+                        | Self::TableIsVisible
+                        | Self::ObjDescription
+                        | Self::ObjDescriptionAny
+                        | Self::ColDescription
+                        | Self::Catalog("pg_column_is_updatable" | "pg_relation_is_updatable")
+                )
+            }
         }
 
         /// (function, name, argument types, result type, strict).
