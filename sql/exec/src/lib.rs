@@ -26,6 +26,7 @@
 
 mod apart;
 mod backup;
+pub mod bare;
 mod batch;
 pub mod catalog_functions;
 mod catalogs;
@@ -38,6 +39,7 @@ mod distinct;
 mod duplicates;
 mod expand;
 mod external;
+pub mod filling;
 pub mod foreign;
 mod foreign_values;
 mod frame;
@@ -77,6 +79,7 @@ pub mod scan;
 pub mod series;
 mod set_operation;
 mod shown;
+pub mod sink;
 mod sizes;
 pub mod sort;
 mod sought;

@@ -3,12 +3,13 @@
 use super::client::Client;
 use super::run;
 use super::session::{Prepared, Session, is_planned};
-use super::utility::{DiscardRows, text_row, with_env};
+use super::utility::{DiscardRows, text_row};
 use crate::context::core::Core;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::planner::apart::Sharing;
 use crate::planner::cost::Figures;
+use crate::planner::environment::with_env;
 use crate::planner::explain::render::{ExplainOptions, Format, Value, lines};
 use crate::planner::explain::{Actuals, Explainer};
 use crate::planner::plan::OutputColumn;
