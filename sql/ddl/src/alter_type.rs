@@ -3,32 +3,25 @@
 use super::Ddl;
 use super::cascade::{shown, shown_policy};
 use super::table::key_type;
-use crate::context::convert::{read_row, storage_of};
-use crate::context::errors::{about, from_engine};
+use crate::context::convert::storage_of;
+use crate::context::errors::from_engine;
 use crate::context::index_terms;
 use crate::context::sort_form::can_be_key;
 use crate::error::{Result, SqlError, code};
-use crate::exec::change::{engine_row, newest_view};
-use crate::exec::{Cx, Row, Run, RunState};
+use crate::exec::anew::{RUN_ROWS, put_rows, some_rows};
+use crate::exec::{Cx, Run, RunState};
 use crate::expr::{Bound, Params, Scope};
 use crate::planner::environment::{bare_plan, with_env};
 use crate::planner::generated::names_column;
 use crate::planner::leaf::table_columns;
-use crate::planner::plan::Target;
 use crate::planner::{Planner, calls};
 use crate::syntax::ast::Expr;
 use crate::types::cast::Context;
 use crate::types::{SqlType, format_type, oid};
-use clearway_base::breath;
 use clearway_engine::catalog::{Object, Policy, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
-use clearway_engine::value::Value;
-use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::TreeId;
 use std::sync::Arc;
-
-/// Rows that are written at a time.
-pub(super) const BATCH_ROWS: usize = 256;
 
 /// Whether values of one type are, byte for byte, values of another.
 fn same_bytes(from: SqlType, to: SqlType) -> bool {
@@ -240,58 +233,14 @@ impl Ddl<'_> {
         let mut from = Vec::new();
         loop {
             // The walk goes on behind the last row: expressions are not evaluated while the engine's session is lent (EXE-1).
-            let batch = self.some_rows(old, &mut from).await?;
-            let done = batch.len() < BATCH_ROWS;
-            let rows = self.converted(&target, old_types, batch, changes)?;
-            for values in rows {
-                let inserted = self.engine().insert(&shape, &values).await;
-                inserted.map_err(|e| self.not_built(table, e.of_row(&values)))?;
-                breath::breathe(4 * breath::ROW).await?;
-            }
+            let rows = some_rows(self.core, old, &mut from).await?;
+            let done = rows.len() < RUN_ROWS;
+            let rows = self.with_cx(|cx| cx.anew((&self.catalog(), &target), old_types, rows, changes))?;
+            put_rows(self.core, &shape, rows, &|e| self.not_built(table, e)).await?;
             if done {
                 return Ok(());
             }
         }
-    }
-
-    /// Some more rows, by their newest versions.
-    pub(super) async fn some_rows(&self, old: &Arc<TableShape>, from: &mut Vec<u8>) -> Result<Vec<Vec<Value>>> {
-        let mut engine = self.engine();
-        let view = newest_view(&mut engine);
-        let range = KeyRange { from: std::mem::take(from), to: None };
-        let mut walk = engine.scan(old, range, Direction::Forward, &view);
-        let mut batch = Vec::new();
-        while let Some(found) = engine.next(&mut walk).await.map_err(from_engine)? {
-            if batch.len() == BATCH_ROWS {
-                *from = found.key;
-                break;
-            }
-            batch.push(found.row);
-        }
-        Ok(batch)
-    }
-
-    fn converted(
-        &self,
-        target: &Target,
-        old_types: &[SqlType],
-        batch: Vec<Vec<Value>>,
-        changes: &[(usize, Bound)],
-    ) -> Result<Vec<Vec<Value>>> {
-        self.with_cx(|cx| {
-            let mut out = Vec::with_capacity(batch.len());
-            for values in batch {
-                let mut old = Row::new();
-                read_row(&values, old_types, &mut old)?;
-                let mut row = old.clone();
-                for (at, e) in changes {
-                    row[*at] = cx.value_now(e, &old)?;
-                }
-                self.judge_rewritten(cx, target, &mut row)?;
-                out.push(engine_row(&row));
-            }
-            Ok(out)
-        })
     }
 
     /// What `f` computes outside of a query.
@@ -311,26 +260,6 @@ impl Ddl<'_> {
             views: &crate::views::SystemViews,
         };
         f(Cx { run: &run, outer: &[] })
-    }
-
-    fn judge_rewritten(&self, cx: Cx<'_>, target: &Target, row: &mut Row) -> Result<()> {
-        for (column, e) in target.generated.iter() {
-            row[*column] = cx.value_now(e, row)?;
-        }
-        let shape = &target.table.shape;
-        let about = |error: SqlError| about(error, &self.catalog(), shape.oid);
-        if let Some((c, _)) = shape.columns.iter().zip(row.iter()).find(|(c, v)| c.not_null && v.is_null()) {
-            let message = format!("column \"{}\" of relation \"{}\" contains null values", c.name, shape.name);
-            return Err(about(SqlError::new("23502", message)).column(c.name.as_str()));
-        }
-        for (name, check) in target.checks.iter() {
-            if cx.value_now(check, row)?.as_bool() == Some(false) {
-                let message =
-                    format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", shape.name);
-                return Err(about(SqlError::new("23514", message)).constraint(name.as_str()));
-            }
-        }
-        Ok(())
     }
 
     /// An index goes, with its tree.

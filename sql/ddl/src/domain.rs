@@ -8,6 +8,7 @@ use crate::context::errors::{about, from_engine};
 use crate::context::names::column_types;
 use crate::error::{Result, SqlError, code};
 use crate::exec::Row;
+use crate::exec::anew::{RUN_ROWS, some_rows};
 use crate::planner::environment::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::user_type::TypeChange;
@@ -164,7 +165,7 @@ impl Ddl<'_> {
         let types = column_types(relation);
         let mut from = Vec::new();
         loop {
-            let batch = self.some_rows(&shape, &mut from).await?;
+            let batch = some_rows(self.core, &shape, &mut from).await?;
             let rows = batch.len();
             for values in batch {
                 let mut row = Row::new();
@@ -188,7 +189,7 @@ impl Ddl<'_> {
                 }
                 breath::breathe(breath::ROW).await?;
             }
-            if rows < super::alter_type::BATCH_ROWS {
+            if rows < RUN_ROWS {
                 return Ok(());
             }
         }
