@@ -2,7 +2,8 @@
 //!
 //! # Structure
 //! ```text
-//!   session   statements in, results out: transaction blocks, prepared statements, DDL, COPY
+//!   session   statements in, results out: transaction blocks, prepared statements, COPY
+//!   clearway_ddl       statements that define data
 //!   clearway_views     the rows of the system views
 //!   clearway_exec      runs plans
 //!   clearway_planner   turns syntax trees into plans

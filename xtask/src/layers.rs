@@ -4,7 +4,7 @@ use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 
 /// The layers from bottom to top: a crate may depend on those before it.
-pub const LAYERS: [(&str, &str); 15] = [
+pub const LAYERS: [(&str, &str); 16] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
     ("backup", "clearway-backup"),
@@ -16,6 +16,7 @@ pub const LAYERS: [(&str, &str); 15] = [
     ("sql/planner", "clearway-planner"),
     ("sql/exec", "clearway-exec"),
     ("sql/views", "clearway-views"),
+    ("sql/ddl", "clearway-ddl"),
     ("sql", "clearway-sql"),
     ("server", "clearway-server"),
     ("embedded", "clearway"),
@@ -51,6 +52,7 @@ const TOOLS: [(&str, &str, &[&str]); 8] = [
             "clearway-planner",
             "clearway-exec",
             "clearway-views",
+            "clearway-ddl",
             "clearway-sql",
             "clearway-server",
             "clearway",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::seams::BoxFuture;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mvcc::book::View;
@@ -169,12 +170,16 @@ impl Session {
     ///
     /// # Errors
     /// From the trees.
-    pub async fn drop_some_large_objects(
-        &mut self,
-        newest: &View,
+    pub fn drop_some_large_objects<'a>(
+        &'a mut self,
+        newest: &'a View,
         database: Oid,
         most: usize,
-    ) -> Result<bool, EngineError> {
+    ) -> BoxFuture<'a, Result<bool, EngineError>> {
+        Box::pin(self.drop_some_of(newest, database, most))
+    }
+
+    async fn drop_some_of(&mut self, newest: &View, database: Oid, most: usize) -> Result<bool, EngineError> {
         let Some(tables) = self.page_table()?.zip(self.metadata_table()?) else { return Ok(false) };
         for table in [tables.0, tables.1] {
             if self.drop_some(newest, &table, database, most).await? {

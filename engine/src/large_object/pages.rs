@@ -1,6 +1,7 @@
 //! What large objects hold, page by page.
 
 use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::seams::BoxFuture;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mvcc::book::View;
@@ -160,7 +161,17 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::write_large_object`].
-    pub async fn drop_pages(&mut self, newest: &View, oid: Oid, from: u64, most: usize) -> Result<bool, EngineError> {
+    pub fn drop_pages<'a>(
+        &'a mut self,
+        newest: &'a View,
+        oid: Oid,
+        from: u64,
+        most: usize,
+    ) -> BoxFuture<'a, Result<bool, EngineError>> {
+        Box::pin(self.drop_some_pages(newest, oid, from, most))
+    }
+
+    async fn drop_some_pages(&mut self, newest: &View, oid: Oid, from: u64, most: usize) -> Result<bool, EngineError> {
         let Some(table) = self.page_table()?.filter(|_| from <= i32::MAX as u64) else { return Ok(false) };
         let range = KeyRange::new(self.page_key(&table, oid, from), Some(self.page_end(&table, oid)));
         let (keys, more) = self.some_keys(newest, &table, range, most).await?;

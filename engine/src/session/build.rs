@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use clearway_base::sync::yield_now;
 use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::seams::BoxFuture;
 
 use super::Session;
 use super::runs::{BREATH_ENTRIES, FREE, RUN_BYTES, Runs};
@@ -37,8 +38,12 @@ impl Session {
     ///
     /// # Errors
     /// `Duplicate`.
-    pub async fn build_index(&mut self, shape: &Arc<TableShape>, index: usize) -> Result<(), EngineError> {
-        self.build_index_by_runs(shape, index, RUN_BYTES).await
+    pub fn build_index<'a>(
+        &'a mut self,
+        shape: &'a Arc<TableShape>,
+        index: usize,
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(self.build_index_by_runs(shape, index, RUN_BYTES))
     }
 
     /// As [`Session::build_index`], with runs of at most `run_bytes`.

@@ -26,6 +26,7 @@ use clearway_base::sync::{sleep, timeout};
 use clearway_base::waits::{self, Object as WaitObject, WaitEvent};
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::TreeId;
+use clearway_storage::seams::BoxFuture;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, Implicit, LockMode, LockScope, LockTag, Owner, Request};
 use clearway_txn::mvcc::book::View;
@@ -138,7 +139,11 @@ impl Session {
     ///
     /// # Errors
     /// `Duplicate`; those of the trees. The caller then gives the build up.
-    pub async fn fill_index(&mut self, building: &Building) -> Result<(), EngineError> {
+    pub fn fill_index<'a>(&'a mut self, building: &'a Building) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(self.fill_all(building))
+    }
+
+    async fn fill_all(&mut self, building: &Building) -> Result<(), EngineError> {
         assert!(!building.is_done, "ONL-1: an index is filled before it is public");
         let shape = TableShape::new(&self.catalog(), building.index.table)?;
         let missing = || EngineError::Missing { kind: "index", name: building.index.name.clone() };

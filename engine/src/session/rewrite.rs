@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use clearway_base::sync::yield_now;
 use clearway_storage::btree::{Direction, KEY_BYTES_MAX, KeyRange, Tree};
+use clearway_storage::seams::BoxFuture;
 use clearway_txn::transaction::load::Load;
 
 use super::Session;
@@ -61,7 +62,16 @@ impl Session {
     ///
     /// # Errors
     /// `Duplicate`.
-    pub async fn rewrite(
+    pub fn rewrite<'a>(
+        &'a mut self,
+        old: &'a Arc<TableShape>,
+        new: &'a Arc<TableShape>,
+        rows: Rows,
+    ) -> BoxFuture<'a, Result<Rewritten, EngineError>> {
+        Box::pin(self.rewrite_rows(old, new, rows))
+    }
+
+    async fn rewrite_rows(
         &mut self,
         old: &Arc<TableShape>,
         new: &Arc<TableShape>,

@@ -154,3 +154,8 @@ pub fn not_locked(e: SqlError) -> SqlError {
 pub fn is_lock_not_available(e: &EngineError) -> bool {
     matches!(e, EngineError::Txn(TxnError::LockNotAvailable))
 }
+
+/// `VACUUM cannot run inside a transaction block`.
+pub fn in_block(what: &str) -> SqlError {
+    SqlError::new("25001", format!("{what} cannot run inside a transaction block"))
+}

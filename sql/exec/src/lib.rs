@@ -24,8 +24,10 @@
 //! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
 #![forbid(unsafe_code)]
 
+pub mod anew;
 mod apart;
 mod backup;
+pub mod bare;
 mod batch;
 pub mod catalog_functions;
 mod catalogs;
@@ -38,6 +40,7 @@ mod distinct;
 mod duplicates;
 mod expand;
 mod external;
+pub mod filling;
 pub mod foreign;
 mod foreign_values;
 mod frame;
@@ -77,6 +80,7 @@ pub mod scan;
 pub mod series;
 mod set_operation;
 mod shown;
+pub mod sink;
 mod sizes;
 pub mod sort;
 mod sought;

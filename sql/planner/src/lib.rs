@@ -40,6 +40,7 @@ mod dense;
 mod differing;
 pub mod dml;
 mod entries;
+pub mod environment;
 mod estimate;
 pub mod explain;
 mod extremes;

@@ -1,9 +1,10 @@
 //! ALTER SYSTEM: settings for all sessions and for the server, kept in a file beside the data.
 
 use super::session::Session;
-use super::utility::{in_block, set_value};
 use crate::context::configuration::{Change, check, in_files};
+use crate::context::errors::in_block;
 use crate::context::privileges::Judge;
+use crate::context::set_value::set_value;
 use crate::context::settings::find;
 use crate::error::{Result, SqlError, code};
 use crate::syntax::stmt::SetVariable;

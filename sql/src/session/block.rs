@@ -1,8 +1,8 @@
 //! Transaction blocks: BEGIN, COMMIT, savepoints, and the state of a block after a statement has failed.
 
 use super::client::Client;
-use super::ddl::temporary;
 use super::deferred;
+use super::defining;
 use super::session::{Block, Savepoint, Session};
 use crate::context::backend::Mode;
 use crate::context::core::LastSavepoint;
@@ -421,7 +421,7 @@ impl Session {
             Box::pin(deferred::settle(&self.core, None)).await?;
         }
         if self.core.engine.take().has_temporary() {
-            Box::pin(temporary::before_commit(&self.core)).await?;
+            Box::pin(defining::before_commit(&self.core)).await?;
         }
         self.core.close_descriptors(None); // DSC-1
         Ok(())

@@ -3,13 +3,13 @@
 use super::client::Client;
 use super::run::{describe, write_row};
 use super::session::{Prepared, Session};
-use super::utility::{bare_plan, with_env};
 use crate::context::core::{Core, now};
 use crate::context::routines::{self, RoutineCall};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::bind_routines::{Called, ParamNames, takes};
 use crate::expr::{Binder, Params, Scope};
+use crate::planner::environment::{bare_plan, with_env};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::ast::{Call, Expr};
 use crate::syntax::routine::RoutineStatement;

@@ -11,9 +11,9 @@
 
 use super::cursors::no_cursor;
 use super::session::Session;
-use super::utility::with_env;
 use crate::context::core::Core;
 use crate::error::{Result, SqlError};
+use crate::planner::environment::with_env;
 use crate::planner::plan::OutputColumn;
 use crate::planner::system_columns::has_ctid;
 use crate::syntax::ast::{Expr, FromItem, Query, QueryBody, Select, TableRef};

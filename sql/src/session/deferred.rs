@@ -1,10 +1,10 @@
 //! SET CONSTRAINTS, and the deferred checks at the end of a transaction (sql/context/src/deferred.rs).
 
 use super::run::Opened;
-use super::utility::bare_plan;
 use crate::context::core::{Core, now};
 use crate::error::{Result, SqlError, code};
 use crate::exec::{Cx, Run, RunState};
+use crate::planner::environment::bare_plan;
 use crate::syntax::ast::QualName;
 use crate::views::SystemViews;
 use clearway_engine::catalog::Object;

@@ -1,10 +1,11 @@
 //! DISCARD.
 
-use super::ddl::temporary;
+use super::defining::Sessions;
 use super::session::Session;
-use super::utility::in_block;
+use crate::context::errors::in_block;
 use crate::error::Result;
 use crate::syntax::stmt::Discard;
+use clearway_ddl::temporary;
 
 /// Runs it; the command tag.
 pub(super) async fn discard(session: &mut Session, what: Discard) -> Result<&'static str> {
@@ -21,7 +22,7 @@ pub(super) async fn discard(session: &mut Session, what: Discard) -> Result<&'st
             core.db.transactions().locks().release_session(engine.owner());
             drop(engine);
             *core.sequences.lock() = Default::default();
-            temporary::drop_all(&core).await?;
+            temporary::drop_all(&core, &Sessions).await?;
             "DISCARD ALL"
         }
         Discard::Plans => "DISCARD PLANS",
@@ -30,7 +31,7 @@ pub(super) async fn discard(session: &mut Session, what: Discard) -> Result<&'st
             "DISCARD SEQUENCES"
         }
         Discard::Temp => {
-            temporary::drop_all(&core).await?;
+            temporary::drop_all(&core, &Sessions).await?;
             "DISCARD TEMP"
         }
     })

@@ -4,8 +4,8 @@
 //! ```text
 //! session     a session: texts in, results out          block       its transaction block
 //! extended    its prepared statements                    portals     its portals
-//! statement   chooses what carries a statement out: a plan (run), or one of call, utility, ddl, copy, cursor, explain,
-//!             discard, deferred, notifying, mysql
+//! statement   chooses what carries a statement out: a plan (run), or one of call, utility, copy, cursor, explain,
+//!             discard, deferred, notifying, mysql; what defines data, `clearway_ddl` does (defining)
 //! run         one execution of a plan                    routine     plans in the bodies of functions
 //! point       the fast path that reads one row by key    short       the fast path that changes one row
 //! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
@@ -39,8 +39,8 @@ mod copy;
 mod current_of;
 mod cursor;
 mod cursors;
-mod ddl;
 mod deferred;
+mod defining;
 mod described;
 mod discard;
 mod explain;

@@ -14,7 +14,8 @@ use crate::exec::change::Feed;
 use crate::exec::pending::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::row_list::TakenRows;
-use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
+use crate::exec::sink::Sink;
+use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Params;
 use crate::planner::explain::Actuals;
 use crate::planner::plan::{Action, OutputColumn, Plan};
@@ -58,16 +59,6 @@ impl Drop for Opened {
             self.core.engine.take().close_statement(statement);
         }
     }
-}
-
-/// What takes a statement's rows, when it is not the client as a result.
-pub trait Sink: Send {
-    /// The next row.
-    fn row(&mut self, run: &Run<'_>, row: Row) -> Result<()>;
-    /// Whether `flush` is due.
-    fn is_full(&self) -> bool;
-    /// Passes on what was taken; called at the end, too.
-    fn flush(&mut self) -> BoxFuture<'_, Result<()>>;
 }
 
 /// Rows that are being read.

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{call, copy, ddl, deferred, discard, explain, held_up, mysql, utility};
+use super::{call, copy, deferred, discard, explain, held_up, mysql, utility};
 use crate::error::{Result, SqlError};
 use crate::exec::boxed;
 use crate::syntax::stmt::Statement;
@@ -71,7 +71,7 @@ impl Session {
                 None => {
                     let core = self.core.clone();
                     let frees = matches!(statement, Statement::Truncate(_) | Statement::Drop(_));
-                    let run = boxed(ddl::run(self, prepared, statement));
+                    let run = clearway_ddl::run(self, &prepared.text, statement);
                     match frees {
                         true => Box::pin(held_up::telling(&core, client, giving_back(run))).await,
                         false => Box::pin(held_up::telling(&core, client, run)).await,

@@ -4,22 +4,26 @@ use super::client::Client;
 use super::held_up;
 use super::run;
 use super::session::Session;
-use crate::context::core::{Core, now};
+use crate::context::core::Core;
 use crate::context::errors::from_engine;
-use crate::context::names::{self, Found};
+use crate::context::errors::in_block;
+use crate::context::names::Found;
 use crate::context::privileges::{self, Judge};
+use crate::context::rebuild::{assign_id, lock_for_rebuild};
+use crate::context::set_value::set_value;
 use crate::context::settings::all;
 use crate::error::{Result, SqlError, code};
-use crate::exec::{Cx, Run, RunState};
+use crate::exec::bare::bare_run;
+use crate::exec::{Cx, RunState};
 use crate::expr::{Bound, BoundKind, Params, Scope};
+use crate::planner::Planner;
+use crate::planner::environment::{bare_plan, relation_oid, with_env};
 use crate::planner::plan::OutputColumn;
-use crate::planner::{PlanEnv, Planner};
 use crate::syntax::ast::{Expr, QualName};
-use crate::syntax::stmt::{LockTable, OptionValue, SetVariable, Statement, TableLockMode};
+use crate::syntax::stmt::{LockTable, Statement, TableLockMode};
 use crate::types::cast::Context;
-use crate::types::datetime::Format;
-use crate::types::text::Conversion;
-use crate::types::{Datum, SqlType, oid, user};
+use crate::types::{Datum, SqlType, oid};
+use crate::views::SystemViews;
 use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_engine::progress::{Work, WorkView};
@@ -27,27 +31,6 @@ use clearway_engine::table::sample::{TARGET, Targets};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Calls `f` with what the planner knows of the session.
-pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<'_>) -> T) -> T {
-    let names = core.names(catalog);
-    let (format, row_security) = {
-        let settings = core.settings.lock();
-        (settings.format.clone(), settings.row_security)
-    };
-    let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
-    let judge = privileges::Judge::of(core, catalog);
-    f(&PlanEnv {
-        catalog,
-        database: core.database,
-        path: &names.path,
-        judge,
-        conversion,
-        statistics: core.db.statistics(),
-        snapshots: core.db.transactions().book().snapshots(),
-        row_security,
-    })
-}
 
 /// Values of the arguments of EXECUTE, cast to types.
 pub async fn arguments(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Datum>> {
@@ -71,53 +54,8 @@ pub async fn arguments(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<
     })?;
     let (plan, state) = (bare_plan(), RunState::new());
     let format = core.settings.lock().format.clone();
-    let run = bare_run(core, &catalog, format, (&plan, &state));
+    let run = bare_run(core, &catalog, format, (&plan, &state), &SystemViews);
     Cx { run: &run, outer: &[] }.values(&bound, &[], &[]).await
-}
-
-/// A plan of nothing, for what runs without a statement of its own.
-pub fn bare_plan() -> crate::planner::plan::Plan {
-    crate::planner::plan::Plan {
-        changes: Vec::new(),
-        action: crate::planner::plan::Action::Select(Arc::new(crate::planner::plan::Query::of(
-            crate::planner::plan::Body::Values(Vec::new()),
-            Vec::new(),
-        ))),
-        subqueries: Vec::new(),
-        locks: Vec::new(),
-        params: Vec::new(),
-        columns: None,
-        read_only: true,
-    }
-}
-
-/// The run of such a plan.
-fn bare_run<'r>(
-    core: &'r Core,
-    catalog: &Arc<Catalog>,
-    format: Format,
-    (plan, state): (&'r crate::planner::plan::Plan, &'r RunState),
-) -> Run<'r> {
-    Run {
-        core,
-        plan,
-        params: &[],
-        view: Default::default(),
-        isolation: Default::default(),
-        format,
-        names: core.names(catalog),
-        started: now(),
-        transaction_started: core.transaction_started(),
-        state,
-        views: &crate::views::SystemViews,
-    }
-}
-
-/// The value of an expression that names nothing and can't wait.
-pub fn constant_of(core: &Core, bound: &Bound, env: &PlanEnv<'_>) -> Result<Datum> {
-    let (plan, state) = (bare_plan(), RunState::new());
-    let run = bare_run(core, env.catalog, env.conversion.format.clone(), (&plan, &state));
-    Cx { run: &run, outer: &[] }.value_now(bound, &[])
 }
 
 fn lock_mode(mode: TableLockMode) -> LockMode {
@@ -223,24 +161,6 @@ async fn cluster(core: &Core, table: &QualName, index: Option<&str>) -> Result<(
     lock_for_rebuild(core, &catalog, oid).await
 }
 
-/// `VACUUM cannot run inside a transaction block`.
-pub fn in_block(what: &str) -> SqlError {
-    SqlError::new("25001", format!("{what} cannot run inside a transaction block"))
-}
-
-/// The text of the value that SET names; none: the default.
-pub(super) fn set_value(s: &SetVariable) -> Option<String> {
-    let list = s.values.as_deref().filter(|list| !matches!(list, [OptionValue::Default]))?;
-    // Each item of a list of names is one name, however it is written.
-    let name = |text: &String| if s.name == "search_path" { names::quote(text) } else { text.clone() };
-    let one = |v: &OptionValue| match v {
-        OptionValue::Word(w) | OptionValue::Str(w) | OptionValue::Number(w) => name(w),
-        OptionValue::Default => "default".to_owned(),
-        OptionValue::List(l) => l.join(", "),
-    };
-    Some(list.iter().map(one).collect::<Vec<_>>().join(", "))
-}
-
 fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.to_owned(), ty: oid::TEXT.into(), origin: (0, 0), shape: None }
 }
@@ -334,23 +254,6 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
         core.lock_in_turn(lock.oid, mode, if_taken).await?;
     }
     Ok(())
-}
-
-/// The oid of a table or view, and the catalog in which it was found. As in PostgreSQL the errors have no place in the statement, and say where
-/// it is the schema that does not exist.
-///
-/// # Errors
-/// 3F000, 42P01, 42809, 42501.
-pub fn relation_oid(core: &Core, name: &QualName) -> Result<(u32, Arc<Catalog>)> {
-    let catalog = core.catalog();
-    let found = with_env(core, &catalog, |env| {
-        let found = env.relation(name).map(|r| r.oid);
-        found.map_err(|e| match e.code() == code::UNDEFINED_TABLE {
-            true => user::missing_schema(name.schema()).unwrap_or_else(|| e.nowhere()),
-            false => e.nowhere(),
-        })
-    });
-    Ok((found?, catalog))
 }
 
 /// A relation and the places of its columns that a statement names, or all of them.
@@ -455,39 +358,10 @@ fn of_system(core: &Core, name: &QualName, verb: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Gives the transaction its id: PostgreSQL's would have written by now.
-pub fn assign_id(core: &Core) -> Result<()> {
-    let mut engine = core.engine.take();
-    engine.lift_read_only(true);
-    let assigned = engine.txn().assign().map(drop);
-    engine.lift_read_only(false);
-    assigned.map_err(|e| from_engine(e.into()))
-}
-
-/// The locks of PostgreSQL's rebuild of a table's indexes.
-pub async fn lock_for_rebuild(core: &Core, catalog: &Catalog, table: u32) -> Result<()> {
-    let indexes: Vec<u32> = catalog.indexes(table).map(|i| i.oid).collect();
-    if !indexes.is_empty() {
-        core.lock_relation(table, LockMode::Share, IfTaken::Wait).await?;
-    }
-    for index in indexes {
-        core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
-    }
-    Ok(())
-}
-
-/// The object that a name leads to, for statements on any kind.
-pub fn find_object(core: &Core, catalog: &Arc<Catalog>, name: &QualName) -> Option<Arc<Object>> {
-    with_env(core, catalog, |env| match env.lookup(name) {
-        Ok(Found::Object(o)) => Some(o.clone()),
-        _ => None,
-    })
-}
-
 /// Rows that are dropped: EXPLAIN ANALYZE counts them.
 pub(super) struct DiscardRows;
 
-impl run::Sink for DiscardRows {
+impl crate::exec::sink::Sink for DiscardRows {
     fn row(&mut self, _: &crate::exec::Run<'_>, _: crate::exec::Row) -> Result<()> {
         Ok(())
     }

@@ -72,7 +72,7 @@ async fn one(session: &mut Session, prepared: &Arc<Prepared>, c: &Copy, client: 
 
 /// The columns of a table that are named for the copy, and by the FORCE options, are there, and each is named once.
 fn check_columns(session: &Session, table: &QualName, columns: &[(String, Pos)], form: &options::Form) -> Result<()> {
-    let (oid, catalog) = super::utility::relation_oid(&session.core, table)?;
+    let (oid, catalog) = crate::planner::environment::relation_oid(&session.core, table)?;
     let Some(relation) = catalog.relation(oid) else { return Ok(()) };
     let is_there = |name: &str| relation.columns.iter().any(|c| c.name == name && !c.is_dropped());
     let forced = [&form.force_quote, &form.force_not_null, &form.force_null].into_iter().flat_map(|f| match f {

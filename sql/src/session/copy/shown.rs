@@ -1,7 +1,7 @@
 //! The progress of a running COPY, for pg_stat_progress_copy.
 
 use crate::context::core::Core;
-use crate::session::utility::relation_oid;
+use crate::planner::environment::relation_oid;
 use crate::syntax::stmt::CopySource;
 use clearway_engine::progress::{Work, WorkView};
 

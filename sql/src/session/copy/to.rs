@@ -4,9 +4,9 @@ use super::options::{Form, Format};
 use super::write::Writer;
 use crate::context::names::quote;
 use crate::error::{Result, SqlError};
+use crate::exec::sink::Sink;
 use crate::exec::{BoxFuture, Row, Run};
 use crate::session::client::{Client, CopyFormat};
-use crate::session::run::Sink;
 use crate::session::session::{Prepared, Session};
 use crate::syntax::stmt::{Copy, CopySource, Statement};
 use crate::types::text::Conversion;
@@ -57,7 +57,7 @@ fn statement_of(session: &Session, c: &Copy) -> Result<Statement> {
         CopySource::Query(s) => return Ok((**s).clone()),
         CopySource::Table(name, columns) => (name, columns),
     };
-    let (oid, catalog) = crate::session::utility::relation_oid(&session.core, name)?;
+    let (oid, catalog) = crate::planner::environment::relation_oid(&session.core, name)?;
     let mut all = "*";
     if let Some(relation) = catalog.relation(oid) {
         if relation.columns.iter().all(|c| c.is_dropped()) {

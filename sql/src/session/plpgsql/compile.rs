@@ -3,9 +3,9 @@
 use crate::context::core::Core;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::bind_routines::ParamNames;
+use crate::planner::environment::with_env;
 use crate::session::choice::Choice;
 use crate::session::run::Cached;
-use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::plpgsql::names::Slot;
 use crate::syntax::plpgsql::tree::{Body, VariableKind};
