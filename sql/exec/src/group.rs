@@ -230,7 +230,7 @@ impl<'a> Groups<'a> {
     #[inline]
     pub(super) fn lacks_room(&self, held: &Held, hash_bytes: i64) -> bool {
         let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
-        self.full || held.bytes() > hash_bytes && is_enough()
+        self.full || held.exceeds(hash_bytes) && is_enough()
     }
 
     /// Where there is no room for more groups: puts the row at hand aside if its group is not here.

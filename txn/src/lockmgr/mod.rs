@@ -17,7 +17,7 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
+//! LKM-1 in modes.rs, LKM-2 to 4, 11 and 16 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
 //! POL-1 in step_aside.rs, LKM-15 in in_turn.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
@@ -352,7 +352,7 @@ impl LockManager {
                     // LKM-4: the request may have overtaken a waiter, which now waits for this owner, too.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
-                request.owner.held().add(&request.tag, request.mode, request.scope, now_ns);
+                request.owner.held().add_own(&request.tag, request.mode, request.scope, now_ns);
                 EntryOutcome::Granted(lock.dep_lsn(request.mode), anew)
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => EntryOutcome::Refused,

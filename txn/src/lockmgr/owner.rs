@@ -21,6 +21,9 @@
 //!   entry, with the first change that implies it: a rollback that undoes a delete and keeps an update of the row keeps the update's mode.
 //!   If other transactions wait for the transaction's id because of several changes, the lock of the id lasts until the last of these
 //!   changes is undone. The lock of its virtual id lasts until the transaction ends.
+//! - LKM-16: the lock of a row lives until its transaction ends, so its memory belongs to the server's account and not to the statement that took it.
+//!   A lock that another session books, at the end of a wait, stays where it was allocated: else each such wait would move memory from one session's
+//!   account to the other's. Whoever takes many locks asks whether the server has room for more ([`Owner::locks_without_room`]).
 //! - LKM-13: a transaction begins without the mutex: `anew` says that `held` has still the statements of the one before. They go before any
 //!   thread reads or changes `held`. Only the session sets `anew`, and no transaction of it ends without the mutex; so what a thread clears
 //!   under the mutex are the statements of the transaction before the one that runs.
@@ -33,15 +36,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use clearway_base::memory::{self, Outside};
 use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::clock;
 use clearway_storage::ids::TxnId;
 
 use super::history::Facts;
 use super::modes::{LockMode, ModeSet};
+use super::queue::{Holder, Lock};
 use super::step_aside::AsideRequest;
 use super::tag::{LockTag, VirtualId};
 use super::wait::Waiter;
+
+/// An owner with fewer locks, some megabytes, takes more of them though the server's memory is used up: as for statements, the small ones go on.
+const LOCKS_FEW: usize = 8_192;
 
 /// How many statements of a transaction a report can name; the first and the latest are kept.
 const STATEMENTS_MAX: usize = 64;
@@ -134,7 +142,7 @@ pub(super) struct FastLock {
 }
 
 /// A lock that stands in the lock table.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct HeldLock {
     /// Modes kept until the transaction ends.
     pub(super) txn: ModeSet,
@@ -142,6 +150,15 @@ pub(super) struct HeldLock {
     pub(super) session: Vec<(LockMode, u32)>,
     pub(super) statement: Option<Taker>,
     pub(super) since_ns: u64,
+    /// LKM-16; none: another session has booked the lock, or it is no row's.
+    memory: Option<Outside>,
+}
+
+/// Bytes of the lock of a row, in the lock table, in its owner's list and in the trail.
+fn row_bytes(key: &[u8]) -> usize {
+    // A hash table is three quarters full at the best of times, a list grows to twice its size.
+    let entries = size_of::<(LockTag, Lock)>() + size_of::<(LockTag, HeldLock)>() + size_of::<Step>();
+    entries * 3 / 2 + 4 * size_of::<Holder>() + key.len() + 4 * size_of::<usize>()
 }
 
 /// One acquisition for the transaction.
@@ -178,6 +195,16 @@ impl Held {
                 Some((_, count)) => *count += 1,
                 None => lock.session.push((mode, 1)),
             },
+        }
+    }
+
+    /// Books the acquisition of the session that asks, whose memory goes to the server's account if it is a row's lock (LKM-16).
+    pub(super) fn add_own(&mut self, tag: &LockTag, mode: LockMode, scope: LockScope, now_ns: u64) {
+        self.add(tag, mode, scope, now_ns);
+        if let LockTag::Row { key, .. } = tag
+            && let Some(lock) = self.locks.get_mut(tag)
+        {
+            lock.memory.get_or_insert_with(|| Outside::new(row_bytes(key)));
         }
     }
 
@@ -322,6 +349,12 @@ impl Owner {
             aside: Mutex::new("txn/lockmgr/aside", None),
             blocking: AtomicBool::new(false),
         })
+    }
+
+    /// If it has many locks and the server's memory is used up (LKM-16): how many it has.
+    pub fn locks_without_room(&self) -> Option<usize> {
+        let locks = self.held().locks.len();
+        (locks >= LOCKS_FEW && memory::is_server_full()).then_some(locks)
     }
 
     /// Whether it holds any lock, of its transaction or of its session.
