@@ -382,6 +382,12 @@ impl Account {
         room.min(server.max(SMALL_BYTES - statement)) // MEM-3
     }
 
+    /// Whether the statement has more than seven eighths of its own limit, with what is not entered yet.
+    pub(super) fn is_tight(&self, balance: i64) -> bool {
+        let limit = self.limit.load(Relaxed);
+        self.statement_bytes() + balance > limit - limit / 8
+    }
+
     fn statement_bytes(&self) -> i64 {
         self.bytes.load(Relaxed) - self.began.load(Relaxed)
     }

@@ -166,6 +166,11 @@ pub fn share() -> usize {
     })
 }
 
+/// MEM-7: whether less than an eighth of the statement's limit is left.
+fn is_tight() -> bool {
+    HERE.with(|here| here.account.get().is_some_and(|account| account.is_tight(here.balance.get() as i64)))
+}
+
 #[cold]
 fn judge(here: &ThreadAccount, more: usize) -> Result<(), Excess> {
     settle(here);

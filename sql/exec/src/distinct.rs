@@ -41,7 +41,7 @@ impl Seen {
         self.held.resume();
         self.keys.insert(key);
         self.held.grow()?;
-        Ok(self.held.bytes() > cx.hash_bytes() as i64 && self.keys.len() >= KEYS_MIN)
+        Ok(self.keys.len() >= KEYS_MIN && self.held.exceeds(cx.hash_bytes() as i64))
     }
 }
 

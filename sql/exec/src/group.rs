@@ -229,8 +229,7 @@ impl<'a> Groups<'a> {
     /// Whether there is no room for more groups.
     #[inline]
     pub(super) fn lacks_room(&self, held: &Held, hash_bytes: i64) -> bool {
-        let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
-        self.full || held.exceeds(hash_bytes) && is_enough()
+        self.full || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX && held.exceeds(hash_bytes)
     }
 
     /// Where there is no room for more groups: puts the row at hand aside if its group is not here.

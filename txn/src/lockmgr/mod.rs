@@ -45,6 +45,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use clearway_base::memory;
 use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::{self, WaitEvent, clock};
 use clearway_storage::ids::{Lsn, TxnId};
@@ -334,6 +335,9 @@ impl LockManager {
     fn enter(&self, request: &Request<'_>) -> EntryOutcome {
         let mut guard = self.shard_of(&request.tag).lock();
         let now_ns = clock::now_ns();
+        if guard.locks.len() == guard.locks.capacity() {
+            memory::uncharged(|| guard.locks.reserve(1)); // LKM-16
+        }
         let lock = guard.locks.entry(request.tag.clone()).or_default();
         if let Some(implicit) = &request.implicit {
             enter_implicit(lock, &request.tag, implicit, now_ns);
