@@ -35,7 +35,7 @@ const GREEDY: &[(&str, &str)] = &[
     ("groups", "select array_length(array_agg(g), 1) from generate_series(1, 100000000) g"),
     ("groups", "select count(distinct g) from generate_series(1, 100000000) g"),
     (
-        "recursive",
+        "",
         "with recursive r(s) as (select repeat('x', 1000) union all select s || s from r) select max(length(s)) from r",
     ),
     ("recursive", "with recursive r(n) as (select 1 union select n + 1 from r) select count(*) from r"),
@@ -198,7 +198,9 @@ fn each_shape_of_query_keeps_to_the_account_though_work_mem_allows_more() {
                 let row = client.query_one(&sql, &[]).await.unwrap_or_else(|e| panic!("{name} above {below}: {e:?}"));
                 let expected =
                     free.query_one(&sql, &[]).await.unwrap_or_else(|e| panic!("{name} above {below}: {e:?}"));
-                assert_eq!(row.get::<_, &str>(0), expected.get::<_, &str>(0), "{name} above {below}");
+                // Of no rows: null.
+                let answers: [Option<&str>; 2] = [row.get(0), expected.get(0)];
+                assert_eq!(answers[0], answers[1], "{name} above {below}");
             }
         }
     });

@@ -47,7 +47,9 @@ mod granted;
 mod held;
 mod pool;
 
-pub use account::{Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, is_server_full, server, set_server_limit};
+pub use account::{
+    Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, is_server_full, server, set_server_limit,
+};
 pub use allocator::{Accounted, give_back};
 pub use granted::granted_bytes;
 pub use held::Held;

@@ -45,7 +45,9 @@ impl Recoder {
         let head = u8::try_from(old.version()).ok().filter(|version| *version < 0x40)?;
         let (old_stored, new_stored) = (old.stored_now().0, new.stored_now().0);
         let storage = |column: &usize| old.columns[*column].storage;
-        if old.columns.len() != new.columns.len() || (0..old.columns.len()).any(|c| storage(&c) != new.columns[c].storage) {
+        if old.columns.len() != new.columns.len()
+            || (0..old.columns.len()).any(|c| storage(&c) != new.columns[c].storage)
+        {
             return None;
         }
         let variable = |stored: &[usize]| -> Vec<usize> {
@@ -156,9 +158,11 @@ mod tests {
     fn a_row_under_another_key_is_the_one_that_its_values_make() {
         for_each_seed!(50, |seed| {
             let mut rng = Rng::new(seed);
-            let forms = [Storage::Int(1), Storage::Int(2), Storage::Int(4), Storage::Int(8), Storage::Bool, Storage::Float];
+            let forms =
+                [Storage::Int(1), Storage::Int(2), Storage::Int(4), Storage::Int(8), Storage::Bool, Storage::Float];
             let mut storages: Vec<Storage> = (0..1 + rng.below(5)).map(|_| forms[rng.below(6) as usize]).collect();
-            (0..rng.below(3)).for_each(|_| storages.insert(rng.below(storages.len() as u64 + 1) as usize, Storage::Bytes));
+            (0..rng.below(3))
+                .for_each(|_| storages.insert(rng.below(storages.len() as u64 + 1) as usize, Storage::Bytes));
             let ints: Vec<usize> =
                 (0..storages.len()).filter(|at| matches!(storages[*at], Storage::Int(width) if width > 1)).collect();
             let columns = 1 + rng.below(2) as usize;
@@ -166,7 +170,9 @@ mod tests {
             if key.is_empty() {
                 return;
             }
-            for (from, to) in [(shape(&storages, &[]), shape(&storages, &key)), (shape(&storages, &key), shape(&storages, &[]))] {
+            for (from, to) in
+                [(shape(&storages, &[]), shape(&storages, &key)), (shape(&storages, &key), shape(&storages, &[]))]
+            {
                 let recoder = Recoder::new(&from, &to).expect("a key of integers");
                 for with_null in [false, false, true] {
                     let mut row: Vec<Value> = storages.iter().map(|storage| value(&mut rng, *storage)).collect();
@@ -186,7 +192,11 @@ mod tests {
                     assert_eq!(key, to.key_of(&row));
                     assert_eq!(value, to.value_of(&row));
                     let fixed: usize = recoder.fixed_bytes;
-                    assert_eq!(recoder.write(&old_key, &old_value[..fixed.min(old_value.len())], &mut written), None, "cut off");
+                    assert_eq!(
+                        recoder.write(&old_key, &old_value[..fixed.min(old_value.len())], &mut written),
+                        None,
+                        "cut off"
+                    );
                 }
             }
         });

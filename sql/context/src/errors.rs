@@ -62,7 +62,9 @@ fn from_txn(e: TxnError) -> SqlError {
         TxnError::LockNotAvailable => "55P03",
         TxnError::LocksWithoutRoom { locks } => {
             let hint = "Change or lock the rows in several transactions, or give the server more server_memory.";
-            return SqlError::new("53200", e.to_string()).detail(format!("The transaction has {locks} locks of rows.")).hint(hint);
+            return SqlError::new("53200", e.to_string())
+                .detail(format!("The transaction has {locks} locks of rows."))
+                .hint(hint);
         }
         TxnError::ReadOnly => "25006",
         TxnError::Canceled => "57014",

@@ -6,8 +6,8 @@ use super::sort::order_of;
 use super::spill::{SpillReader, Spilled};
 use super::{Cx, Row};
 use clearway_base::breath;
-use clearway_syntax::error::Result;
 use clearway_storage::temp_files::WRITE_BYTES;
+use clearway_syntax::error::Result;
 use clearway_values::types::Datum;
 use std::ops::Range;
 
