@@ -171,8 +171,7 @@ async fn part_groups(
     let mut values = Row::new();
     while rows.append_next(&mut values).await? {
         cx.breathe().await?;
-        read += 1;
-        all.of_file = Some((count, read));
+        (read, all.of_file) = (read + 1, Some((count, read + 1)));
         let set = values.pop().and_then(|set| set.as_i64()).unwrap_or(0) as usize;
         assert_eq!(values.len(), slots.len(), "a row in a file of groups has the slots that were put aside");
         slots.iter().zip(values.drain(..)).for_each(|(slot, value)| row[*slot] = value);
@@ -239,8 +238,7 @@ impl<'a> Groups<'a> {
     /// Where there is no room for more groups: puts the row at hand aside if its group is not here.
     async fn make_room(&mut self, row: &[Datum]) -> Result<()> {
         if !self.full {
-            let count = self.of_file.map_or(PARTS, |(rows, read)| parts_for(rows, read));
-            for _ in 0..count {
+            for _ in 0..self.of_file.map_or(PARTS, |(rows, read)| parts_for(rows, read)) {
                 self.parts.push(Spilled::create_among(self.cx.temp_files(), PARTS, self.cx.hash_bytes()).await?);
             }
             self.slots = slots_aside(self.select, self.grouping);
