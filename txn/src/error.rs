@@ -22,6 +22,12 @@ pub enum TxnError {
     /// 55P03: the lock is taken and the statement does not wait.
     #[error("could not obtain lock on row")]
     LockNotAvailable,
+    /// 53200: the transaction has so many row locks that the server has no memory for another one.
+    #[error("out of memory: server_memory is used up")]
+    LocksWithoutRoom {
+        /// How many it has.
+        locks: usize,
+    },
     /// 25006: the transaction is read-only.
     #[error("cannot change data in a read-only transaction")]
     ReadOnly,

@@ -382,6 +382,9 @@ impl Transaction {
         if_taken: IfTaken,
         since: Option<&Since>,
     ) -> Result<Option<LockedRow>, TxnError> {
+        if let Some(locks) = self.owner.locks_without_room() {
+            return Err(TxnError::LocksWithoutRoom { locks });
+        }
         let state = self.assign()?;
         let all = self.all.clone();
         self.fetched.trim();

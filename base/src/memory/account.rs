@@ -209,6 +209,11 @@ pub fn server() -> (i64, i64, u64) {
     (SERVER.bytes.load(Relaxed), SERVER.limit.load(Relaxed), SERVER.refused.load(Relaxed))
 }
 
+/// Whether the server's account is past its limit.
+pub fn is_server_full() -> bool {
+    SERVER.bytes.load(Relaxed) > SERVER.limit.load(Relaxed)
+}
+
 /// An account as others see it.
 #[derive(Clone, Debug)]
 pub struct Shown {
@@ -363,6 +368,24 @@ impl Account {
 
     pub(super) fn has_room(&self, more: i64) -> bool {
         self.exceeded(more).is_none()
+    }
+
+    /// How many bytes more the statement may have by all of its limits; 0 or less: none.
+    pub(super) fn room(&self) -> i64 {
+        let statement = self.statement_bytes();
+        let mut room = self.limit.load(Relaxed).saturating_sub(statement);
+        if self.pools[0].load(Relaxed) != 0 {
+            let small = POOL_SMALL_BYTES - statement;
+            self.each_pool(|pool| room = room.min(pool.limit().saturating_sub(pool.bytes()).max(small)));
+        }
+        let server = SERVER.limit.load(Relaxed).saturating_sub(SERVER.bytes.load(Relaxed));
+        room.min(server.max(SMALL_BYTES - statement)) // MEM-3
+    }
+
+    /// Whether the statement has more than seven eighths of its own limit, with what is not entered yet.
+    pub(super) fn is_tight(&self, balance: i64) -> bool {
+        let limit = self.limit.load(Relaxed);
+        self.statement_bytes() + balance > limit - limit / 8
     }
 
     fn statement_bytes(&self) -> i64 {

@@ -1,7 +1,7 @@
 //! The share of a session's account that one sort, hash or portal holds.
 
 use super::account::{Account, Kind};
-use super::{Excess, HERE, check};
+use super::{Excess, HERE, check, is_tight, share};
 
 /// A part of an account, by its kind: as much as the account has grown since, without what others hold that began
 /// later. It is measured, not computed: [`Held::grow`] looks at the account.
@@ -67,6 +67,12 @@ impl Held {
             self.bytes += more;
             account.hold(self.kind, more);
         }
+    }
+
+    /// Whether it holds more than `most` bytes, or than its share, or the statement's account is nearly used up, whatever by (MEM-7).
+    #[inline]
+    pub fn exceeds(&self, most: i64) -> bool {
+        self.bytes > most || self.account.is_some() && (self.bytes > share() as i64 || is_tight())
     }
 
     /// What it holds.

@@ -31,6 +31,9 @@
 //!   polls the session lends it before they begin and takes it back when they have ended. A thread that works for it enters what its
 //!   last destructors free.
 //!
+//! - MEM-7: what can go to files does so where it has more than its share ([`Held::exceeds`]), a quarter of what the accounts leave beside it. So each
+//!   of several sorts and hash tables of a statement, however many they are, leaves room for the next one and for what can't go to files.
+//!
 //! # Errors
 //! [`Excess`] only.
 //!
@@ -44,7 +47,9 @@ mod granted;
 mod held;
 mod pool;
 
-pub use account::{Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, server, set_server_limit};
+pub use account::{
+    Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, is_server_full, server, set_server_limit,
+};
 pub use allocator::{Accounted, give_back};
 pub use granted::granted_bytes;
 pub use held::Held;
@@ -60,6 +65,9 @@ use std::task::{Context, Poll};
 const THREAD_BYTES: isize = 64 << 10;
 /// A statement with less is not refused for the server's limit (MEM-3).
 pub const SMALL_BYTES: i64 = 4 << 20;
+/// The share of something that can go to files is this part of what the accounts leave (MEM-7), and at least so many bytes.
+const SHARE_OF_ROOM: i64 = 4;
+const SHARE_BYTES_MIN: usize = 64 << 10;
 /// A statement that had more gives pages back to the system when it ends.
 const GIVE_BACK_BYTES: i64 = 32 << 20;
 
@@ -149,6 +157,20 @@ pub fn has_room(bytes: usize) -> bool {
         settle(here);
         here.account.get().is_none_or(|account| account.has_room(i64::try_from(bytes).unwrap_or(i64::MAX)))
     })
+}
+
+/// MEM-7: how many bytes something that can go to files may have of what the accounts leave now.
+pub fn share() -> usize {
+    HERE.with(|here| {
+        let Some(account) = here.account.get() else { return usize::MAX };
+        let room = account.room().saturating_sub(here.balance.get() as i64);
+        usize::try_from(room / SHARE_OF_ROOM).unwrap_or(0).max(SHARE_BYTES_MIN)
+    })
+}
+
+/// MEM-7: whether less than an eighth of the statement's limit is left.
+fn is_tight() -> bool {
+    HERE.with(|here| here.account.get().is_some_and(|account| account.is_tight(here.balance.get() as i64)))
 }
 
 #[cold]

@@ -76,6 +76,16 @@ pub fn encode_value(column: KeyColumn, value: &Value, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends an integer as [`encode_value`] does.
+#[inline]
+pub fn encode_int(column: KeyColumn, int: i64, out: &mut Vec<u8>) {
+    let Storage::Int(width) = column.storage else { return encode_value(column, &Value::Int(int), out) };
+    let flipped = (int as u64) ^ (1 << 63) >> (64 - 8 * u32::from(width));
+    let flipped = if column.descending { !flipped } else { flipped };
+    out.push(PRESENT);
+    out.extend_from_slice(&flipped.to_be_bytes()[8 - usize::from(width)..]);
+}
+
 /// The key of a tuple.
 pub fn encode_key(columns: &[KeyColumn], values: &[Value]) -> Vec<u8> {
     assert!(values.len() <= columns.len(), "a key of {} columns has no {} values", columns.len(), values.len());
@@ -218,6 +228,12 @@ mod tests {
                 let column = KeyColumn { nulls_first, ..KeyColumn::ascending(Storage::Int(width)) };
                 let mut bytes = Vec::new();
                 encode_value(column, &Value::Int(value), &mut bytes);
+                for descending in [false, true] {
+                    let (mut by_value, mut by_int) = (Vec::new(), Vec::new());
+                    encode_value(KeyColumn { descending, ..column }, &Value::Int(value), &mut by_value);
+                    encode_int(KeyColumn { descending, ..column }, value, &mut by_int);
+                    assert_eq!(by_int, by_value);
+                }
                 bytes.extend_from_slice(b"rest");
                 let expected = decode_value(column, &bytes);
                 assert_eq!(expected, Some((Some(Value::Int(value)), &b"rest"[..])));

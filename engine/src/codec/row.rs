@@ -37,13 +37,7 @@ pub fn encode_row<'v>(
 ) {
     assert_eq!(columns.len(), values.len(), "a row has a value for each column");
     let nulls = values.clone().any(Value::is_null);
-    let head = if nulls { HAS_NULLS } else { 0 };
-    if version < u16::from(LONG_VERSION) {
-        out.push(head | version as u8);
-    } else {
-        out.push(head | LONG_VERSION);
-        out.extend_from_slice(&version.to_le_bytes());
-    }
+    encode_head(version, nulls, out);
     if nulls {
         let from = out.len();
         out.resize(from + columns.len().div_ceil(8), 0);
@@ -95,6 +89,17 @@ pub fn encode_row<'v>(
         }
     }
     assert_eq!(out.len() - from, variable_bytes, "ROW-1: the offsets are those of the bytes");
+}
+
+/// Appends what stands before the null bits.
+pub(crate) fn encode_head(version: u16, nulls: bool, out: &mut Vec<u8>) {
+    let head = if nulls { HAS_NULLS } else { 0 };
+    if version < u16::from(LONG_VERSION) {
+        out.push(head | version as u8);
+    } else {
+        out.push(head | LONG_VERSION);
+        out.extend_from_slice(&version.to_le_bytes());
+    }
 }
 
 /// A value in another form than its column's would be read back as another value (ROW-1).
@@ -357,7 +362,7 @@ fn fixed_value(storage: Storage, bytes: &[u8]) -> Value {
 
 /// The same without a place of its own; the bytes are as many as the width of the storage.
 #[inline]
-pub(super) fn fixed_ref(storage: Storage, bytes: &[u8]) -> ValueRef<'static> {
+pub(crate) fn fixed_ref(storage: Storage, bytes: &[u8]) -> ValueRef<'static> {
     let unsigned = match bytes.try_into() {
         Ok(eight) => u64::from_le_bytes(eight),
         Err(_) => bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)),

@@ -243,7 +243,7 @@ impl Session {
             },
             false => shape.key_of(&row),
         };
-        if !load.takes(&key, value.len()) || !load.load_now(&key, &value)? {
+        if !load.load_now(&key, &value)? {
             return Ok(Some(row));
         }
         if shape.has_row_id() {
@@ -319,8 +319,20 @@ impl Session {
         Ok(in_order)
     }
 
-    /// The same of a row's key and value.
-    async fn load_behind(
+    /// Whether an open load has taken a row, without its entries, at once.
+    ///
+    /// # Errors
+    /// From the tree.
+    #[inline]
+    pub(super) fn load_at_once(loading: &mut Loading, key: &[u8], value: &[u8]) -> Result<bool, EngineError> {
+        match &mut loading.state {
+            State::Open(load) => Ok(load.load_now(key, value)?),
+            _ => Ok(false),
+        }
+    }
+
+    /// As [`Session::insert_in_order`], of a row's key and value.
+    pub(super) async fn load_behind(
         &mut self,
         loading: &mut Loading,
         shape: &TableShape,
@@ -328,10 +340,11 @@ impl Session {
         value: &[u8],
     ) -> Result<bool, EngineError> {
         if let State::Open(load) = &mut loading.state {
+            if load.load_now(key, value)? {
+                return Ok(true);
+            }
             if load.takes(key, value.len()) {
-                if !load.load_now(key, value)? {
-                    self.txn().load_row(load, key, value).await?;
-                }
+                self.txn().load_row(load, key, value).await?;
                 return Ok(true);
             }
             if !load.is_behind(key) {

@@ -28,6 +28,7 @@ use super::Session;
 use super::load::Loading;
 use super::runs::{BREATH_ENTRIES, Merged, RUN_BYTES, Runs};
 use crate::error::EngineError;
+use crate::table::recode::Recoder;
 use crate::table::scan::TableScan;
 use crate::table::shape::TableShape;
 use crate::table::write;
@@ -105,15 +106,25 @@ impl Session {
         old: &Arc<TableShape>,
         new: &Arc<TableShape>,
     ) -> Result<Rewritten, EngineError> {
-        let mut scan = self.all_of(old);
-        let (mut loading, mut count, mut row) = (Loading::rows_alone(), 0u64, Vec::new());
+        let (mut scan, recoder) = (self.all_of(old), Recoder::new(old, new));
+        let (mut loading, mut count, mut row, mut bytes) = (Loading::rows_alone(), 0u64, Vec::new(), Vec::new());
         while self.fill(&mut scan).await? {
             let Some((key, value)) = scan.buffered() else { break };
-            old.row_into(key, value, &mut row)?;
             count += 1;
             if count.is_multiple_of(BREATH_ENTRIES) {
                 yield_now().await;
             }
+            if let Some(recoder) = &recoder
+                && let Some(middle) = self.recode(recoder, new, (key, value), &mut bytes)
+            {
+                let (key, value) = bytes.split_at(middle);
+                let is_loaded = Session::load_at_once(&mut loading, key, value)?;
+                if !is_loaded && !self.load_behind(&mut loading, new, key, value).await? {
+                    return Ok(Rewritten::Unordered);
+                }
+                continue;
+            }
+            old.row_into(key, value, &mut row)?;
             if let Some(column) = new.key.iter().find(|c| row[**c].is_null()) {
                 return Ok(Rewritten::Null(*column));
             }
@@ -125,6 +136,26 @@ impl Session {
         Ok(Rewritten::Done)
     }
 
+    /// The row under its new key, if that takes neither a wait nor its values: where its value begins in `bytes`.
+    #[inline]
+    fn recode(
+        &mut self,
+        recoder: &Recoder,
+        new: &TableShape,
+        (key, value): (&[u8], &[u8]),
+        bytes: &mut Vec<u8>,
+    ) -> Option<usize> {
+        bytes.clear();
+        if new.has_row_id() {
+            bytes.extend_from_slice(&self.row_ids.peek(new.tree)?);
+        }
+        let middle = recoder.write(key, value, bytes)?;
+        if new.has_row_id() {
+            self.row_ids.next_now(new.tree);
+        }
+        Some(middle)
+    }
+
     async fn move_sorted(
         &mut self,
         old: &Arc<TableShape>,
@@ -133,15 +164,27 @@ impl Session {
     ) -> Result<Rewritten, EngineError> {
         let mut scan = self.all_of(old);
         let mut runs = Runs::new(self.db.transactions().store().temp_files(), self.database, run_bytes);
-        let mut long = false;
-        while let Some(found) = self.next(&mut scan).await? {
-            if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {
-                return Ok(Rewritten::Null(*column));
-            }
-            let (key, value) = (self.new_key(new, &found.row).await?, new.value_of(&found.row));
-            match is_long(&key, &value) {
+        let (recoder, mut long, mut row, mut bytes) = (Recoder::new(old, new), false, Vec::new(), Vec::new());
+        while self.fill(&mut scan).await? {
+            let Some((key, value)) = scan.buffered() else { break };
+            let recoded = recoder.as_ref().and_then(|recoder| self.recode(recoder, new, (key, value), &mut bytes));
+            let middle = match recoded {
+                Some(middle) => middle,
+                None => {
+                    old.row_into(key, value, &mut row)?;
+                    if let Some(column) = new.key.iter().find(|c| row[**c].is_null()) {
+                        return Ok(Rewritten::Null(*column));
+                    }
+                    bytes = self.new_key(new, &row).await?;
+                    let middle = bytes.len();
+                    new.value_into(&row, &mut bytes);
+                    middle
+                }
+            };
+            let (key, value) = bytes.split_at(middle);
+            match is_long(key, value) {
                 true => long = true,
-                false => runs.push_row(&key, &value).await?,
+                false => runs.push_row(key, value).await?,
             }
         }
         self.put_rows(runs.merged().await?, new).await?;

@@ -60,6 +60,12 @@ fn from_txn(e: TxnError) -> SqlError {
         TxnError::ConcurrentUpdate | TxnError::ConcurrentDelete => "40001",
         TxnError::Deadlock(report) => return deadlock(report.as_deref()),
         TxnError::LockNotAvailable => "55P03",
+        TxnError::LocksWithoutRoom { locks } => {
+            let hint = "Change or lock the rows in several transactions, or give the server more server_memory.";
+            return SqlError::new("53200", e.to_string())
+                .detail(format!("The transaction has {locks} locks of rows."))
+                .hint(hint);
+        }
         TxnError::ReadOnly => "25006",
         TxnError::Canceled => "57014",
         TxnError::Storage(s) => storage_code(s),

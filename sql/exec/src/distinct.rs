@@ -14,7 +14,7 @@
 
 use super::external::{Merge, Runs};
 use super::keys::FoldState;
-use super::parts::{LEVELS_MAX, PARTS, Parts};
+use super::parts::{LEVELS_MAX, PARTS, Parts, parts_for};
 use super::spill::Spilled;
 use super::{Cx, Row};
 use clearway_base::memory::{Held, Kind};
@@ -41,7 +41,7 @@ impl Seen {
         self.held.resume();
         self.keys.insert(key);
         self.held.grow()?;
-        Ok(self.held.bytes() > cx.hash_bytes() as i64 && self.keys.len() >= KEYS_MIN)
+        Ok(self.keys.len() >= KEYS_MIN && self.held.exceeds(cx.hash_bytes() as i64))
     }
 }
 
@@ -141,9 +141,11 @@ async fn first_of(
 ) -> Result<Option<Parts>> {
     let (mut seen, mut others) = (Seen::new(kind), None::<Parts>);
     let end = file.end();
+    let (all, mut read) = (file.rows(), 0);
     let mut rows = file.reader(0..end, cx.hash_bytes() / PARTS).await?;
     while let Some(mut number) = rows.next().await? {
         cx.breathe().await?;
+        read += 1;
         let mut key = number.split_off(1.min(number.len()));
         let row = key.split_off(width.min(key.len()));
         // EXE-21: the file has its rows in order, so a key that was seen had its first row before.
@@ -157,7 +159,7 @@ async fn first_of(
         }
         runs.append(&number, if whole { &key } else { &row }).await?;
         if seen.keep(key, cx)? && level < LEVELS_MAX {
-            others = Some(Parts::create(level, cx).await?);
+            others = Some(Parts::create_few(parts_for(all, read), level, cx).await?);
         }
     }
     Ok(others)

@@ -6,6 +6,7 @@ use super::sort::order_of;
 use super::spill::{SpillReader, Spilled};
 use super::{Cx, Row};
 use clearway_base::breath;
+use clearway_storage::temp_files::WRITE_BYTES;
 use clearway_syntax::error::Result;
 use clearway_values::types::Datum;
 use std::ops::Range;
@@ -25,7 +26,7 @@ impl Runs {
     /// No runs yet.
     pub async fn create(by: &[(bool, bool)], cx: Cx<'_>) -> Result<Self> {
         let work_bytes = cx.work_bytes();
-        let file = Spilled::create(cx.temp_files()).await?;
+        let file = Spilled::create_among(cx.temp_files(), 4, work_bytes.min(4 * WRITE_BYTES)).await?;
         Ok(Self { file, parts: Vec::new(), by: by.to_vec(), work_bytes })
     }
 

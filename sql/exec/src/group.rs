@@ -13,6 +13,7 @@
 
 use super::keys::{AHEAD, KeyTable, columns_of, hash_of, look_ahead};
 use super::nodes::Rows;
+use super::parts::{PARTS, parts_for};
 use super::query::in_order;
 use super::row_batch::{Batch, ROWS};
 use super::sort::{Sorter, sort_keyed};
@@ -67,14 +68,14 @@ pub(super) struct Groups<'a> {
     elsewhere: Vec<(usize, u64)>,
     /// Rows of groups that are not here, by their hash.
     parts: Vec<Spilled>,
+    /// How many rows there are, if they come from a file, and how many were read.
+    of_file: Option<(u64, u64)>,
     /// The slots of a row that are put there.
     slots: Box<[usize]>,
 }
 
 /// So many rows are taken between two breaths.
 const BURST: usize = 16;
-/// The number of files among which rows are divided whose groups do not fit the memory.
-const PARTS: usize = 16;
 /// So many groups are complete before they are put out, where the rows of a group come one after the other.
 const STREAMED: usize = 64;
 /// Groups that are kept at least.
@@ -162,7 +163,7 @@ async fn part_groups(
     sink: &mut Sink<'_, '_>,
 ) -> Result<Vec<Spilled>> {
     let mut all = Groups::new(select, grouping, cx, level);
-    let hash_bytes = cx.hash_bytes();
+    let (hash_bytes, count, mut read) = (cx.hash_bytes(), part.rows(), 0);
     let end = part.end();
     let mut rows = part.reader(0..end, hash_bytes / PARTS).await?;
     let slots = slots_aside(select, grouping);
@@ -170,6 +171,7 @@ async fn part_groups(
     let mut values = Row::new();
     while rows.append_next(&mut values).await? {
         cx.breathe().await?;
+        (read, all.of_file) = (read + 1, Some((count, read + 1)));
         let set = values.pop().and_then(|set| set.as_i64()).unwrap_or(0) as usize;
         assert_eq!(values.len(), slots.len(), "a row in a file of groups has the slots that were put aside");
         slots.iter().zip(values.drain(..)).for_each(|(slot, value)| row[*slot] = value);
@@ -222,6 +224,7 @@ impl<'a> Groups<'a> {
             full: false,
             elsewhere: Vec::new(),
             parts: Vec::new(),
+            of_file: None,
             slots: Box::default(),
         }
     }
@@ -229,21 +232,20 @@ impl<'a> Groups<'a> {
     /// Whether there is no room for more groups.
     #[inline]
     pub(super) fn lacks_room(&self, held: &Held, hash_bytes: i64) -> bool {
-        let is_enough = || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
-        self.full || held.bytes() > hash_bytes && is_enough()
+        self.full || self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX && held.exceeds(hash_bytes)
     }
 
     /// Where there is no room for more groups: puts the row at hand aside if its group is not here.
     async fn make_room(&mut self, row: &[Datum]) -> Result<()> {
         if !self.full {
-            for _ in 0..PARTS {
+            for _ in 0..self.of_file.map_or(PARTS, |(rows, read)| parts_for(rows, read)) {
                 self.parts.push(Spilled::create_among(self.cx.temp_files(), PARTS, self.cx.hash_bytes()).await?);
             }
             self.slots = slots_aside(self.select, self.grouping);
             self.full = true;
         }
         for (set, hash) in self.elsewhere.drain(..) {
-            let part = (hash >> (28 - 4 * self.level.min(7))) as usize % PARTS;
+            let part = (hash >> (28 - 4 * self.level.min(7))) as usize % self.parts.len();
             self.parts[part].append_slots(row, &self.slots, &Datum::Int4(set as i32)).await?;
         }
         Ok(())

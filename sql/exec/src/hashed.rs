@@ -231,7 +231,7 @@ impl<'j> Building<'j> {
         }
         let Some(table) = &mut self.table else { return Ok(()) };
         table.add(key, row, self.join)?;
-        if self.may_divide && table.held.bytes() > self.hash_bytes && table.count >= ROWS_MIN {
+        if self.may_divide && table.count >= ROWS_MIN && table.held.exceeds(self.hash_bytes) {
             let mut parts = Parts::create(key.len(), self.level, cx).await?;
             if let Some(table) = self.table.take() {
                 table.divide(&mut parts, cx).await?;

@@ -51,6 +51,7 @@ mod hashed;
 pub mod host;
 mod join;
 mod jump;
+mod kept;
 pub mod key_range;
 mod keys;
 pub mod large_object_rows;
@@ -100,7 +101,7 @@ use clearway_context::views::functions::RowsFunction;
 use clearway_engine::catalog::{Acl, AclKind, Index};
 use clearway_engine::session::Isolation;
 use clearway_planner::explain::Actuals;
-use clearway_planner::plan::{Derived, Plan};
+use clearway_planner::plan::Plan;
 use clearway_syntax::error::Result;
 use clearway_txn::mvcc::book::View;
 use clearway_values::expr::{Bound, Env, eval, eval_async};
@@ -199,18 +200,11 @@ pub struct RunState {
     /// Working tables: of recursive queries, and what changes in WITH return.
     works: Option<Mutex<HashMap<usize, Arc<RowList>>>>,
     /// Rows of expressions of WITH, as far as they have been asked for.
-    kept: Option<Mutex<HashMap<usize, Kept>>>,
+    kept: Option<Mutex<HashMap<usize, kept::Kept>>>,
     /// Rows of system tables that it has looked up (SYV-1).
     looked_up: Option<Mutex<Vec<system::LookUp>>>,
     /// What nodes and queries have taken, by their addresses, if they are measured.
     measured: Option<Measured>,
-}
-
-/// Rows that are computed once, and what gives the next of them.
-struct Kept {
-    rows: Vec<Row>,
-    /// None while a node reads from it, and when there are no more.
-    source: Option<Box<query::QueryRows>>,
 }
 
 impl RunState {
@@ -296,42 +290,20 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
-    /// Row number `at` of an expression of WITH, whose rows are computed once.
-    async fn kept_row(self, d: &Derived, id: usize, at: usize) -> Result<Option<Row>> {
-        let Some(all) = &self.run.state.kept else { return Ok(None) };
-        let mut source = {
-            let mut all = all.lock();
-            let new = || Kept { rows: Vec::new(), source: Some(Box::new(query::QueryRows::new(d.query.clone()))) };
-            let kept = all.entry(id).or_insert_with(new);
-            if let Some(row) = kept.rows.get(at) {
-                return Ok(Some(row.clone()));
-            }
-            match kept.source.take() {
-                Some(source) => source,
-                None => return Ok(None),
-            }
-        };
-        let row = source.next(Cx { run: self.run, outer: &[] }).await?;
-        if let (Some(kept), Some(row)) = (all.lock().get_mut(&id), &row) {
-            kept.rows.push(row.clone());
-            kept.source = Some(source);
-        }
-        Ok(row)
-    }
-
     fn temp_files(&self) -> (&Arc<clearway_storage::temp_files::TempFiles>, u32) {
         (self.run.core.db.transactions().store().temp_files(), self.run.core.database)
     }
 
-    /// The memory that one sort or the like may have before it goes to temporary files, in bytes.
+    /// The memory that one sort or the like may have before it goes to temporary files, in bytes: `work_mem`, or the less that the accounts leave
+    /// now (MEM-7).
     fn work_bytes(self) -> usize {
-        usize::try_from(self.run.core.settings.lock().work_mem).unwrap_or(usize::MAX)
+        usize::try_from(self.run.core.settings.lock().work_mem).unwrap_or(usize::MAX).min(memory::share())
     }
 
     /// The same for hash tables, which have `hash_mem_multiplier` times `work_mem`, as in PostgreSQL.
     fn hash_bytes(self) -> usize {
         let settings = self.run.core.settings.lock();
-        (settings.work_mem as f64 * settings.hash_mem_multiplier) as usize
+        ((settings.work_mem as f64 * settings.hash_mem_multiplier) as usize).min(memory::share())
     }
 
     /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.

@@ -160,7 +160,7 @@ impl Group {
         self.held.resume();
         self.rows.extend(row);
         self.held.grow()?;
-        if self.width > 0 && self.count >= ROWS_MIN && self.held.bytes() > cx.work_bytes() as i64 {
+        if self.width > 0 && self.count >= ROWS_MIN && self.held.exceeds(cx.work_bytes() as i64) {
             self.file = Some(Spilled::create(cx.temp_files()).await?);
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::expand::SetRows;
 use super::hash_join::HashRows;
 use super::join::JoinRows;
+use super::kept::Place;
 use super::merge_join::MergeRows;
 use super::query::QueryRows;
 use super::row_batch::{Batch, ROWS};
@@ -41,7 +42,7 @@ enum State {
     Functions(Vec<SetRows>, i64),
     Derived(Box<QueryRows>),
     /// An expression of WITH whose rows are kept: its number, and how many have been read.
-    Kept(usize, usize),
+    Kept(usize, Place),
     Inner(Box<Rows>),
     Join(Box<JoinRows>),
     Hash(Box<HashRows>),
@@ -214,8 +215,8 @@ impl Rows {
                 }
                 more
             }
-            (State::Kept(id, at), Node::Derived(d)) => {
-                let more = kept_rows(d, (*id, at), want, &self.prefix, cx, out).await?;
+            (State::Kept(id, place), Node::Derived(d)) => {
+                let more = kept_rows(d, (*id, place), want, &self.prefix, cx, out).await?;
                 keep(d.filter.as_ref(), mark, out, cx).await?;
                 more
             }
@@ -245,7 +246,7 @@ impl Rows {
                 State::Functions(sets, 0)
             }
             Node::Sample(sample) => State::Table(cx.open_sample(sample, &self.prefix)?),
-            Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, 0),
+            Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, Place::default()),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
             Node::Join(join) => match &join.merge {
@@ -257,10 +258,10 @@ impl Rows {
     }
 }
 
-/// Appends rows of a query of WITH that are kept, from the one at `at` on; false: there are no more.
+/// Appends rows of a query of WITH that are kept, from a place on; false: there are no more.
 async fn kept_rows(
     d: &Derived,
-    (id, at): (usize, &mut usize),
+    (id, place): (usize, &mut Place),
     want: usize,
     prefix: &[Datum],
     cx: Cx<'_>,
@@ -269,12 +270,11 @@ async fn kept_rows(
     let enough = out.len() + want;
     while out.len() < enough {
         cx.breathe().await?;
-        match (cx.kept_row(d, id, *at).await?, &d.given) {
+        match (cx.kept_row(d, id, place).await?, &d.given) {
             (Some(columns), None) => out.push(prefix, &columns),
             (Some(columns), Some(given)) => out.push_columns(prefix, &columns, given),
             (None, _) => return Ok(false),
         }
-        *at += 1;
     }
     Ok(true)
 }

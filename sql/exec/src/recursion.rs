@@ -24,7 +24,7 @@ pub(super) struct Recursion {
     /// The rows of the turn before.
     before: Arc<RowList>,
     /// The rows of this turn up to now.
-    rows: Vec<Row>,
+    rows: RowList,
     /// Without ALL: all rows up to now.
     seen: Option<HashSet<Row, FoldState>>,
     held: Held,
@@ -38,7 +38,7 @@ impl Recursion {
             work,
             turn: QueryRows::new(anchor),
             before: Arc::default(),
-            rows: Vec::new(),
+            rows: RowList::of(Kind::Recursion),
             seen: (!all).then(HashSet::default),
             held: Held::new(Kind::Recursion),
         }
@@ -53,15 +53,23 @@ impl Recursion {
                 if self.rows.is_empty() {
                     return Ok(None);
                 }
-                self.before = Arc::new(std::mem::take(&mut self.rows).into());
+                let mut rows = std::mem::replace(&mut self.rows, RowList::of(Kind::Recursion));
+                rows.end().await?;
+                self.before = Arc::new(rows);
                 self.turn = QueryRows::new(self.step.clone());
                 continue;
             };
-            if self.seen.as_mut().is_some_and(|seen| !seen.insert(row.clone())) {
-                continue;
+            if let Some(seen) = &mut self.seen {
+                self.held.resume();
+                if !seen.insert(row.clone()) {
+                    continue;
+                }
+                self.held.grow()?;
             }
-            self.rows.push(row.clone());
-            self.held.grow()?;
+            self.rows.push(row.clone())?;
+            if self.rows.is_full(cx) {
+                self.rows.write_out(cx).await?;
+            }
             return Ok(Some(row));
         }
     }

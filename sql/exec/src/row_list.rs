@@ -66,12 +66,24 @@ pub struct RowList {
     file: Option<Spilled>,
     rows: Vec<Row>,
     allowance: Option<Allowance>,
+    /// What its memory is for; none: results.
+    kind: Option<Kind>,
 }
 
 impl RowList {
+    /// An empty one, for rows of this kind.
+    pub(super) fn of(kind: Kind) -> Self {
+        Self { kind: Some(kind), ..Self::default() }
+    }
+
+    /// Whether it has no rows.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.file.is_none()
+    }
+
     /// Adds a row; the caller then asks [`RowList::is_full`].
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        let allowance = self.allowance.get_or_insert_with(|| Allowance::new(Kind::Results));
+        let allowance = self.allowance.get_or_insert_with(|| Allowance::new(self.kind.unwrap_or(Kind::Results)));
         self.rows.push(row);
         allowance.grow()
     }
@@ -115,7 +127,7 @@ impl RowList {
 
 impl From<Vec<Row>> for RowList {
     fn from(rows: Vec<Row>) -> Self {
-        Self { file: None, rows, allowance: None }
+        Self { rows, ..Self::default() }
     }
 }
 

@@ -94,7 +94,7 @@ impl<'a> Running<'a> {
             }
             self.peers.push(row);
             held.grow()?;
-            if self.peers.len() >= PEERS_MIN && held.bytes() > cx.work_bytes() as i64 {
+            if self.peers.len() >= PEERS_MIN && held.exceeds(cx.work_bytes() as i64) {
                 self.spill(cx).await?;
                 held.measure();
             }

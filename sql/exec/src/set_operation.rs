@@ -50,7 +50,7 @@ impl Counting {
         self.counts.held.resume();
         *self.counts.rows.entry(row).or_default() += count;
         self.counts.held.grow()?;
-        let exceeds = self.counts.held.bytes() > cx.hash_bytes() as i64 && self.counts.rows.len() >= ROWS_MIN;
+        let exceeds = self.counts.rows.len() >= ROWS_MIN && self.counts.held.exceeds(cx.hash_bytes() as i64);
         if exceeds && self.level < LEVELS_MAX {
             let mut parts = Parts::create(self.level, cx).await?;
             for (row, count) in std::mem::take(&mut self.counts.rows) {

@@ -228,17 +228,17 @@ impl<'a> Sorter<'a> {
         self.rows.push(row);
         held.grow()?;
         let is_enough = self.first.is_some_and(|first| self.rows.len() >= 2 * first + PIECE);
-        Ok(is_enough || self.rows.len() >= PIECE && held.bytes() > self.work_bytes)
+        Ok(is_enough || self.rows.len() >= PIECE && held.exceeds(self.work_bytes))
     }
 
-    /// Drops rows that are not among the first, and writes rows to a file where they exceed `work_mem`.
+    /// Drops rows that are not among the first, and writes rows to a file where they exceed `work_mem` or their share.
     async fn shorten(&mut self, cx: Cx<'_>, held: &mut Held) -> Result<()> {
         if let Some(first) = self.first
             && self.rows.len() >= 2 * first + PIECE
         {
             self.keep_first(first).await?;
         }
-        if held.bytes() > self.work_bytes && self.rows.len() >= PIECE {
+        if self.rows.len() >= PIECE && held.exceeds(self.work_bytes) {
             self.write_run(cx, held).await?;
         }
         Ok(())

@@ -96,6 +96,12 @@ impl Spilled {
         SpillReader { reader, shapes: self.shapes.0.clone() }
     }
 
+    /// The same from a row on.
+    pub fn reader_from(&self, from: u64, block_bytes: usize) -> SpillReader {
+        let reader = self.file.reader(from..self.file.end(), block_bytes.max(BLOCK_BYTES_MIN));
+        SpillReader { reader, shapes: self.shapes.0.clone() }
+    }
+
     /// A reader of what was written to a part of the file.
     pub async fn reader(&mut self, part: Range<u64>, block_bytes: usize) -> Result<SpillReader> {
         self.file.flush().await.map_err(failed)?;

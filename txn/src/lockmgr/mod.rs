@@ -17,7 +17,7 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
+//! LKM-1 in modes.rs, LKM-2 to 4, 11 and 16 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
 //! POL-1 in step_aside.rs, LKM-15 in in_turn.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
@@ -45,6 +45,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use clearway_base::memory;
 use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::{self, WaitEvent, clock};
 use clearway_storage::ids::{Lsn, TxnId};
@@ -334,6 +335,9 @@ impl LockManager {
     fn enter(&self, request: &Request<'_>) -> EntryOutcome {
         let mut guard = self.shard_of(&request.tag).lock();
         let now_ns = clock::now_ns();
+        if guard.locks.len() == guard.locks.capacity() {
+            memory::uncharged(|| guard.locks.reserve(1)); // LKM-16
+        }
         let lock = guard.locks.entry(request.tag.clone()).or_default();
         if let Some(implicit) = &request.implicit {
             enter_implicit(lock, &request.tag, implicit, now_ns);
@@ -352,7 +356,7 @@ impl LockManager {
                     // LKM-4: the request may have overtaken a waiter, which now waits for this owner, too.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
-                request.owner.held().add(&request.tag, request.mode, request.scope, now_ns);
+                request.owner.held().add_own(&request.tag, request.mode, request.scope, now_ns);
                 EntryOutcome::Granted(lock.dep_lsn(request.mode), anew)
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => EntryOutcome::Refused,

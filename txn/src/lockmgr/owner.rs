@@ -21,6 +21,10 @@
 //!   entry, with the first change that implies it: a rollback that undoes a delete and keeps an update of the row keeps the update's mode.
 //!   If other transactions wait for the transaction's id because of several changes, the lock of the id lasts until the last of these
 //!   changes is undone. The lock of its virtual id lasts until the transaction ends.
+//! - LKM-16: the lock of a row lives until its transaction ends, so its memory belongs to the server's account and not to the statement that took it:
+//!   the lists and tables, which grow in steps, the holders, and the key. A key that another session books, at the end of a wait, stays where it was
+//!   allocated: else each such wait would move memory from one session's account to the other's. A transaction that takes a row's lock asks first whether it
+//!   has many of them and the server no room for more ([`Owner::locks_without_room`]).
 //! - LKM-13: a transaction begins without the mutex: `anew` says that `held` has still the statements of the one before. They go before any
 //!   thread reads or changes `held`. Only the session sets `anew`, and no transaction of it ends without the mutex; so what a thread clears
 //!   under the mutex are the statements of the transaction before the one that runs.
@@ -33,6 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use clearway_base::memory::{self, Outside};
 use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::clock;
 use clearway_storage::ids::TxnId;
@@ -42,6 +47,9 @@ use super::modes::{LockMode, ModeSet};
 use super::step_aside::AsideRequest;
 use super::tag::{LockTag, VirtualId};
 use super::wait::Waiter;
+
+/// An owner with fewer locks, some megabytes, takes more of them though the server's memory is used up: as for statements, the small ones go on.
+const LOCKS_FEW: usize = 8_192;
 
 /// How many statements of a transaction a report can name; the first and the latest are kept.
 const STATEMENTS_MAX: usize = 64;
@@ -114,6 +122,7 @@ pub(super) struct Held {
     /// The last statement of the transaction before this one (LKM-14).
     spare_taker: Option<Taker>,
     pub(super) trail: Vec<Step>,
+    trail_memory: Option<Outside>,
     statement: Option<Taker>,
     /// The statements, each with the number of changes that the transaction had made before; `None` until the statement has opened.
     statements: VecDeque<(Taker, Option<u32>)>,
@@ -134,7 +143,7 @@ pub(super) struct FastLock {
 }
 
 /// A lock that stands in the lock table.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct HeldLock {
     /// Modes kept until the transaction ends.
     pub(super) txn: ModeSet,
@@ -142,6 +151,13 @@ pub(super) struct HeldLock {
     pub(super) session: Vec<(LockMode, u32)>,
     pub(super) statement: Option<Taker>,
     pub(super) since_ns: u64,
+    /// Of a row's key (LKM-16); none: another session has booked the lock, or it is no row's.
+    memory: Option<Outside>,
+}
+
+/// Bytes of a key that is shared.
+fn key_bytes(key: &[u8]) -> usize {
+    (2 * size_of::<usize>() + key.len()).next_multiple_of(size_of::<usize>())
 }
 
 /// One acquisition for the transaction.
@@ -163,6 +179,9 @@ impl Held {
     /// Books one acquisition; `now_ns` is kept for the first.
     pub(super) fn add(&mut self, tag: &LockTag, mode: LockMode, scope: LockScope, now_ns: u64) {
         let statement = self.statement.clone();
+        if self.locks.len() == self.locks.capacity() {
+            memory::uncharged(|| self.locks.reserve(1)); // LKM-16
+        }
         let lock = self.locks.entry(tag.clone()).or_insert_with(|| HeldLock {
             statement,
             since_ns: now_ns,
@@ -172,12 +191,37 @@ impl Held {
             LockScope::Transaction if lock.txn.contains(mode) => {}
             LockScope::Transaction => {
                 lock.txn = lock.txn.with(mode);
-                self.trail.push(Step { tag: tag.clone(), mode, change: None });
+                self.push_step(Step { tag: tag.clone(), mode, change: None });
             }
             LockScope::Session => match lock.session.iter_mut().find(|(m, _)| *m == mode) {
                 Some((_, count)) => *count += 1,
                 None => lock.session.push((mode, 1)),
             },
+        }
+    }
+
+    /// LKM-16
+    fn push_step(&mut self, step: Step) {
+        let room = self.trail.capacity();
+        self.trail.push(step);
+        if self.trail.capacity() != room {
+            self.trail_memory = Some(Outside::new(self.trail.capacity() * size_of::<Step>()));
+        }
+    }
+
+    /// The trail, which then begins anew.
+    pub(super) fn take_trail(&mut self) -> Vec<Step> {
+        self.trail_memory = None;
+        std::mem::take(&mut self.trail)
+    }
+
+    /// Books the acquisition of the session that asks, whose key goes to the server's account if it is a row's lock (LKM-16).
+    pub(super) fn add_own(&mut self, tag: &LockTag, mode: LockMode, scope: LockScope, now_ns: u64) {
+        self.add(tag, mode, scope, now_ns);
+        if let LockTag::Row { key, .. } = tag
+            && let Some(lock) = self.locks.get_mut(tag)
+        {
+            lock.memory.get_or_insert_with(|| Outside::new(key_bytes(key)));
         }
     }
 
@@ -237,7 +281,7 @@ impl Held {
         };
         if !lock.modes.contains(mode) {
             lock.modes = lock.modes.with(mode);
-            self.trail.push(Step { tag: LockTag::Relation { database, relation }, mode, change: None });
+            self.push_step(Step { tag: LockTag::Relation { database, relation }, mode, change: None });
         }
     }
 
@@ -322,6 +366,12 @@ impl Owner {
             aside: Mutex::new("txn/lockmgr/aside", None),
             blocking: AtomicBool::new(false),
         })
+    }
+
+    /// If it has many locks and the server's memory is used up (LKM-16): how many it has.
+    pub fn locks_without_room(&self) -> Option<usize> {
+        let locks = self.held().locks.len();
+        (locks >= LOCKS_FEW && memory::is_server_full()).then_some(locks)
     }
 
     /// Whether it holds any lock, of its transaction or of its session.

@@ -17,6 +17,7 @@
 
 use std::sync::Arc;
 
+use clearway_base::memory::Outside;
 use clearway_storage::ids::Lsn;
 
 use super::line::WaitLine;
@@ -39,6 +40,8 @@ pub(super) struct Lock {
     pub(super) version: u64,
     /// The modes that were given up, each with the highest commit LSN of the transactions that did (LKM-12). Most locks have none.
     given_up: Vec<(LockMode, Lsn)>,
+    /// Of the list of holders (LKM-16).
+    memory: Option<Outside>,
 }
 
 /// The verdict on a request.
@@ -98,7 +101,13 @@ impl Lock {
         self.version += 1;
         match self.holders.iter_mut().find(|h| h.owner.id == owner.id) {
             Some(holder) => holder.modes = holder.modes.with(mode),
-            None => self.holders.push(Holder { owner: owner.clone(), modes: ModeSet::EMPTY.with(mode) }),
+            None => {
+                let room = self.holders.capacity();
+                self.holders.push(Holder { owner: owner.clone(), modes: ModeSet::EMPTY.with(mode) });
+                if self.holders.capacity() != room {
+                    self.memory = Some(Outside::new(self.holders.capacity() * size_of::<Holder>()));
+                }
+            }
         }
     }
 

@@ -49,7 +49,7 @@ impl LockManager {
                 }
                 return;
             }
-            let trail = std::mem::take(&mut held.trail);
+            let trail = held.take_trail();
             // In the order in which the locks were taken, so that every simulated run wakes waiters in the same order.
             let (gone, left): (Vec<_>, Vec<_>) = trail.into_iter().partition(|step| which(&step.tag));
             held.trail = left;

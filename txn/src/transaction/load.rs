@@ -42,13 +42,13 @@ impl Load {
         self.is_behind(key) && key.len() <= KEY_BYTES_MAX && value_len <= Tree::inline_max(key.len())
     }
 
-    /// The next row, which the load takes; false: it may have to wait, and [`Transaction::load_row`] takes the row.
+    /// The next row; false: the load does not take it ([`Load::takes`]), or it may have to wait, and [`Transaction::load_row`] takes the row.
     ///
     /// # Errors
     /// From the tree.
+    #[inline]
     pub fn load_now(&mut self, key: &[u8], value: &[u8]) -> Result<bool, TxnError> {
-        assert!(self.takes(key, value.len()), "LOD-4: rows in the order of their keys, without chains");
-        if !self.bulk.push_now(key, value)? {
+        if !self.takes(key, value.len()) || !self.bulk.push_now(key, value)? {
             return Ok(false);
         }
         self.last.clear();
