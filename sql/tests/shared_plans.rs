@@ -1,4 +1,4 @@
-//! Plans that sessions share (SHP-1 to SHP-3), and texts of the unnamed statement that a session has parsed before: whatever changes between two
+//! Plans that sessions share (PSH-1 to PSH-3), and texts of the unnamed statement that a session has parsed before: whatever changes between two
 //! executions, the rows are those of a statement that is parsed and planned anew.
 
 #[path = "sim/mod.rs"]

@@ -63,6 +63,7 @@ impl Planner<'_> {
             self.groups_with(scan, (select.width, &grouping.keys, call), figures)
         };
         let (Some((least, left)), Some((greatest, right))) = (end(Kind::Min), end(Kind::Max)) else { return };
+        // GRE-2
         let (_, all) = figures.found(&scan.table, &scan.access);
         if left + right > all * ALL_BY_ENTRIES {
             return;

@@ -17,7 +17,7 @@ use crate::planner::plan::OutputColumn;
 use crate::syntax::ddl::CreateTableAs;
 use crate::syntax::stmt::{GenericOption, Statement};
 use crate::types::text::Conversion;
-use crate::types::{Datum, oid};
+use crate::types::{Datum, Oid, oid};
 use clearway_base::waits::{Measure, SessionTime, SessionTotals, WaitClass, WaitEvent, now_ns, settle};
 use clearway_txn::lockmgr::IfTaken;
 use std::sync::Arc;
@@ -201,6 +201,26 @@ struct Given<'a> {
     choice: Option<&'a Choice>,
 }
 
+/// The plan that is shown, with the locks of its tables; with values, that for these alone.
+async fn plan_shown(
+    core: &Core,
+    statement: &Statement,
+    (types, generic): (&[Oid], bool),
+    custom: Option<&[Datum]>,
+) -> Result<run::Cached> {
+    // A parameter of a generic plan has the type that its place asks for, and no value.
+    let given = types.iter().map(|ty| Some(*ty)).collect();
+    let mut params = Params { types: given, open: generic, ..Params::default() };
+    loop {
+        let cached = run::plan_shown(core, statement, &mut params, custom)?;
+        let cached = cached.ok_or_else(|| SqlError::internal("nothing planned"))?;
+        run::may_run(core, &cached)?;
+        if lock_planned(core, &cached).await? {
+            return Ok(cached);
+        }
+    }
+}
+
 async fn explained(
     session: &mut Session,
     prepared: &Prepared,
@@ -215,18 +235,8 @@ async fn explained(
     }
     let core = session.core.clone();
     let began = now_ns();
-    // A parameter of a generic plan has the type that its place asks for, and no value.
-    let given = prepared.types.iter().map(|ty| Some(*ty)).collect();
-    let mut params = Params { types: given, open: asked.generic, ..Params::default() };
     let custom = (is_custom && !asked.generic).then_some(&*values);
-    let cached = loop {
-        let cached = run::plan_shown(&core, statement, &mut params, custom)?
-            .ok_or_else(|| SqlError::internal("nothing planned"))?;
-        run::may_run(&core, &cached)?;
-        if lock_planned(&core, &cached).await? {
-            break cached;
-        }
-    };
+    let cached = plan_shown(&core, statement, (&prepared.types, asked.generic), custom).await?;
     if let Some(choice) = choice.filter(|_| custom.is_some()) {
         choice.made(&cached);
     }

@@ -112,8 +112,7 @@ pub(super) fn plan_or_locks(
     let (database, path) = (core.database, &*names.path);
     let snapshots = core.db.transactions().book().snapshots();
     let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, snapshots, row_security };
-    let planner = Planner::new(&env);
-    let planner = if exempt { planner.exempt() } else { planner };
+    let planner = if exempt { Planner::new(&env).exempt() } else { Planner::new(&env) };
     let planner = if system { planner.of_the_server() } else { planner };
     let planner = match body.and_then(|body| body.meaning.as_ref()) {
         Some(meaning) => planner.of_body(meaning),
@@ -133,9 +132,8 @@ pub(super) fn plan_or_locks(
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let generation = plan.depends_on_figures().then_some(generation);
-        let chosen_by_cost = generation.is_some() && !params.types.is_empty();
-        let (cost, outline) =
-            if chosen_by_cost { (cost_of(&plan, Figures { statistics }), outline(&plan)) } else { (0.0, 0) };
+        let is_chosen = generation.is_some() && !params.types.is_empty();
+        let (cost, outline) = if is_chosen { judged(&plan, Figures { statistics }) } else { (0.0, 0) };
         let fast = Fast::of(&plan, core.database).filter(|_| permitted);
         if fast.is_none() && !is_shown {
             plan.make_dense();
@@ -157,6 +155,11 @@ pub(super) fn plan_or_locks(
             is_shown,
         }
     }))
+}
+
+/// What a plan costs, and its outline: by these a custom plan is compared with the generic one.
+fn judged(plan: &Plan, figures: Figures<'_>) -> (f64, u64) {
+    (cost_of(plan, figures), outline(plan))
 }
 
 /// Whether a table may be used as a plan uses it (PRV-1): by the rights for the table, or by those for each column used. What a statement

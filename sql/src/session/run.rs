@@ -147,6 +147,21 @@ pub async fn begin_fed(core: &Arc<Core>, request: Request<'_>, cached: Option<Ar
     open(core, request, cached).await
 }
 
+/// Plans the statement of a request.
+fn plan_requested(core: &Core, request: &Request<'_>) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
+    let types = request.types.iter().map(|t| Some(*t)).collect();
+    let names = request.body.map(|body| body.names.clone());
+    let mut params = Params { types, names, ..Params::default() };
+    let purpose = Purpose {
+        exempt: request.latest,
+        system: request.system,
+        body: request.body,
+        is_shown: request.measured,
+        values: request.custom.then_some(&*request.params),
+    };
+    plan_or_locks(core, request.statement, &mut params, purpose)
+}
+
 /// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
 /// at again after the locks: the transactions that held them may have changed the tables.
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
@@ -155,17 +170,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.is_shown || !request.measured)) {
             Some(fresh) => fresh,
             None => {
-                let types = request.types.iter().map(|t| Some(*t)).collect();
-                let names = request.body.map(|body| body.names.clone());
-                let mut params = Params { types, names, ..Params::default() };
-                let purpose = Purpose {
-                    exempt: request.latest,
-                    system: request.system,
-                    body: request.body,
-                    is_shown: request.measured,
-                    values: request.custom.then_some(&*request.params),
-                };
-                let planned = match plan_or_locks(core, request.statement, &mut params, purpose) {
+                let planned = match plan_requested(core, &request) {
                     Ok(planned) => planned,
                     Err(unplanned) => {
                         judge_again(core, *unplanned).await?;

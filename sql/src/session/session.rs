@@ -137,7 +137,7 @@ pub struct Prepared {
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
     /// What a connection was told of `columns`.
     pub(super) described: OnceLock<Described>,
-    /// What `statement` and `plan` belong to, if sessions share them; dropped after them (SHP-3).
+    /// What `statement` and `plan` belong to, if sessions share them; dropped after them (PSH-3).
     #[expect(dead_code, reason = "it is kept, and not looked at")]
     pub(super) shared: Option<Arc<SharedPlan>>,
 }

@@ -5,12 +5,12 @@
 //! ([`choice`](super::choice)) and all that an execution needs are the session's.
 //!
 //! # Invariants
-//! - SHP-1: a plan is given to a session only if all on which it rests is the same there: the text, the types that were asked for, the
+//! - PSH-1: a plan is given to a session only if all on which it rests is the same there: the text, the types that were asked for, the
 //!   database, the role, `row_security`, the search path, the forms of values (DateStyle, TimeZone and the like), the version of the catalog
 //!   and, where the plan depends on them, the statistics. A session with temporary objects or uncommitted changes of the catalog neither
 //!   gives nor takes.
-//! - SHP-2: a shared plan is generic: it has parameters, not their values; and no literal that means the moment (`names_a_day`).
-//! - SHP-3: its memory belongs to no session's account; how many there are is bounded by [`SHARD_MAX`], and how large one is, by the account of
+//! - PSH-2: a shared plan is generic: it has parameters, not their values; and no literal that means the moment (`names_a_day`).
+//! - PSH-3: its memory belongs to no session's account; how many there are is bounded by [`SHARD_MAX`], and how large one is, by the account of
 //!   the session that has planned the same before.
 
 use super::choice::Choice;
@@ -60,7 +60,7 @@ struct Entry {
     is_used: bool,
 }
 
-/// What a plan rests on, but for catalog and statistics (SHP-1).
+/// What a plan rests on, but for catalog and statistics (PSH-1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Basis {
     database: Oid,
@@ -86,7 +86,7 @@ pub(super) struct SharedPlan {
 impl Drop for SharedPlan {
     fn drop(&mut self) {
         let statement = self.statement.take();
-        uncharged(|| drop(statement)); // SHP-3
+        uncharged(|| drop(statement)); // PSH-3
     }
 }
 
@@ -183,7 +183,7 @@ impl SharedPlan {
         })
     }
 
-    /// Whether catalog and statistics are still those of the plan (SHP-1).
+    /// Whether catalog and statistics are still those of the plan (PSH-1).
     fn is_fresh(&self, core: &Core, version: u64) -> bool {
         let Some(shared) = &self.statement else { return false };
         let plan = shared.plan.lock();
@@ -210,9 +210,9 @@ impl Session {
             return plan.prepared(&self.core);
         }
         if !uncharged(|| plans.shard(key).lock().has_seen(key)) || names_a_day(sql) {
-            return None;
+            return None; // PSH-2
         }
-        // For the session's account first, which may refuse it (SHP-3).
+        // For the session's account first, which may refuse it (PSH-3).
         self.planned_for_all(sql, types, simple)?;
         uncharged(|| {
             let statement = self.planned_for_all(sql, types, simple)?;
@@ -270,7 +270,7 @@ impl Session {
 }
 
 impl Cached {
-    /// The same for a session with the same role, path and catalog (SHP-1).
+    /// The same for a session with the same role, path and catalog (PSH-1).
     fn for_session(&self, core: &Core) -> Cached {
         let (path_changes, role_changes) = {
             let settings = core.settings.lock();

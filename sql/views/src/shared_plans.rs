@@ -9,7 +9,7 @@ use clearway_values::types::Datum;
 /// The rows of the view.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_shared_plans", plans)];
 
-/// One row for each plan. Another role's text is hidden from those who may not watch it.
+/// One row for each plan. Another role's text is hidden from roles that may not watch it.
 fn plans(run: &Run<'_>) -> Vec<Row> {
     let Some(plans) = run.core.backends.shared_plans.get() else { return Vec::new() };
     let (seen, catalog) = (VisibleStatements::new(run), &run.names.catalog);
