@@ -256,6 +256,9 @@ class Queries:
         texts = {"t": ["c", "g"], "u": ["v"], "s": ["n"], "q": ["v"]}
         outer = rng.choice("ttuq")
         text, where = f"{outer} l", []
+        if rng.random() < .3:
+            # As a view is: taken in by the level around it.
+            text = rng.choice([f"(select * from {outer}) l", f"(select * from {outer} where {self.predicate(outer, outer)}) l"])
         if rng.random() < .4:
             beside = rng.choice("tuq")
             text += f", {beside} b"
@@ -287,7 +290,10 @@ class Queries:
             exists = [f"{other} = {key}", *where]
             if rng.random() < .2:
                 exists.append(f"{alias}.{rng.choice(keys[inner])} {rng.choice(['=', '<>', '<'])} l.{rng.choice(keys[outer])}")
-            return f"{rng.choice(['', '', 'not '])}exists (select {rng.choice(['', '1', '*'])} from {text} where {' and '.join(exists)})"
+            behind = rng.choice(["", "", "", " limit 1", f" order by {other}", f" group by {other}", " limit 0"])
+            if "group" in behind:
+                return f"{rng.choice(['', 'not '])}exists (select {other} from {text} where {' and '.join(exists)}{behind})"
+            return f"{rng.choice(['', '', 'not '])}exists (select {rng.choice(['', '1', '*'])} from {text} where {' and '.join(exists)}{behind})"
         if rng.random() < .15:
             second, its = f"l.{rng.choice(keys[outer])}", f"{alias}.{rng.choice(keys[inner])}"
             return f"({key}, {second}) {rng.choice(['in', 'in', 'not in'])} (select {other}, {its} from {text} where {' and '.join(where) or 'true'})"

@@ -215,3 +215,69 @@ fn a_snapshot_older_than_a_unique_index_may_see_two_rows_with_one_value() {
         reader.value("COMMIT").await;
     });
 }
+
+/// PUL-5, PUL-6: conditions that become joins though the query around takes in a query of FROM, or though they have a LIMIT and the like; each with a
+/// form of it that stays a subquery.
+const JOINED: [(&str, &str); 12] = [
+    ("FROM (SELECT k, id FROM a) q WHERE EXISTS (SELECT 1 FROM s WHERE s.x = q.k)", "s.x = q.k OFFSET 0"),
+    (
+        "FROM (SELECT k + 1 AS k, id FROM a WHERE id > 9) q WHERE NOT EXISTS (SELECT FROM s WHERE s.x = q.k AND s.y < q.id)",
+        "q.id OFFSET 0",
+    ),
+    (
+        "FROM v q WHERE EXISTS (SELECT 1 FROM s JOIN u ON u.x = s.x WHERE s.x = q.k AND u.z > q.id - 4000)",
+        "4000 OFFSET 0",
+    ),
+    ("FROM v q JOIN u ON u.x = q.k WHERE EXISTS (SELECT 1 FROM s WHERE s.x = q.k AND s.y = u.w % 10)", "10 OFFSET 0"),
+    (
+        "FROM v q LEFT JOIN u ON u.x = q.k WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.x = q.k AND s.y < coalesce(u.w, 3))",
+        "3) OFFSET 0",
+    ),
+    ("FROM (SELECT k, id FROM a) q WHERE q.k IN (SELECT x FROM s WHERE s.y < q.id)", "q.id OFFSET 0"),
+    ("FROM a q WHERE EXISTS (SELECT 1 FROM s WHERE s.x = q.k LIMIT 1)", "q.k LIMIT 1 OFFSET 0"),
+    ("FROM a q WHERE EXISTS (SELECT DISTINCT y FROM s WHERE s.x = q.k ORDER BY y)", "y OFFSET 0"),
+    ("FROM v q WHERE NOT EXISTS (SELECT y FROM s WHERE s.x = q.k GROUP BY y ORDER BY 1 LIMIT 3)", "3 OFFSET 0"),
+    (
+        "FROM a q WHERE EXISTS (SELECT * FROM (SELECT x, y FROM s) r WHERE r.x = q.k ORDER BY y LIMIT ALL)",
+        "ALL OFFSET 0",
+    ),
+    (
+        "FROM (SELECT k, id FROM (SELECT k, id FROM a) p) q WHERE EXISTS (SELECT 1 FROM s WHERE s.x = q.k)",
+        "q.k OFFSET 0",
+    ),
+    (
+        "FROM (SELECT v.k, v.id FROM v JOIN u ON u.x = v.k) q WHERE EXISTS (SELECT 1 FROM s WHERE s.x = q.k AND s.y <> q.id % 10)",
+        "10 OFFSET 0",
+    ),
+];
+
+#[test]
+fn views_and_limits_do_not_keep_a_condition_from_being_a_join() {
+    simulate(31, || async {
+        let db = open(&SimDisk::new(31)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        fill(&mut one).await;
+        one.value("CREATE VIEW v AS SELECT k, id, t FROM a WHERE id % 3 > 0").await;
+        for (text, kept) in JOINED {
+            let query = format!("SELECT count(*) || ' ' || coalesce(sum(q.id), 0) {text}");
+            let joined = plan_of(&mut one, &query, "off").await;
+            assert!(!joined.contains("SubPlan"), "{query}\n{joined}");
+            // OFFSET keeps it a subquery.
+            let end = kept.trim_end_matches(" OFFSET 0");
+            let at = query.rfind(end).unwrap_or_else(|| panic!("{end} in {query}"));
+            let plain = format!("{}{kept}{}", &query[..at], &query[at + end.len()..]);
+            let planned = plan_of(&mut one, &plain, "off").await;
+            assert!(planned.contains("SubPlan"), "{plain}\n{planned}");
+            assert_eq!(one.value(&query).await, one.value(&plain).await, "{query}");
+        }
+        // What gives a row in any case, or none, is as it was.
+        for (condition, count) in [
+            ("EXISTS (SELECT count(*) FROM s WHERE s.x = q.k)", "5000"),
+            ("EXISTS (SELECT 1 FROM s WHERE s.x = q.k LIMIT 0)", "0"),
+            ("EXISTS (SELECT y FROM s WHERE s.x = q.k GROUP BY y HAVING count(*) > 1000)", "0"),
+        ] {
+            assert_eq!(one.value(&format!("SELECT count(*) FROM a q WHERE {condition}")).await, count, "{condition}");
+        }
+    });
+}

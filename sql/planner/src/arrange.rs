@@ -135,7 +135,7 @@ impl Planner<'_> {
                 }
             };
             let (subplans, seen) = (&mut self.subplans, HashSet::new());
-            let mut rewriter = Rewriter { subplans, as_they_were: &[], seen, change: &mut change };
+            let mut rewriter = Rewriter { subplans, as_they_were: &[], raws: None, seen, change: &mut change };
             rewriter.item(&mut item);
             conditions.iter_mut().for_each(|e| rewriter.expr(e, 0));
             rest.rewrite(&mut rewriter);

@@ -164,7 +164,7 @@ impl Planner<'_> {
             }
         };
         let (subplans, seen) = (&mut self.subplans, HashSet::new());
-        let mut rewriter = Rewriter { subplans, as_they_were: &[], seen, change: &mut change };
+        let mut rewriter = Rewriter { subplans, as_they_were: &[], raws: None, seen, change: &mut change };
         rewriter.query(query, 0);
     }
 

@@ -139,7 +139,7 @@ pub struct Planner<'a> {
     /// The selection that was planned last, as it was before its conditions were handed down.
     raw: Option<pullup::Raw>,
     /// Such selections by the address of their plan, which they keep.
-    raws: HashMap<usize, (Arc<plan::Query>, Arc<pullup::Raw>)>,
+    raws: pullup::Raws,
     /// The policies of tables.
     policies: policies::Expansion,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.

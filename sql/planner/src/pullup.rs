@@ -13,6 +13,10 @@
 //!   into that level.
 //! - PUL-4: a selection that is kept has its subqueries as they were: its own arrangement moves what they name of it, and the level that takes
 //!   the selection in knows nothing of that arrangement.
+//! - PUL-5: what is kept of a subquery names the levels around it as the subquery does: where the one is changed, so is the other, if no
+//!   subquery within it looks out of it; else it is not kept any more, and the subquery stays one.
+//! - PUL-6: EXISTS asks only whether there is a row: of its query the target list, ORDER BY, DISTINCT, GROUP BY without aggregates, and a LIMIT of one
+//!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf};
@@ -36,14 +40,29 @@ pub(super) struct Raw {
     pub width: usize,
     /// The statement's subqueries at that time (PUL-4).
     pub subqueries: Vec<Arc<Query>>,
+    /// PUL-6
+    pub for_exists: bool,
 }
+
+/// Selections that are kept, by the addresses of their queries.
+pub(super) type Raws = HashMap<usize, (Arc<Query>, Arc<Raw>)>;
 
 impl Raw {
     /// A selection as it stands.
     pub fn new(layout: &Layout, conditions: &[Bound], targets: &[Bound], subplans: &[Subplan]) -> Raw {
         let (item, conditions, targets) = (layout.item.clone(), conditions.to_vec(), targets.to_vec());
         let subqueries = subplans.iter().map(|s| s.query.clone()).collect();
-        Raw { item, conditions, targets, width: layout.width, subqueries }
+        Raw { item, conditions, targets, width: layout.width, subqueries, for_exists: false }
+    }
+
+    /// PUL-6
+    pub fn of_exists(layout: &Layout, conditions: &[Bound], subplans: &[Subplan]) -> Raw {
+        Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) }
+    }
+
+    /// Whether no subquery and no query in FROM looks out of it (PUL-5).
+    pub fn is_closed(&self) -> bool {
+        !self.conditions.iter().chain(&self.targets).any(has_correlated) && is_closed(&self.item)
     }
 }
 
@@ -58,6 +77,20 @@ pub(super) struct Level {
 
 fn is_plain_column(e: &Bound) -> bool {
     matches!(e.kind, BoundKind::Column { level: 0, .. })
+}
+
+fn is_closed(item: &Item) -> bool {
+    match item {
+        Item::Leaf { kind, filters, .. } => {
+            !filters.iter().any(has_correlated)
+                && match kind {
+                    Leaf::Table(_) | Leaf::System(_) | Leaf::One => true,
+                    Leaf::Function { calls, .. } => !calls.iter().flat_map(|call| &call.args).any(has_correlated),
+                    Leaf::Derived { .. } | Leaf::Sample(_) | Leaf::Work(_) => false,
+                }
+        }
+        Item::Join { left, right, on, .. } => is_closed(left) && is_closed(right) && !on.iter().any(has_correlated),
+    }
 }
 
 fn has_subquery(e: &Bound) -> bool {
@@ -162,7 +195,8 @@ impl Planner<'_> {
     }
 
     fn rewriter<'r>(&'r mut self, change: &'r mut dyn FnMut(&mut Bound, u16)) -> Rewriter<'r> {
-        Rewriter { subplans: &mut self.subplans, as_they_were: &[], seen: HashSet::new(), change }
+        let raws = Some(&mut self.raws);
+        Rewriter { subplans: &mut self.subplans, as_they_were: &[], raws, seen: HashSet::new(), change }
     }
 
     /// Moves a selection into a level, whose slots up to `offset` are taken; `inside`: it was one level below.
@@ -255,6 +289,7 @@ impl Planner<'_> {
             .is_some_and(|k| k.materialized == Some(true) || (k.materialized.is_none() && k.uses.load(Relaxed) > 1));
         let all = || raw.conditions.iter().chain(&raw.targets);
         if shared
+            || raw.for_exists
             || (kept.is_some() && all().any(has_correlated))
             || raw.targets.iter().any(|e| has_subquery(e) || is_restless(e))
         {
@@ -308,7 +343,9 @@ impl Planner<'_> {
         };
         let Some(query) = self.subplans.get(*id).map(|s| s.query.clone()) else { return Some(e) };
         let offset = level.width;
-        let Some(raw) = self.raw_of(&query).filter(|raw| self.may_be_joined(raw, level, compared.len())) else {
+        let is_exists = matches!(usage, SubqueryUse::Exists);
+        let raw = self.raw_of(&query).filter(|raw| is_exists || !raw.for_exists);
+        let Some(raw) = raw.filter(|raw| self.may_be_joined(raw, level, compared.len())) else {
             return if *correlated { Some(e) } else { Self::join_rows(level, query, compared, e) };
         };
         level.width += raw.width;

@@ -5,6 +5,7 @@
 
 use super::from::{Item, Leaf};
 use super::plan::{Access, Body, Distinct, Node, Query, Subplan};
+use super::pullup::{Raw, Raws};
 use super::walk;
 use clearway_base::stack;
 use clearway_values::expr::{Bound, BoundKind};
@@ -17,6 +18,8 @@ pub(super) struct Rewriter<'a> {
     pub subplans: &'a mut Vec<Subplan>,
     /// What the first of them were before, where the change is made to that.
     pub as_they_were: &'a [Arc<Query>],
+    /// Selections that are kept: what is kept of a subquery is changed with it (PUL-5).
+    pub raws: Option<&'a mut Raws>,
     /// Those that have been changed: expressions are copied, subqueries are not.
     pub seen: HashSet<usize>,
     /// The change.
@@ -35,11 +38,25 @@ impl Rewriter<'_> {
             && self.seen.insert(id)
             && let Some(sub) = self.subplans.get(id)
         {
-            let mut query = self.as_they_were.get(id).unwrap_or(&sub.query).clone();
+            let before = self.as_they_were.get(id).unwrap_or(&sub.query).clone();
+            let mut query = before.clone();
             self.query(Arc::make_mut(&mut query), depth + 1);
+            self.keep_raw(&before, &query, depth + 1);
             self.subplans[id].query = query;
         }
         stack::deeper(|| e.children_mut().into_iter().for_each(|child| self.expr(child, depth)));
+    }
+
+    /// PUL-5
+    fn keep_raw(&mut self, before: &Arc<Query>, query: &Arc<Query>, depth: u16) {
+        let place = |query: &Arc<Query>| Arc::as_ptr(query) as usize;
+        let raw = self.raws.as_ref().and_then(|raws| raws.get(&place(before)));
+        let Some(mut raw) = raw.filter(|(_, raw)| raw.is_closed()).map(|(_, raw)| Raw::clone(raw)) else { return };
+        self.item_at(&mut raw.item, depth);
+        raw.conditions.iter_mut().chain(&mut raw.targets).for_each(|e| self.expr(e, depth));
+        if let Some(raws) = &mut self.raws {
+            raws.insert(place(query), (query.clone(), Arc::new(raw)));
+        }
     }
 
     /// Changes the expressions of a query.
@@ -66,22 +83,27 @@ impl Rewriter<'_> {
 
     /// Changes the expressions of an item of FROM.
     pub fn item(&mut self, item: &mut Item) {
+        self.item_at(item, 0);
+    }
+
+    /// The same of an item that stands `depth` levels below.
+    fn item_at(&mut self, item: &mut Item, depth: u16) {
         stack::deeper(|| match item {
             Item::Leaf { kind, filters, .. } => {
-                filters.iter_mut().for_each(|e| self.expr(e, 0));
+                filters.iter_mut().for_each(|e| self.expr(e, depth));
                 match kind {
                     Leaf::Function { calls, .. } => {
-                        calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, 0));
+                        calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, depth));
                     }
-                    Leaf::Sample(sampled) => sampled.1.exprs_mut().for_each(|e| self.expr(e, 0)),
-                    Leaf::Derived { query, lateral, .. } => self.derived(query, *lateral, 0),
+                    Leaf::Sample(sampled) => sampled.1.exprs_mut().for_each(|e| self.expr(e, depth)),
+                    Leaf::Derived { query, lateral, .. } => self.derived(query, *lateral, depth),
                     Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => {}
                 }
             }
             Item::Join { left, right, on, .. } => {
-                self.item(left);
-                self.item(right);
-                on.iter_mut().for_each(|e| self.expr(e, 0));
+                self.item_at(left, depth);
+                self.item_at(right, depth);
+                on.iter_mut().for_each(|e| self.expr(e, depth));
             }
         });
     }

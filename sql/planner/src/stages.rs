@@ -104,6 +104,11 @@ impl Grouping {
         self.keys.is_empty() && self.sets.is_none()
     }
 
+    /// Whether it gives a row for each of its keys' values, and nothing is computed of the rows of a group.
+    pub fn gives_each_key(&self) -> bool {
+        !self.keys.is_empty() && self.sets.is_none() && self.calls.is_empty() && self.having.is_none()
+    }
+
     /// Values that it puts behind a row's slots.
     pub fn values(&self) -> usize {
         self.calls.len() + self.keys.len() + usize::from(self.sets.is_some())

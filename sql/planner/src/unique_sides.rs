@@ -229,8 +229,13 @@ fn laid_out<'e>(mut item: Item, exprs: impl Iterator<Item = &'e mut Bound>) -> (
         }
     };
     // SEM-4: no subquery names the item's slots, so none is changed.
-    let mut rewriter =
-        Rewriter { subplans: &mut Vec::new(), as_they_were: &[], seen: HashSet::new(), change: &mut change };
+    let mut rewriter = Rewriter {
+        subplans: &mut Vec::new(),
+        as_they_were: &[],
+        raws: None,
+        seen: HashSet::new(),
+        change: &mut change,
+    };
     rewriter.item(&mut item);
     exprs.for_each(|e| rewriter.expr(e, 0));
     (item, next)
