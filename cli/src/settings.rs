@@ -104,7 +104,7 @@ const SESSION_CHAPTERS: &[Chapter] = &[
         ],
     ),
     (
-        "Timeouts, locks and memory",
+        "Timeouts, locks, memory and plans",
         &[
             "statement_timeout",
             "lock_timeout",
@@ -120,6 +120,7 @@ const SESSION_CHAPTERS: &[Chapter] = &[
             "max_parallel_workers",
             "min_parallel_table_scan_size",
             "force_parallel_mode",
+            "plan_cache_mode",
         ],
     ),
     (
