@@ -125,6 +125,10 @@ fn what_exceeds_work_mem_goes_to_files_and_leaves_none() {
         for (sql, answer) in SPILLING {
             let row = client.query_one(*sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
             assert_eq!(row.get::<_, &str>(0), *answer, "{sql}");
+            // What was read from the files was the session's, and is given back.
+            let own = "select bytes from clearway_memory where kind = 'session' and pid = pg_backend_pid()";
+            let bytes: i64 = client.query_one(own, &[]).await.expect("the account").get(0);
+            assert!((-100_000..4_000_000).contains(&bytes), "{sql}: {bytes}");
         }
         // MEM-7: also where a sort or a hash table may have more than the statement.
         for sql in WIDE {
@@ -185,7 +189,7 @@ fn each_shape_of_query_keeps_to_the_account_though_work_mem_allows_more() {
         let (client, free) = (connect(&running).await, connect(&running).await);
         let table = "create table wide as select g id, repeat('x', 100) || (g * 7919::bigint) % 120011 v, g::text w from generate_series(1, 40000) g";
         client.batch_execute(&format!("{table}; analyze")).await.expect("made");
-        client.batch_execute("set statement_memory = '8MB'; set work_mem = '256MB'").await.expect("set");
+        client.batch_execute("set statement_memory = '16MB'; set work_mem = '256MB'").await.expect("set");
         // Each shape alone, then each above another one, a different one for each.
         for step in [0, 7] {
             for (at, (name, outer)) in SHAPES.iter().enumerate() {

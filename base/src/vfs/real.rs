@@ -259,8 +259,9 @@ impl RealFile {
         if let Err(err) = check_alignment(OpKind::Read, &self.path, self.how, offset, len) {
             return IoOp::ready(Err(err));
         }
+        // Here and not in the pool's thread: the memory is the account's that reads.
+        buf.resize(len);
         self.op(OpKind::Read, Some(offset), move |file| {
-            buf.resize(len);
             let read = read_full(file, offset, &mut buf)?;
             if exact && read < len {
                 return Err(io::ErrorKind::UnexpectedEof.into());
