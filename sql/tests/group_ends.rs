@@ -54,6 +54,7 @@ fn ends_are_those_of_all_rows() {
                 let plan = one.run(&format!("EXPLAIN {asked}")).await.expect("a plan").join("\n");
                 // Backward the nulls of `n` would come first.
                 assert_eq!(plan.contains("Append"), by_ends && column != "n", "{asked}\n{plan}");
+                assert!(!plan.contains("Key: \n"), "what is grouped has a name: {asked}\n{plan}");
             }
         }
         // Rows that come and go.

@@ -103,8 +103,13 @@ impl Planner<'_> {
         let at = |n: usize, ty| Bound { kind: BoundKind::Aggregate(n), ty, pos: 0 };
         let mut targets: Vec<Bound> = keys.iter().enumerate().map(|(i, key)| at(1 + i, key.ty)).collect();
         targets.push(at(0, call.ty));
-        let label = |e: &Bound| OutputColumn { name: String::new(), ty: e.ty, origin: (0, 0), shape: None };
-        let columns: Vec<OutputColumn> = targets.iter().map(label).collect();
+        let label = |(e, of): (&Bound, &Bound)| {
+            let column =
+                walk::slot(of).and_then(|slot| scan.table.shape.columns.get(slot.checked_sub(scan.table.base)?));
+            let name = column.map_or_else(String::new, |column| column.name.clone());
+            OutputColumn { name, ty: e.ty, origin: (0, 0), shape: None }
+        };
+        let columns: Vec<OutputColumn> = targets.iter().zip(keys.iter().chain(&call.args)).map(label).collect();
         let (keys, calls) = (keys.to_vec(), vec![call.clone()]);
         let grouping = Grouping { keys, calls, having: None, sets: None, keeps_row: false, is_in_order: false };
         let source = Arc::new(Node::Scan(scan.clone()));
