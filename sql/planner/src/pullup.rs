@@ -20,8 +20,9 @@
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf};
-use super::plan::{JoinType, KeptRows, Query, Subplan};
+use super::plan::{Body, Grouping, JoinType, KeptRows, Query, Subplan};
 use super::rewrite::Rewriter;
+use super::select::written_count;
 use super::walk;
 use clearway_values::expr::bound::SubqueryUse;
 use clearway_values::expr::operators::Op;
@@ -55,9 +56,23 @@ impl Raw {
         Raw { item, conditions, targets, width: layout.width, subqueries, for_exists: false }
     }
 
-    /// PUL-6
-    pub fn of_exists(layout: &Layout, conditions: &[Bound], subplans: &[Subplan]) -> Raw {
-        Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) }
+    /// What is kept of a query whose source is still to come; none: it is no selection, and EXISTS needs more of it than that.
+    pub fn of(query: &Query, layout: &Layout, conditions: &[Bound], subplans: &[Subplan]) -> Option<Raw> {
+        let Body::Select(select) = &query.body else { return None };
+        let is_limited = query.limit.is_some() || query.offset.is_some();
+        let is_plain = select.grouping.is_none() && select.distinct.is_none() && query.sort.is_empty() && !is_limited;
+        let (windows, sets, locks) = (select.windows.len(), select.sets.is_some(), select.locks.len());
+        if windows > 0 || sets || locks > 0 {
+            return None;
+        }
+        if is_plain {
+            return Some(Raw::new(layout, conditions, &select.targets, subplans));
+        }
+        // PUL-6
+        let gives_rows = select.grouping.as_ref().is_none_or(Grouping::gives_each_key);
+        let has_room = query.limit.as_ref().is_none_or(|e| written_count(e).is_some_and(|n| n > 0));
+        let is_met = gives_rows && has_room && query.offset.is_none();
+        is_met.then(|| Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) })
     }
 
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).

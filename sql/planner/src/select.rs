@@ -127,23 +127,10 @@ impl Planner<'_> {
         };
         let [limit, offset] = self.limits(q, parent, params)?;
         let LevelStages { grouping, windows, sets, lifted } = behind;
-        let is_plain = grouping.is_none() && windows.is_empty() && sets.is_none();
-        let is_selection = is_plain && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
-        let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none();
-        let is_some_row = || {
-            let makes_rows = grouping.as_ref().is_some_and(|g| !g.gives_each_key());
-            let limited = limit.as_ref().is_some_and(|e| written_count(e).is_none_or(|n| n < 1));
-            !makes_rows && windows.is_empty() && sets.is_none() && locks.is_empty() && offset.is_none() && !limited
-        };
-        let raw = if is_raw {
-            Some(Raw::new(&layout, &conditions, &targets, &self.subplans))
-        } else {
-            let for_exists = self.level > 1 && is_some_row(); // PUL-6
-            for_exists.then(|| Raw::of_exists(&layout, &conditions, &self.subplans))
-        };
         let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
         let body = Select { grouping, windows, sets, locks, recheck, distinct, ..plain };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, ties: q.ties, columns };
+        let raw = if self.level > 1 { Raw::of(&query, &layout, &conditions, &self.subplans) } else { None };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);
         super::ties::give_keys(&mut query);
