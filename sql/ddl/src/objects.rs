@@ -71,20 +71,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
             }
             let storage = crate::context::convert::storage_of(c.ty.oid).map_or(4, |s| s.code());
-            list.push(Column {
-                name,
-                storage,
-                type_oid: c.ty.oid,
-                type_mod: c.ty.modifier,
-                not_null: false,
-                default: None,
-                identity: None,
-                dropped_version: None,
-                statistics: None,
-                since_version: 0,
-                missing: None,
-                ..Column::default()
-            });
+            list.push(Column { name, storage, type_oid: c.ty.oid, type_mod: c.ty.modifier, ..Column::default() });
         }
         if let Some(old) = &mut old {
             super::view::follows(&mut old.columns, &mut list)?;

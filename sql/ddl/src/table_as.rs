@@ -111,13 +111,6 @@ fn columns_of(outputs: &[OutputColumn], s: &CreateTableAs) -> Result<Vec<Column>
             storage: storage(ty)?,
             type_oid: ty.oid,
             type_mod: ty.modifier,
-            not_null: false,
-            default: None,
-            identity: None,
-            dropped_version: None,
-            statistics: None,
-            since_version: 0,
-            missing: None,
             ..Column::default()
         });
     }

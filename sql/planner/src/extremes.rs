@@ -39,22 +39,24 @@ fn replace(e: &mut Bound, by: &[Bound]) {
     e.children_mut().into_iter().for_each(|child| replace(child, by));
 }
 
+/// Whether an expression asks for nothing but the row at hand, and so can be evaluated in another place of the plan, too.
+pub(super) fn is_closed(e: &Bound) -> bool {
+    !e.any(&|e| match e.kind {
+        BoundKind::Column { level, .. } => level > 0,
+        BoundKind::Subquery { .. } | BoundKind::Host { .. } => true,
+        _ => false,
+    })
+}
+
 impl Planner<'_> {
     /// Makes queries of their own out of several extremes, if an index has the order of each.
     pub(super) fn split_extremes(&mut self, select: &mut Select, sort: &mut Vec<SortKey>, figures: &Figures<'_>) {
         let Some(grouping) = &select.grouping else { return };
         let Node::Scan(scan) = &*select.source else { return };
-        let closed = |e: &Bound| {
-            !e.any(&|e| match e.kind {
-                BoundKind::Column { level, .. } => level > 0,
-                BoundKind::Subquery { .. } | BoundKind::Host { .. } => true,
-                _ => false,
-            })
-        };
-        let mut is_closed = scan.filter.iter().all(closed);
-        walk::access_exprs(&scan.access, &mut |e| is_closed &= closed(e));
+        let mut closed = scan.filter.iter().all(is_closed);
+        walk::access_exprs(&scan.access, &mut |e| closed &= is_closed(e));
         let is_alone = grouping.is_one_group() && select.windows.is_empty() && select.sets.is_none();
-        if grouping.calls.len() < 2 || !is_alone || select.filter.is_some() || !is_closed {
+        if grouping.calls.len() < 2 || !is_alone || select.filter.is_some() || !closed {
             return;
         }
         let Some(keys) = grouping.calls.iter().map(order_of).collect::<Option<Vec<_>>>() else { return };

@@ -8,6 +8,7 @@
 //! - GRE-2: it does so only if both parts jump (COV-2), and costs less.
 
 use super::cost::{Figures, JUMP};
+use super::extremes::is_closed;
 use super::plan::{Body, Derived, Grouping, Node, OutputColumn, Query, Scan, Select};
 use super::{Planner, walk, wanted};
 use clearway_syntax::ast::SetOp;
@@ -29,14 +30,9 @@ fn both_ends(calls: &[AggregateCall]) -> Option<usize> {
     (has(Kind::Min) && has(Kind::Max) && calls.iter().all(|call| of_column(call) == Some(slot))).then_some(slot)
 }
 
-/// Whether an expression can be evaluated in another place of the plan, too, and gives the same there.
+/// Whether both parts may evaluate an expression, each for its own rows.
 fn is_plain(e: &Bound) -> bool {
-    let depends = |e: &Bound| match e.kind {
-        BoundKind::Column { level, .. } => level > 0,
-        BoundKind::Subquery { .. } | BoundKind::Host { .. } => true,
-        _ => false,
-    };
-    !e.is_volatile() && !e.any(&depends)
+    !e.is_volatile() && is_closed(e)
 }
 
 /// The one scan of a level, and its groups, if GRE-1 holds for it.

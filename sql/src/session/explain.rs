@@ -202,7 +202,7 @@ struct Given<'a> {
 }
 
 /// The plan that is shown, with the locks of its tables; with values, that for these alone.
-async fn plan_shown(
+async fn locked_plan(
     core: &Core,
     statement: &Statement,
     (types, generic): (&[Oid], bool),
@@ -236,7 +236,7 @@ async fn explained(
     let core = session.core.clone();
     let began = now_ns();
     let custom = (is_custom && !asked.generic).then_some(&*values);
-    let cached = plan_shown(&core, statement, (&prepared.types, asked.generic), custom).await?;
+    let cached = locked_plan(&core, statement, (&prepared.types, asked.generic), custom).await?;
     if let Some(choice) = choice.filter(|_| custom.is_some()) {
         choice.made(&cached);
     }

@@ -10,8 +10,8 @@
 //!   and, where the plan depends on them, the statistics. A session with temporary objects or uncommitted changes of the catalog neither
 //!   gives nor takes.
 //! - PSH-2: a shared plan is generic: it has parameters, not their values; and no literal that means the moment (`names_a_day`).
-//! - PSH-3: its memory belongs to no session's account; how many there are is bounded by [`SHARD_MAX`], and how large one is, by the account of
-//!   the session that has planned the same before.
+//! - PSH-3: its memory belongs to no session's account. [`SHARD_MAX`] bounds how many plans there are; `statement_memory` of the session that
+//!   makes a plan bounds how large it is, since that session plans the text for its own account first.
 
 use super::choice::Choice;
 use super::current_of::of_no_row;

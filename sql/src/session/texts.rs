@@ -29,6 +29,7 @@ impl Session {
         }
     }
 
+    /// The statements of a text of the simple protocol.
     pub(super) fn prepare_text(&mut self, sql: &str) -> Result<Arc<Vec<Arc<Prepared>>>> {
         self.forget_other_formats();
         if let Some(list) = self.cache.get(sql) {
@@ -81,7 +82,8 @@ impl Session {
         Ok(prepared)
     }
 
-    /// Whether a statement may be taken for its text again. Of those without a plan only BEGIN, COMMIT and their like depend on nothing.
+    /// Whether a statement that was made of a text before is still what the text means. What has no plan is made anew, but for BEGIN, COMMIT and their
+    /// like, which depend on nothing.
     fn fits(&self, prepared: &Prepared) -> bool {
         match prepared.plan.lock().as_deref() {
             Some(cached) => run::is_fresh(&self.core, cached),
