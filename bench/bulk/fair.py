@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Short statements beside endless ones: the 99th percentile of point reads while aggregations run, on Clearway and PostgreSQL in one run.
 
-  bench/bulk/fair.py CLEARWAY [--long 0,4,30] [--seconds N] [--runs N] [--bin DIR] [--table FILE] [--directory DIR]
+  bench/bulk/fair.py CLEARWAY [--long 0,4,30] [--scans WORKERS] [--seconds N] [--runs N] [--bin DIR] [--table FILE] [--directory DIR]
 
 pgbench -S with prepared statements and four clients reads 1,000,000 rows by key, alone and beside so many sessions that each run an aggregation
-without an end. The figures are the medians of the runs."""
+without an end. With --scans they run an aggregation of the whole table again and again, by so many parallel workers at most. The figures are the
+medians of the runs."""
 import argparse, os, shutil, statistics, subprocess, sys, tempfile
 from servers import Clearway, Postgres, arguments, asked, start
 
 ENDLESS = "select sum(a.abalance + b.bid) from pgbench_accounts a, pgbench_accounts b where a.abalance + b.bid > 0"
+
+SCAN = "select sum(abalance + bid) from pgbench_accounts where abalance + bid > 0;\n"
 
 
 def pgbench(options, port, *args, **more):
@@ -32,14 +35,18 @@ def percentiles(options, port, seconds):
 
 
 def measured(options, server, long):
-    command = ["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres", "-d", "postgres", "-c", ENDLESS]
+    command = ["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres", "-d", "postgres"]
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    busy = [subprocess.Popen(command, **quiet) for _ in range(long)]
+    if options.scans is None:
+        busy = [subprocess.Popen(command + ["-c", ENDLESS], **quiet) for _ in range(long)]
+    else:
+        environment = dict(os.environ, PGOPTIONS=f"-c max_parallel_workers_per_gather={options.scans}")
+        busy = [subprocess.Popen(command + ["-f", options.script], env=environment, **quiet) for _ in range(long)]
     try:
         return percentiles(options, server.port, options.seconds)
     finally:
         if long:
-            asked(server.port, ["select count(pg_terminate_backend(pid)) from pg_stat_activity where query like 'select sum(a.abalance%'"])
+            asked(server.port, ["select count(pg_terminate_backend(pid)) from pg_stat_activity where query like 'select sum(%' and pid <> pg_backend_pid()"])
         for process in busy:
             process.wait()
 
@@ -48,12 +55,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments(parser)
     parser.add_argument("--long", default="0,4,30")
+    parser.add_argument("--scans", type=int)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--directory", default=tempfile.gettempdir())
     parser.add_argument("--table")
     options = parser.parse_args()
     directory, servers, figures = tempfile.mkdtemp(prefix="fair.", dir=options.directory), [], {}
+    options.script = f"{directory}/scans.sql"
+    with open(options.script, "w") as file:
+        file.write(SCAN * 100_000)
     try:
         for kind in (Postgres, Clearway):
             servers.append(start(kind, options, directory))
