@@ -19,6 +19,7 @@ pub mod stack;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod testkit;
+pub mod usage;
 #[cfg(not(loom))]
 pub mod vfs;
 pub mod waits;

@@ -23,6 +23,7 @@
 use crate::error::{Corruption, StorageError};
 use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::Mutex;
+use clearway_base::usage;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
 use clearway_base::waits::wall_us;
 use std::collections::{BTreeMap, HashMap};
@@ -256,6 +257,7 @@ impl TempFile {
         let len = buffer.len() as u64;
         let mut buffer = self.opened.file.write_at(self.flushed, buffer).await?;
         self.flushed += len;
+        usage::temp_written(len as usize);
         self.opened.bytes.fetch_add(len, Ordering::Relaxed);
         self.opened.all.in_use_bytes.fetch_add(len, Ordering::Relaxed);
         self.opened.all.written_bytes.fetch_add(len, Ordering::Relaxed);
@@ -407,6 +409,7 @@ impl TempReader {
         }
         self.held.set(self.buffer.capacity()); // TMF-3
         self.next += more as u64;
+        usage::temp_read(more);
         Ok(())
     }
 }

@@ -134,7 +134,7 @@ pub static SETTINGS: &[Setting] = &[
     s("max_wal_senders", "0", Kind::Fixed, false, "There are no replicas; shows 0."),
     s("max_worker_processes", "0", Kind::Fixed, false, "There are no worker processes; shows 0."),
     s("max_parallel_workers", "8", Kind::Int(0, 1024), false, "Sets the maximum number of threads beside a session's that read a large table for one statement."),
-    s("max_parallel_workers_per_gather", "0", Kind::Int(0, 1024), false, "Sets the maximum number of threads beside a session's that read a large table for one statement; 0: the session's thread reads it alone."),
+    s("max_parallel_workers_per_gather", "2", Kind::Int(0, 1024), false, "Sets the maximum number of threads beside a session's that read a large table for one statement; 0: the session's thread reads it alone."),
     s("min_parallel_table_scan_size", "8MB", Kind::Blocks, false, "Sets the size of the smallest table that several threads read for one statement."),
     s("force_parallel_mode", "off", Kind::Enum(&["off", "on", "regress"]), false, "Sets whether a large table is read by several threads though processors are not idle, to test that."),
     s("plan_cache_mode", "auto", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), false, "Controls the planner's selection of custom or generic plan."),

@@ -134,7 +134,7 @@ impl Default for Settings {
             statement_memory: 0,
             work_mem: 64 << 20,
             hash_mem_multiplier: 2.0,
-            parallel: ParallelLimits { workers: 0, bytes_min: 8 << 20, forced: false },
+            parallel: ParallelLimits { workers: 2, bytes_min: 8 << 20, forced: false },
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
             commits_later: false,

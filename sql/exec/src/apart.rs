@@ -19,6 +19,7 @@ use super::scan::TableRows;
 use super::{BoxFuture, Cx};
 use clearway_base::breath::{self, Hand};
 use clearway_base::sync::{Mutex, block_on};
+use clearway_base::usage::{self, Usage};
 use clearway_context::errors::from_engine;
 use clearway_engine::table::parts::{PartRead, PartScan, Parts};
 use clearway_planner::apart::Sharing;
@@ -153,10 +154,12 @@ fn together<T: Send>(team: breath::Team, walks: Vec<PartScan>, make: Make<'_, T>
         }
     };
     let path = user::definition_path();
+    let used = Mutex::new("sql/exec/helpers_usage", Usage::default());
     let helped = team.run(&|hand: &Hand<'_>| {
         if !hand.helps() {
             return take_parts(hand);
         }
+        let before = usage::of_thread();
         // Types that users define, and the path of a function's body, are found through the thread.
         let _types = user::enter(cx.run.core.types.clone());
         match path.clone() {
@@ -164,7 +167,9 @@ fn together<T: Send>(team: breath::Team, walks: Vec<PartScan>, make: Make<'_, T>
             None => take_parts(hand),
         }
         forget_patterns(); // PAR-6
+        *used.lock() += usage::of_thread() - before;
     });
+    usage::add(used.into_inner()); // USG-2
     // PAR-2
     let done = places.into_iter().map_while(|place| place.into_inner().done).collect();
     (done, helped.helpers)

@@ -18,6 +18,7 @@ use super::parts::{LEVELS_MAX, PARTS, Parts, parts_for};
 use super::spill::Spilled;
 use super::{Cx, Row};
 use clearway_base::memory::{Held, Kind};
+use clearway_planner::explain::Method;
 use clearway_syntax::error::Result;
 use clearway_values::types::Datum;
 use std::collections::HashSet;
@@ -110,6 +111,12 @@ impl FirstRows {
         }
         self.full = self.seen.keep(key.to_vec(), cx)?;
         Ok(true)
+    }
+
+    /// How the rows were found, before `rest`.
+    pub fn method(&self) -> Method {
+        let batches = 1 + self.aside.as_ref().map_or(0, |_| PARTS as u64);
+        Method::Groups { batches, bytes: self.seen.held.bytes().max(0) as u64, disk_bytes: 0 }
     }
 
     /// There are no more rows: those that were put aside and are to be given; none: no row was put aside.

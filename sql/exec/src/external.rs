@@ -43,6 +43,11 @@ impl Runs {
         }
     }
 
+    /// The bytes of all runs.
+    pub fn bytes(&self) -> u64 {
+        self.file.end()
+    }
+
     /// All rows in their order.
     pub async fn merged(mut self) -> Result<Merge> {
         while self.parts.len() > RUNS_MAX {

@@ -11,7 +11,9 @@
 //! A group's row has the slots of the group's first row and behind them the values of its aggregates, its keys (null for keys that are
 //! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
 
+use super::chains::Chains;
 use super::keys::{AHEAD, KeyTable, columns_of, hash_of, look_ahead};
+use super::measure::place;
 use super::nodes::Rows;
 use super::parts::{PARTS, parts_for};
 use super::query::in_order;
@@ -21,6 +23,7 @@ use super::spill::Spilled;
 use super::{Cx, Row};
 use clearway_base::breath;
 use clearway_base::memory::Held;
+use clearway_planner::explain::{Method, Step};
 use clearway_planner::plan::{Grouping, Select};
 use clearway_syntax::error::Result;
 use clearway_values::expr::accumulate::Accumulator;
@@ -120,6 +123,7 @@ pub async fn groups(
             let row = batch.row(at);
             let filter = select.filter.as_ref();
             if !(if all.prompt { cx.holds_now(filter, row)? } else { cx.holds(filter, row).await? }) {
+                cx.note_removed(filter, 1);
                 continue;
             }
             match all.prompt {
@@ -140,18 +144,7 @@ pub async fn groups(
             }
         }
     }
-    let mut left: Vec<(Spilled, u32)> = Vec::new();
-    let (mut parts, mut level) = (std::mem::take(&mut all.parts), 1);
-    all.finished(sink).await?;
-    loop {
-        for mut part in parts.drain(..).filter(|part| part.rows() > 0) {
-            part.end_writing().await?;
-            left.push((part, level));
-        }
-        held.measure();
-        let Some((part, at)) = left.pop() else { return Ok(()) };
-        (parts, level) = (part_groups(part, (select, grouping, at), cx, held, sink).await?, at + 1);
-    }
+    all.rest(held, sink).await
 }
 
 /// The groups of rows that were put aside; gives those that were put aside again.
@@ -415,6 +408,30 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
+    /// Puts out all groups, and then those of the rows that were put aside, file by file.
+    async fn rest(mut self, held: &mut Held, sink: &mut Sink<'_, '_>) -> Result<()> {
+        let (select, grouping, cx) = (self.select, self.grouping, self.cx);
+        let (mut parts, mut level) = (std::mem::take(&mut self.parts), 1);
+        let (bytes, is_hashed) = (held.bytes().max(0) as u64, !self.streams && !grouping.is_one_group());
+        let (mut batches, mut disk_bytes) = (1, 0);
+        self.finished(sink).await?;
+        let mut left: Vec<(Spilled, u32)> = Vec::new();
+        loop {
+            for mut part in parts.drain(..).filter(|part| part.rows() > 0) {
+                part.end_writing().await?;
+                (batches, disk_bytes) = (batches + 1, disk_bytes + part.end());
+                left.push((part, level));
+            }
+            held.measure();
+            let Some((part, at)) = left.pop() else { break };
+            (parts, level) = (part_groups(part, (select, grouping, at), cx, held, sink).await?, at + 1);
+        }
+        if is_hashed {
+            cx.note_method(place(select, Step::Groups), || Method::Groups { batches, bytes, disk_bytes });
+        }
+        Ok(())
+    }
+
     /// Puts out the row of each group that HAVING keeps.
     async fn finished(mut self, sink: &mut Sink<'_, '_>) -> Result<()> {
         if self.level == 0 {
@@ -450,6 +467,7 @@ impl<'a> Groups<'a> {
             if let Some(having) = &grouping.having
                 && cx.value_with(having, &row, &row[select.width..]).await?.as_bool() != Some(true)
             {
+                cx.note_removed(Some(having), 1);
                 continue;
             }
             sink.put(row, cx).await?;
@@ -527,45 +545,6 @@ impl<'a> Groups<'a> {
             row.push(Datum::Int4(group.set as i32 + 1));
         }
         Ok(row)
-    }
-}
-
-/// Grouping sets that contain each other.
-struct Chains {
-    of_set: Vec<usize>,
-    /// The keys of a chain's largest set, those of smaller sets first.
-    columns: Vec<Vec<usize>>,
-}
-
-impl Chains {
-    fn of(sets: &[Vec<usize>]) -> Self {
-        let mut order: Vec<usize> = (0..sets.len()).collect();
-        order.sort_by_key(|s| std::cmp::Reverse(sets[*s].len()));
-        let mut chains: Vec<Vec<usize>> = Vec::new();
-        let mut of_set = vec![0; sets.len()];
-        for set in order {
-            let within = |chain: &Vec<usize>| {
-                let last = chain.last().map_or(&[][..], |s| &sets[*s]);
-                sets[set].iter().all(|k| last.contains(k))
-            };
-            let chain = chains.iter().position(within).unwrap_or(chains.len());
-            if chain == chains.len() {
-                chains.push(Vec::new());
-            }
-            chains[chain].push(set);
-            of_set[set] = chain;
-        }
-        let columns_of = |chain: &Vec<usize>| {
-            let mut columns: Vec<usize> = Vec::new();
-            for key in chain.iter().rev().flat_map(|s| &sets[*s]) {
-                if !columns.contains(key) {
-                    columns.push(*key);
-                }
-            }
-            columns
-        };
-        let columns = chains.iter().map(columns_of).collect();
-        Self { of_set, columns }
     }
 }
 

@@ -102,6 +102,8 @@ impl PartGroups<'_> {
             let row = batch.row(at);
             if cx.holds_now(filter, row)? {
                 self.groups.take(row, None)?;
+            } else {
+                cx.note_removed(filter, 1);
             }
         }
         Ok(())

@@ -283,6 +283,7 @@ impl HashRows {
         let judged = cx.judge(join.on.as_ref(), self.on_waits, out.last()).await;
         if !matches!(judged, Ok(true)) {
             out.truncate(out.len() - 1);
+            cx.note_removed(join.on.as_ref(), 1);
         }
         judged
     }

@@ -9,11 +9,13 @@
 
 use super::hash_join::{Slots, keys};
 use super::keys::{KeyTable, hash_of, look_ahead};
+use super::measure::place;
 use super::nodes::Rows;
 use super::row_batch::{Batch, ROWS};
 use super::spill::{SpillReader, Spilled};
 use super::{Cx, Row};
 use clearway_base::memory::{Held, Kind};
+use clearway_planner::explain::{Method, Step};
 use clearway_planner::order::relied_on;
 use clearway_planner::plan::Join;
 use clearway_syntax::error::Result;
@@ -62,6 +64,11 @@ impl Hashed {
             met: Vec::new(),
             held: Held::new(Kind::Hash),
         }
+    }
+
+    /// How the rows were found, with the parts into which they were divided.
+    fn method(&self, batches: u64) -> Method {
+        Method::Hash { buckets: self.table.places() as u64, batches, bytes: self.held.bytes().max(0) as u64 }
     }
 
     /// There is no row.
@@ -273,7 +280,10 @@ pub(super) async fn open(
         }
     }
     let built = match building.done() {
-        Side::Fits(table) => return Ok(Some((table, None))),
+        Side::Fits(table) => {
+            cx.note_method(place(join, Step::Hash), || table.method(1));
+            return Ok(Some((table, None)));
+        }
         Side::Divided(parts) => parts,
     };
     let mut others = Parts::create(probed_keys.len(), 0, cx).await?;
@@ -328,7 +338,10 @@ pub(super) async fn next_pair(join: &Join, pairs: &mut Vec<Pair>, cx: Cx<'_>) ->
         let end = probed.end();
         let mut others = probed.reader(0..end, block_bytes).await?;
         match building.map_or_else(|| Side::Fits(Box::new(Hashed::new(0))), Building::done) {
-            Side::Fits(table) => return Ok(Some((table, Some(others)))),
+            Side::Fits(table) => {
+                cx.note_method(place(join, Step::Hash), || table.method((PARTS as u64).pow(level)));
+                return Ok(Some((table, Some(others))));
+            }
             Side::Divided(built) => {
                 let mut parts = Parts::create(width, level, cx).await?;
                 while others.append_next(&mut values).await? {

@@ -154,6 +154,11 @@ impl KeyTable {
         }
     }
 
+    /// How many places it has.
+    pub fn places(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The number that a search for a key with this hash comes to first, if its slot is the first one it looks at.
     #[inline]
     pub fn first(&self, hash: u64) -> Option<usize> {

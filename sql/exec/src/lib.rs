@@ -31,7 +31,9 @@ pub mod bare;
 mod batch;
 pub mod catalog_functions;
 mod catalogs;
+mod chains;
 pub mod change;
+mod collect;
 mod comments;
 mod conflict;
 mod database_size;
@@ -394,6 +396,7 @@ impl<'a> Cx<'a> {
                 }
             }
         }
+        self.note_removed(e, rows.len() - kept);
         rows.truncate(kept);
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::scan::TableRows;
 use super::system::SystemRows;
 use super::{BoxFuture, Cx, Row};
 use clearway_base::stack;
+use clearway_base::usage::Counted;
 use clearway_planner::plan::{Derived, Node};
 use clearway_syntax::error::{Result, SqlError};
 use clearway_values::expr::Bound;
@@ -145,8 +146,9 @@ impl Rows {
         let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
         Box::pin(async move {
             let (began, before) = (measured.begin(), out.len());
-            let more = self.fill_rows(cx, want, out).await?;
-            measured.note(address, is_first, began, out.len() - before);
+            let (more, usage) = Counted::new(self.fill_rows(cx, want, out)).await;
+            let more = more?;
+            measured.note(address, is_first, (began, usage), out.len() - before);
             Ok(more)
         })
     }

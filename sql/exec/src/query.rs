@@ -5,10 +5,11 @@
 //! ```
 //! Every step after the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
 
+use super::collect::{collect, columns_given, plain};
 use super::distinct::FirstRows;
 use super::expand::Expansion;
 use super::external::Merge;
-use super::group::{Sink, groups};
+use super::measure::{Place, place};
 use super::nodes::Rows;
 use super::recursion::Recursion;
 use super::row_batch::{Batch, ROWS};
@@ -16,14 +17,14 @@ use super::scan::TableRows;
 use super::set_operation::SetRows;
 use super::sort::{SortedRows, Sorter, sorted};
 use super::ties::Ties;
-use super::window::{computed, sort_keys};
 use super::{BoxFuture, Cx, Row};
 use clearway_base::memory::{Held, Kind};
 use clearway_base::{breath, stack};
+use clearway_planner::explain::Step;
 use clearway_planner::order::relied_on;
-use clearway_planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, SortKey};
+use clearway_planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select};
 use clearway_syntax::error::{Result, SqlError};
-use clearway_values::expr::{Bound, BoundKind};
+use clearway_values::expr::Bound;
 use clearway_values::types::Datum;
 use std::sync::Arc;
 
@@ -253,12 +254,15 @@ impl QueryRows {
                     let first = self.left.filter(|_| one_to_one).map(|n| n.saturating_add(self.skip));
                     let first = first.and_then(|n| usize::try_from(n).ok());
                     let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
-                    match columns_given(select) {
+                    let began = cx.step_begins();
+                    let source = match columns_given(select) {
                         Some(given) => {
                             Source::Outputs(plain(source, select, (&query.sort, first), Some(&given), cx, held).await?)
                         }
                         None => Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?),
-                    }
+                    };
+                    cx.note_step(sorted_at(&query), began, 0);
+                    source
                 }
             }
             Body::Values(rows) => {
@@ -280,12 +284,15 @@ impl QueryRows {
                     false => {
                         let first = self.left.filter(|_| !query.ties).map(|n| n.saturating_add(self.skip));
                         let first = first.and_then(|n| usize::try_from(n).ok());
-                        let (mut sorter, mut held) = (Sorter::new(&query.sort, None, first, cx), Held::new(Kind::Sort));
+                        let mut sorter = Sorter::new(&query.sort, None, first, cx).shown_as(&*query, 0);
+                        let (mut held, began) = (Held::new(Kind::Sort), cx.step_begins());
                         while let Some(row) = rows.next(cx).await? {
                             cx.breathe().await?;
                             sorter.push(row, cx, &mut held).await?;
                         }
+                        cx.note_method(place(&*query, Step::Groups), || rows.method());
                         let sorted = sorter.finish(cx, &mut held).await?;
+                        cx.note_step(sorted_at(&query), began, 0);
                         self.held = Some(held);
                         Source::Outputs(sorted)
                     }
@@ -300,8 +307,14 @@ impl QueryRows {
         let query = self.query.clone();
         let Body::Select(select) = &query.body else {
             return match &mut self.source {
-                Source::Outputs(rows) => rows.next().await,
-                Source::Set(rows) => rows.next(cx).await,
+                Source::Outputs(rows) => given(rows.next().await, &query, cx),
+                Source::Set(rows) => {
+                    let row = rows.next(cx).await?;
+                    if row.is_none() {
+                        cx.note_method(place(&*query, Step::Groups), || rows.method());
+                    }
+                    Ok(row)
+                }
                 Source::Recursion(rows) => rows.next(cx).await,
                 _ => Ok(None),
             };
@@ -321,16 +334,20 @@ impl QueryRows {
             let is_aside = matches!(self.source, Source::Aside(_));
             let row = match &mut self.source {
                 Source::Stream(rows) => match rows.pull(cx).await? {
-                    Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,
+                    Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => {
+                        cx.note_removed(select.filter.as_ref(), 1);
+                        continue;
+                    }
                     row => row,
                 },
-                Source::Inputs(rows) => rows.next().await?,
+                Source::Inputs(rows) => given(rows.next().await, &query, cx)?,
                 Source::Aside(rows) => rows.next().await?.map(|(_, row)| row),
-                Source::Outputs(rows) => return rows.next().await,
+                Source::Outputs(rows) => return given(rows.next().await, &query, cx),
                 Source::Start | Source::Set(_) | Source::Recursion(_) => None,
             };
             let Some(mut row) = row else {
                 let Some(mut first) = self.first.take() else { return Ok(None) };
+                cx.note_method(place(&*query, Step::Groups), || first.method());
                 let Some(rest) = first.rest(cx).await? else { return Ok(None) };
                 self.source = Source::Aside(Box::new(rest));
                 continue;
@@ -379,6 +396,22 @@ impl QueryRows {
         }
         Ok(Some(out))
     }
+}
+
+/// Where the sort for the order of a query's output is measured.
+fn sorted_at(query: &Query) -> Place {
+    match &query.body {
+        Body::Select(select) => place(&**select, Step::Sort(select.windows.len())),
+        _ => place(query, Step::Sort(0)),
+    }
+}
+
+/// A row that a sort gives, noted if the statement is measured.
+fn given(row: Result<Option<Row>>, query: &Query, cx: Cx<'_>) -> Result<Option<Row>> {
+    if let (Some(measured), Ok(Some(_))) = (&cx.run.state.measured, &row) {
+        measured.gave(sorted_at(query));
+    }
+    row
 }
 
 /// Whether the rows of a query can be given without a wait once they are in memory: there is no lock, function or sub-select to be awaited.
@@ -437,125 +470,4 @@ async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) ->
         Some(n) if n < 0 => Err(SqlError::new(code, format!("{what} must not be negative"))),
         n => Ok(n),
     }
-}
-
-/// Rows before the target list: grouped, with the values of window functions, expanded where the order asks for that, sorted.
-async fn collect(
-    source: Rows,
-    select: &Select,
-    sort: &[SortKey],
-    first: Option<usize>,
-    cx: Cx<'_>,
-    held: &mut Held,
-) -> Result<SortedRows> {
-    let expanded = select.sets.as_ref().filter(|s| s.in_order);
-    let width = Some(select.width);
-    if select.grouping.is_none() && select.windows.is_empty() && expanded.is_none() {
-        return plain(source, select, (sort, first), None, cx, held).await;
-    }
-    if let (Some(grouping), true, None) = (&select.grouping, select.windows.is_empty(), expanded) {
-        let (mut sorter, mut sort_held) = (Sorter::new(sort, width, first, cx), Held::new(Kind::Sort));
-        groups(source, select, grouping, cx, held, &mut Sink(&mut sorter, &mut sort_held)).await?;
-        *held = sort_held;
-        let rows = sorter.finish(cx, held).await?;
-        held.measure();
-        return Ok(rows);
-    }
-    // Rows go from one sort to the next: each stage of windows has its order, functions that give rows take them as they come.
-    let stages: Vec<Vec<SortKey>> = select.windows.iter().map(sort_keys).collect();
-    let mut sorter = Sorter::new(stages.first().map_or(&[], |keys| &keys[..]), width, None, cx);
-    let mut sort_held = Held::new(Kind::Sort);
-    match &select.grouping {
-        Some(grouping) => {
-            groups(source, select, grouping, cx, held, &mut Sink(&mut sorter, &mut sort_held)).await?;
-        }
-        None => {
-            filtered(source, select, cx, (&mut sorter, &mut sort_held)).await?;
-        }
-    }
-    for (at, stage) in select.windows.iter().enumerate() {
-        let rows = sorter.finish_keyed(cx, &mut sort_held).await?;
-        let (keys, first) = match stages.get(at + 1) {
-            Some(keys) => (&keys[..], None),
-            None if expanded.is_some() => (&[][..], None),
-            None => (sort, first),
-        };
-        sorter = Sorter::new(keys, width, first, cx);
-        let mut next_held = Held::new(Kind::Sort);
-        computed(stage, rows, select.width, (&mut sorter, &mut next_held), cx).await?;
-        sort_held = next_held;
-    }
-    if let Some(stage) = expanded {
-        let mut rows = sorter.finish(cx, &mut sort_held).await?;
-        sorter = Sorter::new(sort, width, None, cx);
-        let mut next_held = Held::new(Kind::Sort);
-        let mut expansion = Expansion::default();
-        while let Some(row) = rows.next().await? {
-            expansion.start(stage, row, select.width, cx).await?;
-            while let Some(row) = expansion.next(stage, select.width, cx).await? {
-                sorter.push(row, cx, &mut next_held).await?;
-            }
-        }
-        sort_held = next_held;
-    }
-    *held = sort_held;
-    let rows = sorter.finish(cx, held).await?;
-    held.measure();
-    Ok(rows)
-}
-
-/// The slots of its rows that a level gives, if it gives nothing else: a sort keeps only these.
-fn columns_given(select: &Select) -> Option<Vec<usize>> {
-    let plain = select.grouping.is_none() && select.windows.is_empty() && select.sets.is_none();
-    if !plain || !select.locks.is_empty() || select.distinct.is_some() {
-        return None;
-    }
-    let slot = |e: &Bound| match e.kind {
-        BoundKind::Column { index, level: 0 } => Some(index),
-        _ => None,
-    };
-    select.targets.iter().map(slot).collect()
-}
-
-/// The rows of a source that meet the condition of a level, sorted; `given`: only these slots of them.
-async fn plain(
-    mut source: Rows,
-    select: &Select,
-    (sort, first): (&[SortKey], Option<usize>),
-    given: Option<&[usize]>,
-    cx: Cx<'_>,
-    held: &mut Held,
-) -> Result<SortedRows> {
-    let mut sorter = Sorter::new(sort, Some(select.width), first, cx);
-    let waits = select.filter.as_ref().is_some_and(Bound::may_wait);
-    let (mut batch, mut more) = (Batch::default(), true);
-    while more {
-        batch.clear();
-        more = source.fill(cx, ROWS, &mut batch).await?;
-        cx.breathe_for(batch.len()).await?;
-        for at in 0..batch.len() {
-            if cx.judge(select.filter.as_ref(), waits, batch.row(at)).await? {
-                sorter.push_of(&mut batch, at, given, cx, held).await?;
-            }
-        }
-    }
-    let rows = sorter.finish(cx, held).await?;
-    held.measure();
-    Ok(rows)
-}
-
-/// Gives the rows of a source that meet the condition of a level to a sorter.
-async fn filtered(
-    mut source: Rows,
-    select: &Select,
-    cx: Cx<'_>,
-    (sorter, held): (&mut Sorter<'_>, &mut Held),
-) -> Result<()> {
-    while let Some(row) = source.pull(cx).await? {
-        cx.breathe().await?;
-        if cx.holds(select.filter.as_ref(), &row).await? {
-            sorter.push(row, cx, held).await?;
-        }
-    }
-    Ok(())
 }

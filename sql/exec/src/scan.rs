@@ -276,6 +276,7 @@ impl Cx<'_> {
             let judged = self.judge(filter, waits, out.last()).await;
             if !matches!(judged, Ok(true)) {
                 out.truncate(out.len() - 1);
+                self.note_removed(scan.filter.as_ref(), 1);
             }
             judged?;
         }
@@ -298,7 +299,7 @@ impl Cx<'_> {
             Some(picker) => picker.read(shape, key, value, put),
             None => shape.read(key, value, put),
         };
-        let mut seen = 0;
+        let (mut seen, before) = (0, out.len());
         while seen < BURST && out.len() < enough {
             let shown = walk.next_shown();
             let Some(row) = walk.buffered() else { break };
@@ -320,6 +321,7 @@ impl Cx<'_> {
             }
             out.add();
         }
+        self.note_removed(scan.filter.as_ref(), seen - (out.len() - before));
         Ok(seen)
     }
 
@@ -338,7 +340,7 @@ impl Cx<'_> {
             TableRows::Index(walk) => self.walked_now(&mut **walk, (scan, filter), prefix, enough, out)?,
             TableRows::Entries(walk) => {
                 let picker = &scan.entries.as_ref().expect(ENTRIES).picker;
-                let mut seen = 0;
+                let (mut seen, before) = (0, out.len());
                 while seen < BURST && out.len() < enough {
                     let Some(entry) = walk.buffered_entry() else { break };
                     seen += 1;
@@ -348,6 +350,7 @@ impl Cx<'_> {
                         out.add();
                     }
                 }
+                self.note_removed(scan.filter.as_ref(), seen - (out.len() - before));
                 seen
             }
             _ => return Ok(None),

@@ -14,6 +14,7 @@ use super::query::QueryRows;
 use super::spill::{SpillReader, Spilled};
 use super::{Cx, Row};
 use clearway_base::memory::{Held, Kind};
+use clearway_planner::explain::Method;
 use clearway_planner::plan::Query;
 use clearway_syntax::ast::SetOp;
 use clearway_syntax::error::Result;
@@ -103,6 +104,11 @@ impl SetRows {
             first: FirstRows::new(Kind::SetOperation),
             rest: None,
         }
+    }
+
+    /// How the different rows of a UNION were found.
+    pub fn method(&self) -> Method {
+        self.first.method()
     }
 
     /// The next row.

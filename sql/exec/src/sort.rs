@@ -6,10 +6,12 @@
 //! - EXE-26: a row in a sorter has its sort values behind its own values. It is given without them.
 
 use super::external::{Merge, Runs};
+use super::measure::{Place, place};
 use super::row_batch::Batch;
 use super::{Cx, Row};
 use clearway_base::breath;
 use clearway_base::memory::Held;
+use clearway_planner::explain::{Method, Step};
 use clearway_planner::plan::SortKey;
 use clearway_syntax::error::Result;
 use clearway_values::types::Datum;
@@ -80,6 +82,10 @@ pub struct Sorter<'a> {
     /// What did not fit the memory.
     runs: Option<Runs>,
     work_bytes: i64,
+    /// How many rows it has taken.
+    taken: u64,
+    /// Where EXPLAIN ANALYZE shows how the rows were sorted.
+    shown_at: Option<Place>,
 }
 
 /// Rows in their order.
@@ -154,7 +160,31 @@ impl<'a> Sorter<'a> {
         let first = first.filter(|n| *n <= FIRST_MAX);
         let work_bytes = cx.work_bytes() as i64;
         let waits = keys.iter().any(|k| k.expr.may_wait());
-        Self { keys, by, width, first, waits, rows: Vec::new(), bound: None, key: Row::new(), runs: None, work_bytes }
+        Self {
+            keys,
+            by,
+            width,
+            first,
+            waits,
+            rows: Vec::new(),
+            bound: None,
+            key: Row::new(),
+            runs: None,
+            work_bytes,
+            taken: 0,
+            shown_at: None,
+        }
+    }
+
+    /// The same, shown by EXPLAIN ANALYZE as the sort of this number of what stands at an address.
+    pub fn shown_as<T>(mut self, at: &T, number: usize) -> Self {
+        self.shown_at = Some(place(at, Step::Sort(number)));
+        self
+    }
+
+    /// How many rows it has taken.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Takes a row out of a batch; `given`: only these slots of it.
@@ -166,6 +196,7 @@ impl<'a> Sorter<'a> {
         cx: Cx<'_>,
         held: &mut Held,
     ) -> Result<()> {
+        self.taken += 1;
         match self.waits {
             true => self.compute(rows.row(at), cx).await?,
             false => self.compute_now(rows.row(at), cx)?,
@@ -187,6 +218,7 @@ impl<'a> Sorter<'a> {
 
     /// Takes a row.
     pub async fn push(&mut self, row: Row, cx: Cx<'_>, held: &mut Held) -> Result<()> {
+        self.taken += 1;
         match self.waits {
             true => self.compute(&row, cx).await?,
             false => self.compute_now(&row, cx)?,
@@ -270,6 +302,18 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
+    /// How the rows are sorted, in PostgreSQL's words.
+    fn method(&self, held: &Held) -> Method {
+        let on_disk = self.runs.is_some();
+        let bytes = self.runs.as_ref().map_or(held.bytes().max(0) as u64, Runs::bytes);
+        let name = match (on_disk, &self.bound) {
+            (true, _) => "external merge",
+            (false, Some(_)) => "top-N heapsort",
+            (false, None) => "quicksort",
+        };
+        Method::Sort { name, bytes, on_disk }
+    }
+
     async fn sort(&mut self) -> Result<()> {
         let by = &self.by;
         if !by.is_empty() {
@@ -291,6 +335,9 @@ impl<'a> Sorter<'a> {
     pub async fn finish_keyed(mut self, cx: Cx<'_>, held: &mut Held) -> Result<KeyedRows> {
         if self.runs.is_some() && !self.rows.is_empty() {
             self.write_run(cx, held).await?;
+        }
+        if let Some(place) = self.shown_at.filter(|_| !self.keys.is_empty()) {
+            cx.note_method(place, || self.method(held));
         }
         if let Some(runs) = self.runs {
             return Ok(KeyedRows::Merged(Box::new(runs.merged().await?)));

@@ -8,7 +8,7 @@ use super::from::{Item, Layout, Leaf};
 use super::joins::{Joins, WantedOrder};
 use super::plan::{Body, JoinType, Node, Query, Subplan, conjunction, split};
 use super::pullup::Level;
-use super::rewrite::Rewriter;
+use super::rewrite::{Piece, Rewriter, pieces};
 use super::select::written_count;
 use super::{Planner, fold, order, walk, wanted};
 use clearway_values::expr::operators::Op;
@@ -72,6 +72,11 @@ impl Planner<'_> {
     /// Gives a query of one level its source. Rows that are to be locked come in the order of the text.
     pub(super) fn give_source(&mut self, query: &mut Query, layout: Layout, conditions: Vec<Bound>, locking: bool) {
         let figures = self.figures();
+        pieces(query, &mut |piece| {
+            if let Piece::Expr(e) = piece {
+                fold::fold(e);
+            }
+        });
         let Body::Select(select) = &query.body else { return };
         let (locks, all) = (locking || !select.locks.is_empty(), select.makes_groups() || select.distinct.is_some());
         let few = few(&query.limit, &query.offset);
@@ -104,6 +109,7 @@ impl Planner<'_> {
         self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         level.conditions = level.conditions.into_iter().flat_map(factored).collect();
         level.conditions.iter_mut().for_each(fold::fold);
+        rest.exprs.iter_mut().for_each(|e| fold::fold(e));
         level.conditions.retain(|e| !fold::is_always(e));
         if !is_rechecked && let Some(never) = level.conditions.iter().position(fold::is_never) {
             // No row is read; expressions of the level keep their slots, in which nothing ever stands.

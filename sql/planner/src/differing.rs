@@ -8,7 +8,7 @@
 use super::estimate::SOME;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
-use super::plan::{Access, Join, Node, Query, Range, TableSlot, split};
+use super::plan::{Access, Grouping, Join, Node, Query, Range, TableSlot, split};
 use super::walk;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -110,6 +110,14 @@ impl Joins<'_> {
             values * (1.0 - left_out.powf(found.among.max(1.0) / values))
         };
         keys.iter().map(met).product::<f64>().min(rows).max(1.0)
+    }
+
+    /// How many groups so many rows have.
+    pub fn groups(&self, columns: &Columns<'_>, grouping: &Grouping, rows: f64) -> f64 {
+        let of = |keys: &[Bound]| self.different_rows(columns, keys, rows);
+        let Some(sets) = &grouping.sets else { return of(&grouping.keys) };
+        let keys = |set: &[usize]| set.iter().map(|at| grouping.keys[*at].clone()).collect::<Vec<_>>();
+        sets.iter().map(|set| of(&keys(set))).sum()
     }
 
     /// The share of the rows of the left side that a condition of a semi join lets through, whose right side has so many rows.

@@ -115,8 +115,11 @@ impl Joins<'_> {
                 }
                 match &s.grouping {
                     Some(g) if g.is_one_group() => from.rows = 1.0,
-                    Some(_) => from.rows = (from.rows / 10.0).max(1.0),
+                    Some(g) => from.rows = self.groups(&Columns::of_node(&s.source), g, from.rows),
                     None => {}
+                }
+                if s.distinct.is_some() {
+                    from.rows = self.different_rows(&Columns::of_node(&s.source), &s.targets, from.rows);
                 }
                 if s.is_side {
                     from.cost += from.rows * BUILD;

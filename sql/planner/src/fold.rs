@@ -1,4 +1,4 @@
-//! Constant folding: an immutable part of a condition that names neither columns nor parameters is evaluated once, when the statement is
+//! Constant folding: an immutable part of an expression that names neither columns nor parameters is evaluated once, when the statement is
 //! planned.
 //!
 //! # Invariants

@@ -6,6 +6,7 @@ use super::run;
 use super::session::{Prepared, Session, is_planned};
 use super::utility::{DiscardRows, text_row};
 use crate::context::core::Core;
+use crate::context::names::schema_of;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::planner::apart::Sharing;
@@ -13,11 +14,12 @@ use crate::planner::cost::Figures;
 use crate::planner::environment::with_env;
 use crate::planner::explain::render::{ExplainOptions, Format, Value, lines};
 use crate::planner::explain::{Actuals, Explainer};
-use crate::planner::plan::OutputColumn;
+use crate::planner::plan::{OutputColumn, Plan};
 use crate::syntax::ddl::CreateTableAs;
 use crate::syntax::stmt::{GenericOption, Statement};
-use crate::types::text::Conversion;
+use crate::types::text::{Conversion, Names};
 use crate::types::{Datum, Oid, oid};
+use clearway_base::usage::{Counted, Usage};
 use clearway_base::waits::{Measure, SessionTime, SessionTotals, WaitClass, WaitEvent, now_ns, settle};
 use clearway_txn::lockmgr::IfTaken;
 use std::sync::Arc;
@@ -33,11 +35,13 @@ fn asked(options: &[GenericOption]) -> Result<ExplainOptions> {
         costs: true,
         timing: true,
         summary: false,
+        buffers: false,
+        wal: false,
         waits: false,
         generic: false,
         format: Format::Text,
     };
-    let (mut timing, mut summary, mut wal) = (None, None, false);
+    let (mut timing, mut summary) = (None, None);
     for o in options {
         let boolean = || {
             o.as_bool().ok_or_else(|| SqlError::new(code::SYNTAX_ERROR, format!("{} requires a Boolean value", o.name)))
@@ -46,9 +50,10 @@ fn asked(options: &[GenericOption]) -> Result<ExplainOptions> {
             "analyze" | "analyse" => out.analyze = boolean()?,
             "verbose" => out.verbose = boolean()?,
             "costs" => out.costs = boolean()?,
-            // Pages and log records are not counted by node, and no setting changes a plan: PostgreSQL leaves out what is zero, too.
-            "buffers" | "settings" => drop(boolean()?),
-            "wal" => wal = boolean()?,
+            "buffers" => out.buffers = boolean()?,
+            // No setting changes a plan: PostgreSQL leaves out what is not changed, too.
+            "settings" => drop(boolean()?),
+            "wal" => out.wal = boolean()?,
             "timing" => timing = Some(boolean()?),
             "summary" => summary = Some(boolean()?),
             "waits" => out.waits = boolean()?,
@@ -72,7 +77,7 @@ fn asked(options: &[GenericOption]) -> Result<ExplainOptions> {
             }
         }
     }
-    for (name, is_set) in [("WAL", wal), ("TIMING", timing == Some(true)), ("WAITS", out.waits)] {
+    for (name, is_set) in [("WAL", out.wal), ("TIMING", timing == Some(true)), ("WAITS", out.waits)] {
         if is_set && !out.analyze {
             let message = format!("EXPLAIN option {name} requires ANALYZE");
             return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
@@ -246,40 +251,62 @@ async fn explained(
         behind.push(("Planning Time", Value::Float(planned_ms, 3)));
     }
     let (mut told, mut actuals): (Arc<run::Cached>, Option<Actuals>) = (Arc::new(cached), None);
+    let mut whole = None;
     if asked.analyze {
         let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &prepared.types)?;
         let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();
-        let mut execution = session.start_measured(&inner, statement, values, is_custom).await?;
-        execution.give_to(&core, &mut DiscardRows).await?;
+        let (execution, usage) = Counted::new(Box::pin(async {
+            let mut execution = session.start_measured(&inner, statement, values, is_custom).await?;
+            execution.give_to(&core, &mut DiscardRows).await?;
+            Ok::<_, SqlError>(execution)
+        }))
+        .await;
+        let execution = execution?;
+        let took = now_ns() - began;
+        whole = Some((took, usage));
         if asked.summary {
-            behind.push(("Execution Time", Value::Float((now_ns() - began) as f64 / 1e6, 3)));
+            behind.push(("Execution Time", Value::Float(took as f64 / 1e6, 3)));
         }
         behind.extend(spent.into_iter().flat_map(|spent| spent.ended(&core)));
         actuals = execution.actuals();
         told = execution.cached.clone();
     }
+    let shown = shown(&core, &told.plan, (actuals.as_ref(), whole), (&asked, &behind));
+    run::describe(&[column(options)], &[], client);
+    for line in &shown {
+        text_row(&[line], client);
+    }
+    Ok("EXPLAIN".to_owned())
+}
+
+/// The lines of a plan, with what was measured of its parts and of the whole.
+fn shown(
+    core: &Core,
+    plan: &Plan,
+    (actuals, whole): (Option<&Actuals>, Option<(u64, Usage)>),
+    (asked, behind): (&ExplainOptions, &[(&'static str, Value)]),
+) -> Vec<String> {
     let catalog = core.catalog();
     let names = core.names(&catalog);
     let format = core.settings.lock().format.clone();
     let limits = core.settings.lock().parallel;
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let figures = Figures { statistics: core.db.statistics() };
-    let shown = {
-        let explainer = Explainer {
-            conversion: &conversion,
-            plan: &told.plan,
-            figures,
-            sharing: Sharing::new(limits, figures),
-            actuals: actuals.as_ref(),
-            verbose: asked.verbose,
-            told: Default::default(),
-        };
-        lines(&explainer.tree(), &behind, &asked)
+    let explainer = Explainer {
+        conversion: &conversion,
+        plan,
+        figures,
+        sharing: Sharing::new(limits, figures),
+        actuals,
+        whole,
+        verbose: asked.verbose,
+        schema: &|oid| {
+            let name = Names::schema_name(&names, schema_of(catalog.get(oid)?)?)?;
+            Some(if name.starts_with("pg_temp_") { "pg_temp".to_owned() } else { name })
+        },
+        works: Default::default(),
+        told: Default::default(),
     };
-    run::describe(&[column(options)], &[], client);
-    for line in &shown {
-        text_row(&[line], client);
-    }
-    Ok("EXPLAIN".to_owned())
+    lines(&explainer.tree(), behind, asked)
 }

@@ -16,6 +16,7 @@ use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::interleave::AtomicU64;
 use crate::seams::BoxFuture;
+use clearway_base::usage;
 use clearway_base::vfs::IoBuf;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -154,6 +155,7 @@ impl Pool {
 
     fn count_read(&self, why: ReadReason) {
         self.counters.misses.add(1);
+        usage::page_read();
         let reason = match why {
             ReadReason::Path => &self.counters.path_reads,
             ReadReason::Ahead => &self.counters.ahead_reads,

@@ -13,6 +13,7 @@ use crate::interleave::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, AtomicWor
 use crate::seams::{PageLog, PageSpace};
 use crate::zeroed;
 use clearway_base::sync::{Mutex, sleep};
+use clearway_base::usage;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -247,6 +248,7 @@ impl Pool {
         if !referenced.load(Relaxed) {
             referenced.store(true, Relaxed);
         }
+        usage::page_hit();
         Some(Optimistic { pool: self, entry, word, id, page: Page::new(&self.words[frame]) })
     }
 

@@ -45,6 +45,7 @@ use crate::record::{LsnRange, Record, TxnLog};
 use crate::seams::{BoxFuture, Credit, CreditBank, PageLog, Purpose};
 use crate::sync::Bell;
 use clearway_base::sync::Mutex;
+use clearway_base::usage;
 use clearway_base::vfs::VfsFile;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use credit::Accounts;
@@ -341,6 +342,7 @@ impl Wal {
     }
 
     fn put(&self, range: LsnRange, crc: u32, bytes: &mut [u8]) {
+        usage::log_record(bytes.len());
         format::place(bytes, crc, range.start, self.durable_lsn());
         self.ring.copy(range, bytes);
     }

@@ -4,8 +4,7 @@ use super::actual::Actual;
 use super::render::{Shown, Value};
 use super::words::Names;
 use super::{Explainer, above};
-use crate::estimate::Estimate;
-use crate::plan::{Grouping, Node, Scan, Select};
+use crate::plan::{Grouping, Node, Query, Scan, Select};
 use std::sync::Arc;
 
 impl Explainer<'_> {
@@ -26,9 +25,9 @@ impl Explainer<'_> {
     }
 
     /// The groups above their source.
-    pub(super) fn groups(&self, node: Shown, s: &Select, g: &Grouping, from: &Estimate, levels: &[Names]) -> Shown {
+    pub(super) fn groups(&self, node: Shown, (q, s): (&Query, &Select), g: &Grouping, levels: &[Names]) -> Shown {
         let Some((scan, workers)) = self.sharing.of_groups(self.plan, s, g) else {
-            return self.grouped(node, g, from, levels);
+            return self.grouped(node, (q, s), g, levels);
         };
         let mode = |mut out: Shown, mode: &str| {
             out.head = format!("{mode} {}", out.head);
@@ -40,10 +39,12 @@ impl Explainer<'_> {
             out
         };
         let of_parts = Grouping { having: None, ..g.clone() };
-        let mut partial = mode(self.grouped(node, &of_parts, from, levels), "Partial");
+        let of_source = node.actual;
+        let mut partial = mode(self.grouped(node, (q, s), &of_parts, levels), "Partial");
         let groups = self.noted(scan).map_or(0, |actual| actual.partial);
-        partial.actual = partial.actual.map(|actual| Actual { rows: groups, ..actual });
-        mode(self.grouped(self.gather(partial, scan, workers), g, from, levels), "Finalize")
+        partial.actual = of_source.map(|actual| Actual { rows: groups, ..actual });
+        partial.details.retain(|detail| detail.0 != "HashAgg Batches");
+        mode(self.grouped(self.gather(partial, scan, workers), (q, s), g, levels), "Finalize")
     }
 
     fn gather(&self, node: Shown, scan: &Scan, workers: u32) -> Shown {

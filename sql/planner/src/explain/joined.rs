@@ -1,9 +1,11 @@
 //! EXPLAIN of joins: name, kind and conditions, with PostgreSQL's words.
 
+use super::actual::address;
 use super::render::Shown;
+use super::steps::told;
 use super::words::{Names, labels};
-use super::{Explainer, above, text};
-use crate::plan::{Body, Join, JoinType, Query};
+use super::{Explainer, Step, above, text};
+use crate::plan::{Body, Join, JoinType, Query, Select};
 use clearway_values::expr::{Bound, BoundKind};
 
 impl Explainer<'_> {
@@ -51,13 +53,20 @@ impl Explainer<'_> {
                 false => above("Materialize", inner, estimate),
             };
             inner.actual = actual;
+            let method = self.step(address(j), Step::Hash).and_then(|actual| actual.method);
+            inner.details.extend(method.filter(|_| keyed.is_some()).map(told));
         }
+        let outer = self.node(outer, levels);
+        let carries_inner = !matches!(j.kind, JoinType::Semi | JoinType::Anti);
+        let carried = inner.output.iter().filter(|_| carries_inner);
+        let output = outer.output.iter().chain(carried).cloned().collect();
         Shown {
             kind: name.to_owned(),
             head,
             identity: vec![("Join Type", text(kind))],
+            output,
             details,
-            children: vec![("Outer", None, self.node(outer, levels)), ("Inner", None, inner)],
+            children: vec![("Outer", None, outer), ("Inner", None, inner)],
             ..Shown::default()
         }
     }
@@ -68,12 +77,26 @@ impl Explainer<'_> {
         if !select.is_side {
             return Self::own_names(query);
         }
+        self.target_names(select)
+    }
+
+    /// The names of a level's targets: those that are columns have their table's name.
+    fn target_names(&self, select: &Select) -> Vec<(String, String)> {
         let inner = [self.names(&select.source)];
         let name = |e: &Bound| match e.kind {
             BoundKind::Column { index, level: 0 } => inner[0].slots.get(index).cloned().unwrap_or_default(),
             _ => (String::new(), self.words(&inner).expr(e)),
         };
         select.targets.iter().map(name).collect()
+    }
+
+    /// The names of the columns of a set operation, which are those of its first branch.
+    pub(super) fn branch_names(&self, query: &Query) -> Vec<(String, String)> {
+        match &query.body {
+            Body::Select(select) if select.grouping.is_none() && select.windows.is_empty() => self.target_names(select),
+            Body::SetOp { left, .. } => self.branch_names(left),
+            _ => Self::own_names(query),
+        }
     }
 
     /// The labels of a query as names of columns.

@@ -12,35 +12,33 @@ mod joined;
 mod parts;
 pub mod render;
 mod sample;
+mod scans;
 mod skip;
 mod stages;
+mod steps;
 mod system;
+mod used;
 mod words;
 
-pub use actual::{Actual, Actuals};
+use actual::address;
+pub use actual::{Actual, Actuals, Method, Step};
 
 use super::apart::Sharing;
 use super::cost::Figures;
 use super::estimate::Estimate;
-use super::facts::is_said_by;
-use super::indexes::expression_at;
 use super::joins::Joins;
 use super::order::relied_on;
-use super::plan::{
-    Access, Action, Body, Derived, Distinct, Grouping, KeyValues, Node, Plan, Query, Range, Ranges, RowEnd, Scan,
-    Select, SortKey, Subplan, TableSlot, split,
-};
+use super::plan::{Action, Body, Derived, Distinct, Node, Plan, Query, Select, Subplan};
 use super::walk;
-use clearway_storage::btree::Direction;
+use clearway_base::usage::Usage;
 use clearway_syntax::ast::SetOp;
 use clearway_values::expr::Bound;
-use clearway_values::expr::operators::Op;
 use clearway_values::types::text::Conversion;
-use clearway_values::types::{SqlType, facts};
+use clearway_values::types::{Oid, SqlType, facts};
 use parts::{is_scalar, leaves, node_subqueries, subqueries, table_slots};
 use render::{Shown, Value};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use words::{Names, Style, Words};
 
@@ -61,8 +59,14 @@ pub struct Explainer<'a> {
     pub sharing: Sharing<'a>,
     /// What was measured; none: nothing was carried out.
     pub actuals: Option<&'a Actuals>,
+    /// What the whole statement has taken, if it was carried out: shown at the node that changes rows.
+    pub whole: Option<(u64, Usage)>,
     /// VERBOSE.
     pub verbose: bool,
+    /// The schema of a table, for VERBOSE.
+    pub schema: &'a dyn Fn(Oid) -> Option<String>,
+    /// The columns of the working tables of recursive queries around the node that is shown.
+    pub works: RefCell<HashMap<usize, Vec<(String, String)>>>,
     /// Subqueries that have been shown.
     pub told: RefCell<HashSet<usize>>,
 }
@@ -85,7 +89,12 @@ impl<'a> Explainer<'a> {
     }
 
     fn actual(&self, address: usize) -> Option<Actual> {
-        self.actuals.map(|all| all.get(&address).copied().unwrap_or_default())
+        self.step(address, Step::All)
+    }
+
+    /// What was measured of a step; none: nothing was carried out.
+    fn step(&self, address: usize, step: Step) -> Option<Actual> {
+        self.actuals.map(|all| all.get(&(address, step)).copied().unwrap_or_default())
     }
 
     /// The whole plan.
@@ -107,14 +116,16 @@ impl<'a> Explainer<'a> {
         };
         let mut node = Shown {
             kind: "ModifyTable".to_owned(),
-            head: format!("{operation} on {}", shown_table(table)),
-            identity: vec![
-                ("Operation", text(operation)),
-                ("Relation Name", text(&table.shape.name)),
-                ("Alias", text(&table.name)),
-            ],
+            head: format!("{operation} on {}", self.shown_table(table)),
+            identity: std::iter::once(("Operation", text(operation))).chain(self.identity(table)).collect(),
             estimate: (child.estimate.0, child.estimate.1, 0.0, width),
-            actual: child.actual.map(|a| Actual { rows: 0, ..a }),
+            actual: self.whole.map(|(total_ns, usage)| Actual {
+                first_ns: total_ns,
+                total_ns,
+                loops: 1,
+                usage,
+                ..Actual::default()
+            }),
             ..Shown::default()
         };
         node.children.push(("Outer", None, child));
@@ -134,9 +145,14 @@ impl<'a> Explainer<'a> {
         node
     }
 
-    fn words<'w>(&'w self, levels: &'w [Names]) -> Words<'w> {
+    /// Whether columns come from more than one table.
+    fn has_tables(&self, levels: &[Names]) -> bool {
         let several = |l: &Names| l.slots.iter().map(|s| &s.0).collect::<HashSet<_>>().len() > 1;
-        let qualified = self.verbose || levels.len() > 1 || levels.first().is_some_and(several);
+        levels.len() > 1 || levels.first().is_some_and(several)
+    }
+
+    fn words<'w>(&'w self, levels: &'w [Names]) -> Words<'w> {
+        let qualified = self.verbose || self.has_tables(levels);
         Words { conversion: self.conversion, levels, qualified, own: 0..0, style: Style::Plan }
     }
 
@@ -151,20 +167,24 @@ impl<'a> Explainer<'a> {
                 let head = if one { "Result".to_owned() } else { "Values Scan on \"*VALUES*\"".to_owned() };
                 Shown { kind: kind.to_owned(), head, ..Shown::default() }
             }
-            Body::SetOp { op, all, left, right } => self.set_operation(*op, *all, left, right, outer),
-            Body::Recursive { anchor, step, .. } => Shown {
-                kind: "Recursive Union".to_owned(),
-                head: "Recursive Union".to_owned(),
-                children: vec![("Outer", None, self.query(anchor, outer)), ("Inner", None, self.query(step, outer))],
-                ..Shown::default()
-            },
+            Body::SetOp { op, all, left, right } => self.set_operation(q, (*op, *all), (left, right), outer),
+            Body::Recursive { anchor, step, work, .. } => {
+                self.works.borrow_mut().insert(*work, Self::own_names(anchor));
+                let sides = [("Outer", anchor), ("Inner", step)];
+                Shown {
+                    kind: "Recursive Union".to_owned(),
+                    head: "Recursive Union".to_owned(),
+                    children: sides.map(|(part, side)| (part, None, self.query(side, outer))).into(),
+                    ..Shown::default()
+                }
+            }
         };
         if !matches!(q.body, Body::Select(_)) {
             node.estimate = (0.0, rows.cost * UNIT, rows.rows, width);
             if !q.sort.is_empty() {
-                let mut levels = vec![Names { slots: Self::own_names(q), ..Names::default() }];
+                let mut levels = vec![Names { slots: self.branch_names(q), ..Names::default() }];
                 levels.extend_from_slice(outer);
-                node = self.sorted(node, &q.sort, &levels);
+                node = self.sorted(node, (&q.sort, address(&**q), 0), q, &levels);
             }
         }
         if q.limit.is_some() || q.offset.is_some() {
@@ -172,11 +192,17 @@ impl<'a> Explainer<'a> {
             node = above("Limit", node, estimate);
         }
         node.estimate.3 = width;
-        node.actual = self.actual(Arc::as_ptr(q) as usize);
+        node.actual = self.actual(address(&**q));
         node
     }
 
-    fn set_operation(&self, op: SetOp, all: bool, left: &Arc<Query>, right: &Arc<Query>, outer: &[Names]) -> Shown {
+    fn set_operation(
+        &self,
+        q: &Query,
+        (op, all): (SetOp, bool),
+        (left, right): (&Arc<Query>, &Arc<Query>),
+        outer: &[Names],
+    ) -> Shown {
         let children = vec![("Member", None, self.query(left, outer)), ("Member", None, self.query(right, outer))];
         let (kind, head) = match (op, all) {
             (SetOp::Union, true) => ("Append", "Append".to_owned()),
@@ -189,11 +215,27 @@ impl<'a> Explainer<'a> {
         let estimate = children
             .iter()
             .fold((0.0, 0.0, 0.0, 0), |e, c| (0.0, e.1 + c.2.estimate.1, e.2 + c.2.estimate.2, c.2.estimate.3));
-        let node = Shown { kind: kind.to_owned(), head, estimate, children, ..Shown::default() };
+        let all_of = |children: &[(_, _, Shown)]| {
+            let mut actuals = children.iter().filter_map(|child| child.2.actual);
+            let first = actuals.next()?;
+            Some(actuals.fold(first, |sum, next| Actual {
+                total_ns: sum.total_ns + next.total_ns,
+                rows: sum.rows + next.rows,
+                usage: sum.usage + next.usage,
+                ..sum
+            }))
+        };
+        let actual = all_of(&children);
+        let node = Shown { kind: kind.to_owned(), head, estimate, actual, children, ..Shown::default() };
         if op == SetOp::Union && !all {
             let mut unique = above("HashAggregate", node, estimate);
             unique.kind = "Aggregate".to_owned();
             unique.identity = vec![("Strategy", text("Hashed"))];
+            let names = [Names { slots: self.branch_names(left), ..Names::default() }];
+            let words = Words { qualified: true, ..self.words(&names) };
+            let keys = (0..names[0].slots.len()).map(|at| words.column(at, 0)).collect();
+            unique.details.push(("Group Key", Value::List(keys)));
+            unique.details.extend(self.distinct_method(q));
             return unique;
         }
         node
@@ -210,25 +252,25 @@ impl<'a> Explainer<'a> {
         if let Some(filter) = &s.filter {
             let name = if matches!(&*s.source, Node::One) { "One-Time Filter" } else { "Filter" };
             node.details.push((name, text(words.expr(filter))));
+            self.judged(&mut node, name, filter);
             if super::fold::is_never(filter) {
                 node.estimate = (0.0, 0.0, 0.0, 0);
             }
         }
-        let from = self.joins().node(&s.source);
         let rows = self.joins().query(q).rows;
         if let Some(g) = &s.grouping {
-            node = self.groups(node, s, g, &from, &levels);
+            node = self.groups(node, (q, s), g, &levels);
+            if self.verbose {
+                node.output = self.output(&s.targets, &levels);
+            }
         }
-        for _ in &s.windows {
-            let estimate = node.estimate;
-            node = above("WindowAgg", node, estimate);
-        }
+        node = self.windows(node, (q, s), &levels);
         if s.sets.is_some() {
             let estimate = node.estimate;
             node = above("ProjectSet", node, estimate);
         }
         if !q.sort.is_empty() && (s.grouping.is_some() || relied_on(&s.source).is_none()) {
-            node = self.sorted(node, &q.sort, &levels);
+            node = self.sorted(node, (&q.sort, address(s), s.windows.len()), q, &levels);
         }
         if !s.locks.is_empty() {
             let estimate = node.estimate;
@@ -238,9 +280,11 @@ impl<'a> Explainer<'a> {
             None => node,
             Some(Distinct::Row) => {
                 let mut unique = above("HashAggregate", node, (0.0, 0.0, rows, 0));
+                unique.actual = self.actual(address(&**q));
                 unique.kind = "Aggregate".to_owned();
                 unique.identity = vec![("Strategy", text("Hashed"))];
                 unique.details.push(("Group Key", Value::List(s.targets.iter().map(|e| words.expr(e)).collect())));
+                unique.details.extend(self.distinct_method(q));
                 costs_of_child(&mut unique);
                 unique
             }
@@ -250,8 +294,7 @@ impl<'a> Explainer<'a> {
             }
         };
         if self.verbose {
-            let output = Value::List(s.targets.iter().map(|e| words.expr(e)).collect());
-            node.details.insert(0, ("Output", output));
+            node.output = self.output(&s.targets, &levels);
         }
         let mut ids = Vec::new();
         walk::query_exprs(q, 0, &mut |e, depth| {
@@ -261,6 +304,15 @@ impl<'a> Explainer<'a> {
         });
         self.add_subplans(&mut node, &ids, &levels);
         node
+    }
+
+    /// The condition of a level, shown at its source: rows that it removes do not count as the source's.
+    fn judged(&self, node: &mut Shown, name: &str, filter: &Bound) {
+        let removed = self.step(address(filter), Step::Filter).map_or(0, |measured| measured.removed);
+        node.actual = node.actual.map(|actual| Actual { rows: actual.rows.saturating_sub(removed), ..actual });
+        if name == "Filter" {
+            self.add_removed(node, "Rows Removed by Filter", Some(filter));
+        }
     }
 
     /// What the values behind the slots are called, in their order (PLN-8).
@@ -282,45 +334,6 @@ impl<'a> Explainer<'a> {
         let mut sets: Vec<_> = s.sets.iter().flat_map(|s| &s.turns).flatten().collect();
         sets.sort_by_key(|(_, place)| *place);
         out.extend(sets.into_iter().map(|(call, _)| stages::set(call, &words)));
-        out
-    }
-
-    fn grouped(&self, node: Shown, g: &Grouping, from: &Estimate, levels: &[Names]) -> Shown {
-        let plain = g.is_one_group();
-        let rows = if plain { 1.0 } else { (from.rows / 10.0).max(1.0) };
-        let (head, strategy) = match g.is_in_order {
-            _ if plain => ("Aggregate", "Plain"),
-            true => ("GroupAggregate", "Sorted"),
-            false => ("HashAggregate", "Hashed"),
-        };
-        let mut out = above(head, node, (0.0, 0.0, rows, 0));
-        costs_of_child(&mut out);
-        out.kind = "Aggregate".to_owned();
-        out.identity = vec![("Strategy", text(strategy)), ("Partial Mode", text("Simple"))];
-        let words = self.words(levels);
-        if !plain {
-            out.details.push(("Group Key", Value::List(g.keys.iter().map(|e| words.expr(e)).collect())));
-        }
-        if let Some(having) = &g.having {
-            out.details.push(("Filter", text(words.expr(having))));
-        }
-        out
-    }
-
-    fn sorted(&self, node: Shown, sort: &[SortKey], levels: &[Names]) -> Shown {
-        let words = self.words(levels);
-        let key = |k: &SortKey| {
-            let nulls = match (k.descending, k.nulls_first) {
-                (false, true) => " NULLS FIRST",
-                (true, false) => " NULLS LAST",
-                _ => "",
-            };
-            format!("{}{}{nulls}", words.expr(&k.expr), if k.descending { " DESC" } else { "" })
-        };
-        let (_, total, rows, width) = node.estimate;
-        let cost = total + rows * (rows + 2.0).log2() * super::cost::SORT * UNIT;
-        let mut out = above("Sort", node, (cost, cost, rows, width));
-        out.details.push(("Sort Key", Value::List(sort.iter().map(key).collect())));
         out
     }
 
@@ -357,6 +370,7 @@ impl<'a> Explainer<'a> {
                 put(s.base, s.view.columns.iter().map(|c| (s.view.name.to_owned(), c.0.to_owned())).collect());
             }
             Node::Derived(d) => put(d.base, self.derived_names(&d.query)),
+            Node::Work(s) => put(s.base, self.works.borrow().get(&s.id).cloned().unwrap_or_default()),
             _ => {}
         });
         names
@@ -387,6 +401,11 @@ impl<'a> Explainer<'a> {
         if let Some(filter) = filter {
             out.details.push(("Filter", text(self.words(levels).expr(filter))));
         }
+        let removed = match &**node {
+            Node::Scan(s) => s.filter.as_ref(),
+            Node::Sample(s) => s.scan.filter.as_ref(),
+            _ => filter,
+        };
         let Estimate { rows, cost } = self.joins().node(node);
         let width = match &**node {
             Node::Scan(s) => width_of(s.table.types.iter().copied()),
@@ -403,6 +422,10 @@ impl<'a> Explainer<'a> {
         };
         out.estimate = (startup, (cost * UNIT).max(startup), rows, width);
         out.actual = self.actual(Arc::as_ptr(node) as usize);
+        if let Node::Join(j) = &**node {
+            self.add_removed(&mut out, "Rows Removed by Join Filter", j.on.as_ref());
+        }
+        self.add_removed(&mut out, "Rows Removed by Filter", removed);
         out
     }
 
@@ -420,148 +443,13 @@ impl<'a> Explainer<'a> {
         let children = vec![(part, name.map(|name| format!("CTE {name}")), child)];
         Shown { kind: kind.to_owned(), head, identity, children, ..Shown::default() }
     }
-
-    fn scan(&self, s: &Scan, levels: &[Names]) -> Shown {
-        let table = &s.table;
-        let mut words = self.words(levels);
-        if !self.verbose {
-            words.own = table.base..table.key_slot() + 1;
-        }
-        let index_name = |i: Option<usize>| match i {
-            Some(i) => table.shape.indexes[i].name.clone(),
-            None => table.shape.primary.as_ref().map_or_else(|| table.shape.name.clone(), |p| p.1.clone()),
-        };
-        let place = match &s.access {
-            Access::Full => s.jump.map(|_| vec![None]),
-            Access::Tids(_) => None,
-            Access::Keys(_) | Access::KeyRange(_) => Some(vec![None]),
-            Access::Index(i, _) => Some(vec![Some(*i)]),
-            Access::Ranges(r) => Some(r.parts.iter().map(|p| p.index).collect::<Vec<_>>()),
-        };
-        let mut identity = Vec::new();
-        let mut indexes: Vec<String> = place.iter().flatten().map(|i| index_name(*i)).collect();
-        indexes.dedup();
-        let backward = s.order == Some(Direction::Backward);
-        let by_tid = matches!(s.access, Access::Tids(_));
-        let (kind, head) = if indexes.is_empty() {
-            let kind = if by_tid { "Tid Scan" } else { "Seq Scan" };
-            (kind, format!("{kind} on {}", shown_table(table)))
-        } else {
-            identity.push(("Scan Direction", text(if backward { "Backward" } else { "Forward" })));
-            identity.push(("Index Name", text(indexes.join(", "))));
-            let way = if backward { " Backward" } else { "" };
-            let kind = if s.entries.is_some() || s.jump.is_some() { "Index Only Scan" } else { "Index Scan" };
-            (kind, format!("{kind}{way} using {} on {}", indexes.join(", "), shown_table(table)))
-        };
-        identity.push(("Relation Name", text(&table.shape.name)));
-        identity.push(("Alias", text(&table.name)));
-        let mut details = Vec::new();
-        let condition = self.condition(table, &s.access, &words);
-        if !condition.is_empty() {
-            details.push((if by_tid { "TID Cond" } else { "Index Cond" }, text(condition)));
-        }
-        skip::note(s, &words, &mut details);
-        // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
-        let guaranteed = |e: &Bound| match &s.access {
-            Access::Index(i, r) => is_said_by(e, table, &table.shape.indexes[*i].columns, r),
-            _ => false,
-        };
-        let rest: Vec<Bound> = s.filter.iter().cloned().flat_map(split).filter(|e| !guaranteed(e)).collect();
-        if let Some(filter) = super::plan::conjunction(rest) {
-            details.push(("Filter", text(words.expr(&filter))));
-        }
-        Shown { kind: kind.to_owned(), head, identity, details, ..Shown::default() }
-    }
-
-    /// What an access looks for.
-    fn condition(&self, table: &TableSlot, access: &Access, words: &Words<'_>) -> String {
-        let name = |c: &usize| {
-            let Some(column) = table.shape.columns.get(*c) else {
-                return expression_at(table, *c).map_or_else(String::new, |e| words.expr(&e));
-            };
-            let column = &column.name;
-            if self.verbose { format!("{}.{column}", table.name) } else { column.clone() }
-        };
-        let all = |list: Vec<String>| if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() };
-        let range = |r: &Range, columns: &[usize]| {
-            let mut list: Vec<String> =
-                r.equal.iter().zip(columns).map(|(e, c)| format!("({} = {})", name(c), words.expr(e))).collect();
-            if let Some(next) = columns.get(r.equal.len()) {
-                let low = r.low.iter().map(|(e, with)| (e, if *with { ">=" } else { ">" }));
-                let high = r.high.iter().map(|(e, with)| (e, if *with { "<=" } else { "<" }));
-                list.extend(low.chain(high).map(|(e, op)| format!("({} {op} {})", name(next), words.expr(e))));
-            }
-            all(list)
-        };
-        match access {
-            Access::Full => String::new(),
-            Access::Keys(keys) => match keys.as_slice() {
-                [key] => all(key
-                    .iter()
-                    .zip(&table.shape.key)
-                    .map(|(e, c)| format!("({} = {})", name(c), words.expr(e)))
-                    .collect()),
-                many => {
-                    let list: Vec<String> = many.iter().map(|key| words.list(key)).collect();
-                    let column = table.shape.key.first().map_or_else(String::new, name);
-                    format!("({column} = ANY ('{{{}}}'))", list.join(","))
-                }
-            },
-            Access::KeyRange(r) => range(r, &table.shape.key),
-            Access::Index(i, r) => range(r, &table.shape.indexes[*i].columns),
-            Access::Ranges(ranges) => self.ranges(table, ranges, words, &name),
-            Access::Tids(tids) => {
-                let ctid = if self.verbose { format!("{}.ctid", table.name) } else { "ctid".to_owned() };
-                values_shown(tids, &ctid, words).unwrap_or_default()
-            }
-        }
-    }
-
-    fn ranges(&self, table: &TableSlot, ranges: &Ranges, words: &Words<'_>, name: &dyn Fn(&usize) -> String) -> String {
-        let part = |p: &super::plan::RangePart| {
-            let columns: &[usize] = p.index.map_or(&table.shape.key, |i| &table.shape.indexes[i].columns);
-            let value = |(values, c): (&KeyValues, &usize)| values_shown(values, &name(c), words);
-            let mut list: Vec<String> = p.columns.iter().zip(columns).filter_map(value).collect();
-            if let Some(next) = columns.get(p.columns.len()) {
-                let low = p.low.iter().map(|(e, with)| (e, if *with { ">=" } else { ">" }));
-                let high = p.high.iter().map(|(e, with)| (e, if *with { "<=" } else { "<" }));
-                list.extend(low.chain(high).map(|(e, op)| format!("({} {op} {})", name(next), words.expr(e))));
-                let begins = |(op, e): &(Op, Bound)| format!("({} {} {})", name(next), op.name(), words.expr(e));
-                list.extend(p.pattern.iter().map(begins));
-            }
-            let row = |end: &RowEnd, op: &str| {
-                let names: Vec<String> =
-                    columns.iter().skip(p.columns.len()).take(end.values.len()).map(name).collect();
-                let op = if end.inclusive { format!("{op}=") } else { op.to_owned() };
-                match (&names[..], &end.values[..]) {
-                    ([name], [value]) => format!("({name} {op} {})", words.expr(value)),
-                    _ => format!("(ROW({}) {op} ROW({}))", names.join(", "), words.list(&end.values)),
-                }
-            };
-            list.extend(p.row_low.iter().map(|end| row(end, ">")).chain(p.row_high.iter().map(|end| row(end, "<"))));
-            if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() }
-        };
-        let parts: Vec<String> = ranges.parts.iter().map(part).collect();
-        if parts.len() > 1 { format!("({})", parts.join(" OR ")) } else { parts.concat() }
-    }
-}
-
-/// The condition that a column has one of these values; none: it may have any.
-fn values_shown(values: &KeyValues, column: &str, words: &Words<'_>) -> Option<String> {
-    Some(match values {
-        KeyValues::One(e) => format!("({column} = {})", words.expr(e)),
-        KeyValues::List(list) => format!("({column} = ANY (ARRAY[{}]))", words.list(list)),
-        KeyValues::Array(e) => format!("({column} = ANY ({}))", words.expr(e)),
-        KeyValues::Null => format!("({column} IS NULL)"),
-        KeyValues::Each(_) => return None,
-    })
 }
 
 /// A step above a node.
 fn above(kind: &str, node: Shown, estimate: (f64, f64, f64, u32)) -> Shown {
-    let actual = node.actual;
+    let (actual, output) = (node.actual, node.output.clone());
     let children = vec![("Outer", None, node)];
-    Shown { kind: kind.to_owned(), head: kind.to_owned(), estimate, actual, children, ..Shown::default() }
+    Shown { kind: kind.to_owned(), head: kind.to_owned(), estimate, actual, output, children, ..Shown::default() }
 }
 
 /// A step that reads all of its input before it gives its first row.
@@ -571,8 +459,4 @@ fn costs_of_child(node: &mut Shown) {
         (node.estimate.0, node.estimate.1) = (cost, cost + node.estimate.2 * UNIT);
         node.estimate.3 = child.estimate.3;
     }
-}
-
-fn shown_table(table: &TableSlot) -> String {
-    if table.name == table.shape.name { table.name.clone() } else { format!("{} {}", table.shape.name, table.name) }
 }

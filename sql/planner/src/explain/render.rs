@@ -1,6 +1,7 @@
 //! Writes EXPLAIN's tree in its four formats, laid out as in PostgreSQL.
 
 use super::actual::Actual;
+use super::used;
 use clearway_values::types::json::escape;
 
 /// A value of a property.
@@ -16,6 +17,8 @@ pub enum Value {
     Float(f64, usize),
     /// A truth value.
     Bool(bool),
+    /// A line of FORMAT TEXT, and the properties that the other formats have of it.
+    Line(String, Vec<(&'static str, Value)>),
 }
 
 /// A node of the plan.
@@ -31,6 +34,8 @@ pub struct Shown {
     pub estimate: (f64, f64, f64, u32),
     /// What was measured.
     pub actual: Option<Actual>,
+    /// What its rows have, if that is to be told.
+    pub output: Vec<String>,
     /// Conditions and keys.
     pub details: Vec<(&'static str, Value)>,
     /// Several threads share it.
@@ -52,6 +57,10 @@ pub struct ExplainOptions {
     pub timing: bool,
     /// Times of the statement.
     pub summary: bool,
+    /// Pages and temporary files of each node.
+    pub buffers: bool,
+    /// Records of the log.
+    pub wal: bool,
     /// What the statement has waited for.
     pub waits: bool,
     /// Parameters have no values.
@@ -125,6 +134,7 @@ fn plain(value: &Value) -> String {
         Value::Int(n) => n.to_string(),
         Value::Float(n, digits) => format!("{n:.digits$}"),
         Value::Bool(b) => b.to_string(),
+        Value::Line(line, _) => line.clone(),
     }
 }
 
@@ -148,9 +158,18 @@ fn text(node: &Shown, indent: usize, first: bool, asked: &ExplainOptions, out: &
     }
     out.push(line);
     let inner = if first { indent + 2 } else { indent + 6 };
-    for (name, value) in &node.details {
-        out.push(format!("{}{name}: {}", " ".repeat(inner), plain(value)));
+    if !node.output.is_empty() {
+        out.push(format!("{}Output: {}", " ".repeat(inner), node.output.join(", ")));
     }
+    for (name, value) in &node.details {
+        match value {
+            Value::Line(line, _) => out.push(format!("{}{line}", " ".repeat(inner))),
+            Value::Float(rows, _) if name.starts_with("Rows Removed") && *rows == 0.0 => {}
+            value => out.push(format!("{}{name}: {}", " ".repeat(inner), plain(value))),
+        }
+    }
+    let used = node.actual.map(|actual| used::lines(&actual.usage, (asked.buffers, asked.wal))).unwrap_or_default();
+    out.extend(used.iter().map(|line| format!("{}{line}", " ".repeat(inner))));
     for (_, name, child) in &node.children {
         match name {
             Some(name) => {
@@ -196,8 +215,19 @@ fn structured(node: &Shown, part: Option<&str>, name: Option<&str>, asked: &Expl
         put("Actual Rows", Value::Float(a.rows_each(), 0));
         put("Actual Loops", Value::Int(i64::try_from(a.loops).unwrap_or(i64::MAX)));
     }
+    if !node.output.is_empty() {
+        put("Output", Value::List(node.output.clone()));
+    }
     for (key, value) in &node.details {
-        put(key, value.clone());
+        match value {
+            Value::Line(_, parts) => parts.iter().for_each(|(key, value)| put(key, value.clone())),
+            value => put(key, value.clone()),
+        }
+    }
+    for (key, count) in
+        node.actual.iter().flat_map(|actual| used::properties(&actual.usage, (asked.buffers, asked.wal)))
+    {
+        put(key, Value::Int(count.cast_signed()));
     }
     if !node.children.is_empty() {
         let plans =

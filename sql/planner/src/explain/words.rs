@@ -58,6 +58,13 @@ impl Words<'_> {
         if self.style == Style::Pretty && stands_bare(None, e) { bare(text) } else { text }
     }
 
+    /// A key of a sort: anything but a column stands in parentheses.
+    pub fn sort_key(&self, e: &Bound) -> String {
+        let shown = self.expr(e);
+        let is_column = shown.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '"' | '$'));
+        if is_column || matches!(e.kind, K::Column { .. }) { shown } else { format!("({shown})") }
+    }
+
     /// Several, with commas.
     pub fn list(&self, list: &[Bound]) -> String {
         list.iter().map(|e| self.expr(e)).collect::<Vec<_>>().join(", ")
@@ -159,7 +166,7 @@ impl Words<'_> {
         }
     }
 
-    fn column(&self, index: usize, level: usize) -> String {
+    pub(super) fn column(&self, index: usize, level: usize) -> String {
         let Some((table, column)) = self.levels.get(level).and_then(|l| l.slots.get(index)) else {
             return format!("column {}", index + 1);
         };
