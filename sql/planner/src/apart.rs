@@ -6,7 +6,9 @@
 //! - APA-2: a statement that changes rows, locks them, or calls a function that may, is carried out by one thread.
 
 use super::cost::Figures;
+use super::differing::Columns;
 use super::facts::is_random;
+use super::joins::Joins;
 use super::plan::{Access, Grouping, Node, Plan, Scan, Select};
 use clearway_context::settings::ParallelLimits;
 use clearway_engine::table::parts::PART_LEAVES;
@@ -21,6 +23,8 @@ const LEAF_BYTES: u64 = 8_192;
 
 /// Parts for each thread of a table that is small, about.
 const PARTS_EACH: u64 = 4;
+/// So many rows a group has at least, on the average, where several threads group them.
+const ROWS_EACH: f64 = 10.0;
 
 /// How threads share a plan's work.
 #[derive(Clone, Copy)]
@@ -94,7 +98,16 @@ impl Sharing<'_> {
         if !exprs.chain(&select.filter).all(is_same_anywhere) {
             return None;
         }
-        Some((scan, self.workers(scan))).filter(|(_, workers)| *workers > 0)
+        Some((scan, self.workers(scan)))
+            .filter(|(_, workers)| *workers > 0 && (self.limits.forced || self.are_few_groups(select, grouping, scan)))
+    }
+
+    /// Whether there are far fewer groups than rows. The session's thread joins the groups of the parts, and a group costs it as much as a row.
+    fn are_few_groups(&self, select: &Select, grouping: &Grouping, scan: &Scan) -> bool {
+        let figures = Figures { statistics: self.statistics };
+        let rows = figures.rows(&scan.table);
+        let groups = Joins::new(figures, &[]).groups(&Columns::of_node(&select.source), grouping, rows);
+        groups * ROWS_EACH <= rows
     }
 }
 

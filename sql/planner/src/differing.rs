@@ -100,6 +100,19 @@ impl Joins<'_> {
         })
     }
 
+    /// The bytes of an expression's values on average; none: nothing is known.
+    pub fn bytes(&self, columns: &Columns<'_>, e: &Bound) -> Option<f64> {
+        let BoundKind::Column { index, level: 0 } = e.kind else { return None };
+        let (slots, origin) = columns.0.iter().find(|(slots, _)| slots.contains(&index))?;
+        match origin {
+            Origin::Table(table) => {
+                let column = index - slots.start;
+                (column < table.types.len()).then(|| self.figures.width(table, column))
+            }
+            Origin::Query(_) => None,
+        }
+    }
+
     /// The rows of a source with different values of these expressions, of so many rows.
     pub fn different_rows(&self, columns: &Columns<'_>, keys: &[Bound], rows: f64) -> f64 {
         let met = |key: &Bound| {

@@ -158,7 +158,7 @@ impl<'a> Explainer<'a> {
 
     fn query(&self, q: &Arc<Query>, outer: &[Names]) -> Shown {
         let rows = self.joins().query(q);
-        let width = width_of(q.columns.iter().map(|c| c.ty));
+        let width = self.width_of_query(q);
         let mut node = match &q.body {
             Body::Select(s) => self.select(q, s, outer),
             Body::Values(list) => {
@@ -408,10 +408,10 @@ impl<'a> Explainer<'a> {
         };
         let Estimate { rows, cost } = self.joins().node(node);
         let width = match &**node {
-            Node::Scan(s) => width_of(s.table.types.iter().copied()),
-            Node::Sample(s) => width_of(s.scan.table.types.iter().copied()),
+            Node::Scan(s) => self.width_of_scan(s),
+            Node::Sample(s) => self.width_of_scan(&s.scan),
             Node::System(s) => width_of(s.view.columns.iter().map(|c| c.1.into())),
-            Node::Derived(d) => width_of(d.query.columns.iter().map(|c| c.ty)),
+            Node::Derived(d) => self.width_of_query(&d.query),
             Node::Join(_) => out.children.iter().map(|c| c.2.estimate.3).sum(),
             _ => WIDTH,
         };

@@ -167,6 +167,16 @@ impl Explainer<'_> {
         out
     }
 
+    /// The bytes of a row of a scan.
+    pub(super) fn width_of_scan(&self, s: &Scan) -> u32 {
+        let width = |column: usize| self.figures.width(&s.table, column);
+        let bytes: f64 = match &s.wanted {
+            Some(wanted) => wanted.wanted().iter().map(|column| width(*column)).sum(),
+            None => (0..s.table.types.len()).map(width).sum(),
+        };
+        bytes as u32
+    }
+
     fn schema_of(&self, table: &TableSlot) -> Option<String> {
         if self.verbose { (self.schema)(table.shape.oid) } else { None }
     }

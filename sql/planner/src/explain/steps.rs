@@ -3,11 +3,12 @@
 use super::actual::{Actual, Method, Step, address};
 use super::render::{Shown, Value};
 use super::words::{Names, Words};
-use super::{Explainer, UNIT, above, costs_of_child, text};
+use super::{Explainer, UNIT, WIDTH, above, costs_of_child, text, width_of};
 use crate::cost::SORT;
 use crate::differing::Columns;
 use crate::plan::{Body, Grouping, Query, Select, SortKey};
 use clearway_values::expr::Bound;
+use clearway_values::types::{SqlType, facts};
 
 impl Explainer<'_> {
     /// What was measured of a step of a query level. Pages and files are those of the whole query: a step's are not counted by itself.
@@ -55,6 +56,15 @@ impl Explainer<'_> {
         out.details.extend(out.actual.and_then(|actual| actual.method).map(told));
         self.add_removed(&mut out, "Rows Removed by Filter", g.having.as_ref());
         out
+    }
+
+    /// The bytes of a row of a query.
+    pub(super) fn width_of_query(&self, q: &Query) -> u32 {
+        let of_type = |ty: SqlType| facts(ty.oid).map_or(WIDTH, |f| u32::try_from(f.len).unwrap_or(WIDTH));
+        let Body::Select(s) = &q.body else { return width_of(q.columns.iter().map(|c| c.ty)) };
+        let columns = Columns::of_node(&s.source);
+        let targets = s.targets.iter().take(q.columns.len());
+        targets.map(|e| self.joins().bytes(&columns, e).map_or_else(|| of_type(e.ty), |bytes| bytes as u32)).sum()
     }
 
     /// How the different rows of a query were found.
