@@ -41,6 +41,7 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Column { index, level } => slot(env.outer.get(*level as usize - 1).copied().unwrap_or(&[]), *index),
         K::Param(n) => slot(env.params, (*n as usize).wrapping_sub(1)),
         K::Aggregate(n) => slot(env.aggregates, *n),
+        K::Cast { arg, .. } if cast::keeps_values(arg.ty, e.ty) => stack::deeper(|| eval(arg, env)),
         _ => stack::deeper(|| eval_below(e, env)),
     }
 }
@@ -53,6 +54,10 @@ fn operand<'a>(e: &'a Bound, env: &Env<'a>, place: &'a mut Datum) -> Result<&'a 
         BoundKind::Column { index, level: 0 } => env.row.get(*index),
         BoundKind::Param(n) => env.params.get((*n as usize).wrapping_sub(1)),
         BoundKind::Aggregate(n) => env.aggregates.get(*n),
+        BoundKind::Cast { arg, .. } if cast::keeps_values(arg.ty, e.ty) => match &arg.kind {
+            BoundKind::Column { index, level: 0 } => env.row.get(*index),
+            _ => None,
+        },
         _ => None,
     };
     match standing {

@@ -205,6 +205,13 @@ pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Con
     fit(converted, to, explicit)
 }
 
+/// Whether every value of one type is, as it is, the same value of the other: a text, with a length or without, that becomes one without.
+#[inline]
+pub fn keeps_values(from: SqlType, to: SqlType) -> bool {
+    let is_text = |oid| matches!(oid, oid::TEXT | oid::VARCHAR);
+    to.modifier < 0 && is_text(from.oid) && is_text(to.oid)
+}
+
 /// Whether a text of this type becomes one without a length as it is: blanks at the end of char(n) do not count.
 fn keeps_all(from: SqlType, text: &str) -> bool {
     from.oid != oid::BPCHAR || !text.ends_with(' ')
