@@ -1,21 +1,23 @@
-//! Templates: statements that differ only in integers share a plan. `UPDATE t SET n = n + 1 WHERE id = 17` runs by the plan that was made
-//! for `id = 16`. Clients that write values into the text, rather than pass them as parameters, get the speed of prepared statements.
+//! Templates: statements that differ only in integers and strings share a plan. `UPDATE t SET n = n + 1 WHERE id = 17` runs by the plan that was
+//! made for `id = 16`. Clients that write values into the text, rather than pass them as parameters, get the speed of prepared statements.
 //!
 //! # Life of a text
-//! The integers are removed from the text ([`Skeleton`]); the rest is the key. A text whose key is new is parsed and planned as any
-//! other. At the second text with that key, parameters replace the integers in its syntax tree, and the tree is planned: this plan is the
-//! template, if it qualifies. Later texts with the key are neither parsed nor planned: they run by the template, with their integers as
-//! parameters.
+//! The constants are removed from the text ([`Skeleton`]); the rest is the key. A text whose key is new is parsed and planned as any
+//! other. At the second text with that key, parameters replace the constants in its syntax tree, and the tree is planned: this plan is the
+//! template, if it qualifies. Later texts with the key are neither parsed nor planned: they run by the template, with their constants as
+//! parameters. A text with strings that make no template is tried once more with its strings in the key.
 //!
 //! # Invariants
-//! - TPL-1: a template's plan reads one row by its whole key, or inserts the rows of a VALUES: no other value of an integer could have
+//! - TPL-1: a template's plan reads one row by its whole key, or inserts the rows of a VALUES: no other value of a constant could have
 //!   made the planner choose another plan.
-//! - TPL-2: an integer becomes a parameter only where it is an operand beside a column, a value that is assigned, or a value that is
-//!   inserted; and either all integers of a text become parameters or none. In other places the value of an integer can decide what a
+//! - TPL-2: a constant becomes a parameter only where it is an operand beside a column, a value that is assigned, or a value that is
+//!   inserted; and either all constants of a text become parameters or none. In other places the value of a constant can decide what a
 //!   text means (`ORDER BY 1`, `numeric(10, 2)`), or an error would come at another time (`1 / 0`).
-//! - TPL-3: the parameter has the type that the constant had, integer. A number beyond 32 bits makes no template.
-//! - TPL-4: a template is used only while its plan is up to date. Otherwise the text is parsed and planned itself, so that an error of
-//!   planning has the text's own position.
+//! - TPL-3: the parameter for an integer has the type that the constant had, integer. A number beyond 32 bits makes no template. The parameter
+//!   for a string has the type that its place asks for, as a string of unknown type has; one of [`of_strings`], whose values depend on nothing
+//!   but the text and the session's formats.
+//! - TPL-4: a template is used only while its plan is up to date, and for strings that are values of their types. Otherwise the text is parsed
+//!   and planned itself, so that an error has the text's own position.
 //!
 //! # Source
 //! What other systems call forced or simple parameterization; after SQL Server's documentation, "Simple parameterization", whose rule of
@@ -31,7 +33,8 @@ use crate::planner::plan::{Access, Action, Body, Node, Plan};
 use crate::syntax::ast::{Expr, ExprKind, Literal, Query, QueryBody};
 use crate::syntax::stmt::Statement;
 use crate::syntax::{Parsed, parse};
-use crate::types::{Datum, oid};
+use crate::types::text::{Conversion, input};
+use crate::types::{Datum, Oid, oid};
 use clearway_base::sync::Mutex;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -39,24 +42,40 @@ use std::sync::{Arc, OnceLock};
 
 /// Keys that are remembered.
 const TEMPLATES_MAX: usize = 200;
-/// More integers make no template: a long list is planned once and read once.
-const INTEGERS_MAX: usize = 64;
-/// Stands in a key for an integer; no text with this byte has a key.
-const GAP: u8 = 1;
+/// More constants make no template: a long list is planned once and read once.
+const CONSTANTS_MAX: usize = 64;
+/// Stand in a key for an integer and for a string; no text with these bytes outside of its strings has a key.
+const INTEGER: u8 = 1;
+const STRING: u8 = 2;
 
-/// A text without its integers.
+/// A constant that was taken out of a text.
+#[derive(Clone, Copy, Debug)]
+enum Constant {
+    Integer(i32),
+    /// A string: where its content begins and ends, and whether a quote is doubled in it.
+    String {
+        from: u32,
+        to: u32,
+        has_quotes: bool,
+    },
+}
+
+/// A text without its constants.
 #[derive(Default)]
 struct Skeleton {
     key: Vec<u8>,
-    /// Where each stood, and its value.
-    integers: Vec<(u32, i32)>,
+    /// Where each stood.
+    constants: Vec<(u32, Constant)>,
+    /// The text has strings.
+    has_strings: bool,
 }
 
 impl Skeleton {
-    /// Takes a text apart; false: it has none, or something in it needs the lexer.
-    fn read(&mut self, sql: &str) -> bool {
+    /// Takes a text apart; false: it has no constant, or something in it needs the lexer. Strings stay in the key unless they are asked for.
+    fn read(&mut self, sql: &str, takes_strings: bool) -> bool {
         self.key.clear();
-        self.integers.clear();
+        self.constants.clear();
+        self.has_strings = false;
         let text = sql.as_bytes();
         let (mut at, mut kept) = (0, 0);
         while let Some(&byte) = text.get(at) {
@@ -76,11 +95,20 @@ impl Skeleton {
                 quote @ (b'\'' | b'"') => {
                     // A letter before it gives the quotes another meaning: E'', B'', U&''.
                     let prefixed = from > 0 && (text[from - 1].is_ascii_alphanumeric() || text[from - 1] == b'&');
-                    let Some(end) = text[from + 1..].iter().position(|b| *b == quote) else { return false };
-                    if prefixed || !text[from..from + end].is_ascii() {
+                    let Some((end, has_quotes)) = closing(&text[from + 1..], quote) else { return false };
+                    at = from + end + 2;
+                    let takes = takes_strings && quote == b'\'';
+                    if prefixed || !takes && !text[from..at].is_ascii() {
                         return false;
                     }
-                    at = from + end + 2;
+                    self.has_strings |= quote == b'\'';
+                    if takes {
+                        self.key.extend_from_slice(&text[kept..from]);
+                        self.key.push(STRING);
+                        kept = at;
+                        let (Ok(place), Ok(to)) = (u32::try_from(from), u32::try_from(at - 1)) else { return false };
+                        self.constants.push((place, Constant::String { from: place + 1, to, has_quotes }));
+                    }
                 }
                 b' ' | b'\t' | b'\n' | b'\r' => at += 1,
                 b'$' | b'\\' | b';' => return false,
@@ -90,24 +118,36 @@ impl Skeleton {
             }
         }
         self.key.extend_from_slice(&text[kept..]);
-        !self.integers.is_empty()
+        (1..=CONSTANTS_MAX).contains(&self.constants.len())
     }
 
-    /// Takes an integer out; false: the digits are part of something else, or too many.
+    /// Takes an integer out; false: the digits are part of something else.
     fn integer(&mut self, sql: &str, from: usize, to: usize) -> bool {
         let text = sql.as_bytes();
         let joins = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.');
         let joined = from > 0 && text[from - 1] == b'.' || text.get(to).is_some_and(|b| joins(*b));
         let (Ok(value), Ok(place)) = (sql[from..to].parse(), u32::try_from(from)) else { return false };
-        self.key.push(GAP);
-        self.integers.push((place, value));
-        !joined && self.integers.len() <= INTEGERS_MAX
+        self.key.push(INTEGER);
+        self.constants.push((place, Constant::Integer(value)));
+        !joined
     }
 }
 
 /// How many bytes from the first one on are such.
 fn run_of(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|b| !is(*b)).unwrap_or(bytes.len())
+}
+
+/// Where the quote stands that ends what a quote has begun, and whether there are doubled ones before it.
+fn closing(text: &[u8], quote: u8) -> Option<(usize, bool)> {
+    let (mut at, mut has_quotes) = (0, false);
+    loop {
+        at += text[at..].iter().position(|b| *b == quote)?;
+        if text.get(at + 1) != Some(&quote) {
+            return Some((at, has_quotes));
+        }
+        (at, has_quotes) = (at + 2, true);
+    }
 }
 
 /// What is known of a key.
@@ -131,8 +171,6 @@ struct Template {
 pub(super) struct Templates {
     known: HashMap<Box<[u8]>, KeyState, RandomState>,
     skeleton: Skeleton,
-    /// `skeleton` is that of the text that was looked for last.
-    has_key: bool,
 }
 
 impl Templates {
@@ -143,17 +181,9 @@ impl Templates {
 
     /// The text as a statement that is planned already, if it has a template.
     pub(super) fn statement(&mut self, core: &Core, sql: &str) -> Option<Prepared> {
-        let text = trimmed(sql);
-        self.has_key = may_begin(text) && self.skeleton.read(text);
-        if !self.has_key {
-            return None;
-        }
-        match self.known.get(&*self.skeleton.key) {
-            Some(KeyState::Shared(template)) if run::is_fresh(core, &template.cached) => {
-                Some(template.with(text, &self.skeleton.integers))
-            }
-            _ => None, // TPL-4
-        }
+        let (text, mut constants) = (trimmed(sql), Vec::new());
+        let template = self.find(core, text, &mut constants)?;
+        Some(template.with(text, constants))
     }
 
     /// The plan and the digest of a text that has a template, and its constants; none: it has none (TPL-4), or its plan is old.
@@ -163,14 +193,34 @@ impl Templates {
         sql: &str,
         constants: &mut Vec<Datum>,
     ) -> Option<(Arc<Cached>, Arc<Digest>)> {
-        let text = trimmed(sql);
-        if sql.len() > CACHED_TEXT_MAX || !may_begin(text) || !self.skeleton.read(text) {
+        if sql.len() > CACHED_TEXT_MAX {
             return None;
         }
-        let Some(KeyState::Shared(template)) = self.known.get(&*self.skeleton.key) else { return None };
-        constants.clear();
-        constants.extend(self.skeleton.integers.iter().map(|(_, value)| Datum::Int4(*value)));
-        run::is_fresh(core, &template.cached).then(|| (template.cached.clone(), template.digest.clone()))
+        let template = self.find(core, trimmed(sql), constants)?;
+        Some((template.cached.clone(), template.digest.clone()))
+    }
+
+    /// The template of a text, and the values of its constants.
+    fn find(&mut self, core: &Core, text: &str, values: &mut Vec<Datum>) -> Option<&Template> {
+        if !may_begin(text) {
+            return None;
+        }
+        for takes_strings in [true, false] {
+            if self.skeleton.read(text, takes_strings)
+                && let Some(KeyState::Shared(template)) = self.known.get(&*self.skeleton.key)
+                && run::is_fresh(core, &template.cached)
+                && template.values(core, text, &self.skeleton.constants, values)
+            {
+                break;
+            }
+            if !takes_strings || !self.skeleton.has_strings {
+                return None; // TPL-4
+            }
+        }
+        match self.known.get(&*self.skeleton.key) {
+            Some(KeyState::Shared(template)) => Some(template),
+            _ => None,
+        }
     }
 
     /// The text as it is shown.
@@ -178,26 +228,38 @@ impl Templates {
         trimmed(sql).into()
     }
 
-    /// The text that `statement` has just looked for in vain is about to be parsed.
+    /// A text that `statement` has looked for in vain is about to be parsed.
     pub(super) fn learn(&mut self, core: &Core, sql: &str) {
-        if !self.has_key {
+        let text = trimmed(sql);
+        if !may_begin(text) {
             return;
         }
+        for takes_strings in [true, false] {
+            let may_share = self.skeleton.read(text, takes_strings) && self.learn_key(core, text);
+            if may_share || !self.skeleton.has_strings {
+                return;
+            }
+        }
+    }
+
+    /// The same for the key at hand; false: such texts share no plan.
+    fn learn_key(&mut self, core: &Core, text: &str) -> bool {
         let Some(known) = self.known.get_mut(&*self.skeleton.key) else {
             if self.known.len() >= TEMPLATES_MAX {
                 self.known.clear();
             }
             self.known.insert(self.skeleton.key.as_slice().into(), KeyState::Once);
-            return;
+            return true;
         };
         match known {
             KeyState::Apart => {}
             KeyState::Shared(_) => *known = KeyState::Once,
             KeyState::Once => {
-                let template = Template::of(core, trimmed(sql), &self.skeleton.integers);
+                let template = Template::of(core, text, &self.skeleton.constants);
                 *known = template.map_or(KeyState::Apart, |template| KeyState::Shared(Box::new(template)));
             }
         }
+        !matches!(known, KeyState::Apart)
     }
 }
 
@@ -211,31 +273,78 @@ fn may_begin(text: &str) -> bool {
 }
 
 impl Template {
-    fn of(core: &Core, text: &str, integers: &[(u32, i32)]) -> Option<Template> {
+    fn of(core: &Core, text: &str, constants: &[(u32, Constant)]) -> Option<Template> {
         let Parsed { mut statement, params: 0, .. } = only(parse(text).ok()?)? else { return None };
-        let mut left = integers.len();
-        statement_operands(&mut statement, &mut |e| left -= usize::from(parametrize(e, text, integers)))?;
+        let mut left = constants.len();
+        statement_operands(&mut statement, &mut |e| left -= usize::from(parametrize(e, text, constants)))?;
         if left > 0 {
             return None; // TPL-2
         }
-        let mut params = Params { types: vec![Some(oid::INT4); integers.len()], ..Params::default() };
+        let own = |(_, constant): &(u32, Constant)| matches!(constant, Constant::Integer(_)).then_some(oid::INT4);
+        let mut params = Params { types: constants.iter().map(own).collect(), open: true, ..Params::default() };
         let cached = run::plan(core, &statement, &mut params).ok()??;
+        // TPL-3
+        let types = cached.plan.params.iter().zip(constants);
+        let fits = types.len() == constants.len()
+            && types.into_iter().all(|(ty, (_, constant))| match constant {
+                Constant::Integer(_) => *ty == oid::INT4,
+                Constant::String { .. } => of_strings(*ty),
+            });
         let template = Template { statement: Arc::new(statement), digest: Digest::of(text), cached: Arc::new(cached) };
-        is_safe(&template.cached.plan).then_some(template)
+        (fits && is_safe(&template.cached.plan)).then_some(template)
     }
 
-    fn with(&self, text: &str, integers: &[(u32, i32)]) -> Prepared {
+    /// Puts in place of `out` the values of constants; false: a string is no value of its type.
+    fn values(&self, core: &Core, text: &str, constants: &[(u32, Constant)], out: &mut Vec<Datum>) -> bool {
+        out.clear();
+        constants.iter().zip(&*self.cached.plan.params).all(|((_, constant), ty)| {
+            out.extend(value_of(core, text, *constant, *ty));
+            out.len() <= constants.len()
+        }) && out.len() == constants.len()
+    }
+
+    fn with(&self, text: &str, constants: Vec<Datum>) -> Prepared {
         Prepared {
             text: text.into(),
             statement: Some(self.statement.clone()),
-            types: vec![oid::INT4; integers.len()],
+            types: self.cached.plan.params.to_vec(),
             columns: None,
             digest: self.digest.clone(),
-            constants: integers.iter().map(|(_, value)| Datum::Int4(*value)).collect(),
+            constants: constants.into(),
             described: OnceLock::new(),
             choice: Choice::default(),
             shared: None,
             plan: Mutex::new("sql/plan", Some(self.cached.clone())),
+        }
+    }
+}
+
+/// The types of strings that become parameters (TPL-3).
+fn of_strings(ty: Oid) -> bool {
+    let texts = matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::JSON | oid::JSONB | oid::UUID | oid::BOOL);
+    let numbers = matches!(ty, oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC);
+    texts || numbers || matches!(ty, oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ)
+}
+
+/// The value of a constant as one of a type; none: it is none.
+fn value_of(core: &Core, text: &str, constant: Constant, ty: Oid) -> Option<Datum> {
+    let (from, to, has_quotes) = match constant {
+        Constant::Integer(value) => return Some(Datum::Int4(value)),
+        Constant::String { from, to, has_quotes } => (from as usize, to as usize, has_quotes),
+    };
+    let content = text.get(from..to)?;
+    let single = has_quotes.then(|| content.replace("''", "'"));
+    let content = single.as_deref().unwrap_or(content);
+    match ty {
+        oid::TEXT | oid::VARCHAR => Some(Datum::text(content)),
+        oid::BPCHAR => Some(Datum::Bpchar(content.into())),
+        // The moment that such a word means is not known before the statement's transaction begins.
+        oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ if is_a_day(&content.to_ascii_lowercase()) => None,
+        _ => {
+            let (catalog, format) = (core.catalog(), core.settings.lock().format.clone());
+            let names = core.names(&catalog);
+            let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
+            input(ty.into(), content, &conversion).ok()
         }
     }
 }
@@ -261,7 +370,7 @@ fn is_safe(plan: &Plan) -> bool {
         }
 }
 
-/// Gives each expression of a statement that may be an integer of a template; none: the statement is of another kind.
+/// Gives each expression of a statement that may be a constant of a template; none: the statement is of another kind.
 fn statement_operands(statement: &mut Statement, give: &mut dyn FnMut(&mut Expr)) -> Option<()> {
     match statement {
         Statement::Query(query) => {
@@ -287,7 +396,7 @@ fn statement_operands(statement: &mut Statement, give: &mut dyn FnMut(&mut Expr)
         Statement::Update(update) => {
             (update.with.is_none() && update.from.is_empty()).then_some(())?;
             for assignment in &mut update.set {
-                match is_integer(&assignment.value) {
+                match is_constant(&assignment.value) {
                     true => give(&mut assignment.value),
                     false => operands(&mut assignment.value, give),
                 }
@@ -303,8 +412,8 @@ fn statement_operands(statement: &mut Statement, give: &mut dyn FnMut(&mut Expr)
     Some(())
 }
 
-fn is_integer(e: &Expr) -> bool {
-    matches!(*e.kind, ExprKind::Literal(Literal::Int(_)))
+fn is_constant(e: &Expr) -> bool {
+    matches!(*e.kind, ExprKind::Literal(Literal::Int(_) | Literal::Str(_)))
 }
 
 /// Gives the constants beside a column in an expression: `n + 1`, `id = 17`, `id between 1 and 9`.
@@ -323,12 +432,24 @@ fn operands(e: &mut Expr, give: &mut dyn FnMut(&mut Expr)) {
     }
 }
 
-/// Puts a parameter in place of a constant that is one of the integers, or such a one with its sign; whether it was. TPL-3
-fn parametrize(e: &mut Expr, text: &str, integers: &[(u32, i32)]) -> bool {
-    let ExprKind::Literal(Literal::Int(value)) = *e.kind else { return false };
-    let Some(at) = integers.iter().position(|(place, _)| *place >= e.pos) else { return false };
-    let (place, unsigned) = integers[at];
+/// Puts a parameter in place of a constant that is one of those that were taken out, an integer with its sign; whether it was. TPL-3
+fn parametrize(e: &mut Expr, text: &str, constants: &[(u32, Constant)]) -> bool {
+    let ExprKind::Literal(literal) = &*e.kind else { return false };
+    let Some(at) = constants.iter().position(|(place, _)| *place >= e.pos) else { return false };
     let parameter = ExprKind::Param(at as u32 + 1);
+    let (value, (place, unsigned)) = match (literal, constants[at]) {
+        (Literal::Int(value), (place, Constant::Integer(unsigned))) => (*value, (place, unsigned)),
+        (Literal::Str(content), (place, Constant::String { from, to, has_quotes })) => {
+            // A string that goes on in a further line is several of them.
+            let is_whole = has_quotes || text.get(from as usize..to as usize) == Some(content);
+            let is_it = place == e.pos && is_whole;
+            if is_it {
+                *e.kind = parameter;
+            }
+            return is_it;
+        }
+        _ => return false,
+    };
     if place == e.pos && value == i64::from(unsigned) {
         *e.kind = parameter;
         return true;
@@ -346,9 +467,12 @@ fn parametrize(e: &mut Expr, text: &str, integers: &[(u32, i32)]) -> bool {
 
 /// Whether a text may hold a literal such as 'now' or 'today': its plan holds the moment that the literal meant, and serves once only.
 pub(super) fn names_a_day(sql: &str) -> bool {
-    let words = ["now", "today", "tomorrow", "yesterday"];
-    let lower = sql.to_ascii_lowercase();
-    lower.split('\'').skip(1).step_by(2).any(|quoted| words.iter().any(|word| quoted.contains(word)))
+    sql.to_ascii_lowercase().split('\'').skip(1).step_by(2).any(is_a_day)
+}
+
+/// Whether a string in small letters has a word that means another moment at another time.
+fn is_a_day(content: &str) -> bool {
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| content.contains(word))
 }
 
 #[cfg(test)]
@@ -357,8 +481,9 @@ mod tests {
 
     fn key(text: &str) -> Option<(String, Vec<i32>)> {
         let mut skeleton = Skeleton::default();
-        let read = skeleton.read(text);
-        let integers = skeleton.integers.iter().map(|i| i.1).collect();
+        let read = skeleton.read(text, false);
+        let integer = |constant: &(u32, Constant)| if let Constant::Integer(n) = constant.1 { Some(n) } else { None };
+        let integers = skeleton.constants.iter().filter_map(integer).collect();
         read.then(|| (String::from_utf8_lossy(&skeleton.key).replace('\u{1}', "?"), integers))
     }
 
@@ -389,12 +514,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn strings_are_taken_out_where_they_are_asked_for() {
+        let mut skeleton = Skeleton::default();
+        let text = "insert into \"t'5\" values ('it''s', 'é', '', 7)";
+        assert!(skeleton.read(text, true));
+        let key = "insert into \"t'5\" values (\u{2}, \u{2}, \u{2}, \u{1})";
+        assert_eq!(String::from_utf8_lossy(&skeleton.key), key);
+        let contents = skeleton.constants.iter().filter_map(|(_, constant)| match *constant {
+            Constant::String { from, to, has_quotes } => Some((&text[from as usize..to as usize], has_quotes)),
+            Constant::Integer(_) => None,
+        });
+        assert_eq!(contents.collect::<Vec<_>>(), [("it''s", true), ("é", false), ("", false)]);
+        for text in ["insert into t values (E'x')", "insert into t values ('x", "insert into t values ('x''"] {
+            assert!(!skeleton.read(text, true), "{text}");
+        }
+    }
+
     fn operands_of(text: &str) -> Option<usize> {
         let mut skeleton = Skeleton::default();
-        assert!(skeleton.read(text), "{text}");
+        assert!(skeleton.read(text, true), "{text}");
         let mut parsed = only(parse(text).expect("parses")).expect("one");
         let mut found = 0;
-        let mut give = |e: &mut Expr| found += usize::from(parametrize(e, text, &skeleton.integers));
+        let mut give = |e: &mut Expr| found += usize::from(parametrize(e, text, &skeleton.constants));
         statement_operands(&mut parsed.statement, &mut give)?;
         Some(found)
     }
@@ -407,6 +549,10 @@ mod tests {
         assert_eq!(operands_of("select 5 from t where id = 7"), Some(1));
         assert_eq!(operands_of("select a from t where id = 7 and 1 / 0 > 2"), Some(1));
         assert_eq!(operands_of("select a from t where id = 7 and x[1] = 2"), Some(1));
+        assert_eq!(operands_of("insert into t values (1, 'it''s', ''), (3, 'x', -4)"), Some(6));
+        assert_eq!(operands_of("update t set a = 'x', b = 2 where name = 'y'"), Some(3));
+        assert_eq!(operands_of("update t set a = date '2000-01-01' where id = 7"), Some(1));
+        assert_eq!(operands_of("insert into t values ('a'\n'b')"), Some(0));
         for text in ["select a from t where id = 7 order by 1", "select a from t where id = 7 limit 1", "values (1)"] {
             assert_eq!(operands_of(text), None, "{text}");
         }
