@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_base::memory;
 use clearway_base::waits::SessionStats;
-use clearway_sql::session::{Bind, TransactionStatus};
-use clearway_values::types::Oid;
+use clearway_sql::session::{Bind, Known, TransactionStatus};
+use clearway_values::types::{Datum, Oid};
 
 use crate::error::{Error, Result};
-use crate::link::Link;
+use crate::link::{Link, Own, Tried};
 use crate::params::{Params, are_named, marked, numbered, position};
 use crate::row::{Collector, Column};
 
@@ -32,6 +32,8 @@ pub(crate) const BATCH_ROWS: u32 = 512;
 /// A prepared statement of a connection.
 pub(crate) struct Prepared {
     name: String,
+    /// The session's handle of it, where the session is in this process.
+    known: Option<Known>,
     types: Vec<Oid>,
     /// Parameters' names by number; empty where they have none.
     names: Vec<String>,
@@ -54,6 +56,7 @@ pub(crate) struct Statements {
     version: u64,
     counter: u64,
     encoded: Encoded,
+    values: Vec<Datum>,
 }
 
 /// The parameters of a statement as the session takes them. Their memory is used from call to call.
@@ -112,6 +115,19 @@ impl Encoded {
     }
 }
 
+/// Writes a statement's parameters down as values; false: one needs a second look (DCT-5).
+fn as_values(prepared: &Prepared, params: &(impl Params + ?Sized), values: &mut Vec<Datum>) -> bool {
+    values.clear();
+    params.count() == prepared.types.len()
+        && prepared.types.iter().enumerate().all(|(at, ty)| match params.value(at).to_sql().datum(*ty) {
+            Some(value) => {
+                values.push(value);
+                true
+            }
+            None => false,
+        })
+}
+
 /// A session with what belongs to it.
 pub(crate) struct Live {
     pub(crate) link: Link,
@@ -166,6 +182,33 @@ pub(crate) enum Step {
     Part,
 }
 
+impl Own {
+    /// Runs a statement whose parameters are encoded, on the spot.
+    fn try_bound(
+        &mut self,
+        prepared: &Prepared,
+        encoded: &Encoded,
+        caller: Caller,
+        waits: &Arc<SessionStats>,
+        out: &mut Collector,
+    ) -> Tried {
+        let mut few = [None; FEW];
+        let mut many = Vec::new();
+        let values = encoded.values(&mut few, &mut many);
+        let bind = Bind { formats: &encoded.formats, values, result_formats: &prepared.formats };
+        if self.session.try_read(&prepared.name, &bind, out) {
+            return if self.session.may_send() { Tried::Done } else { Tried::Ran };
+        }
+        if caller == Caller::Task || !self.session.try_bind("", &prepared.name, &bind) {
+            return Tried::Other;
+        }
+        if self.try_all_in_turn(waits, out) {
+            return Tried::Done;
+        }
+        if out.tag.is_empty() && out.batch.rows() == 0 { Tried::GivenUp } else { Tried::Ran }
+    }
+}
+
 impl Live {
     /// The statement of a text, prepared now or earlier. After DDL of any session the connection prepares its statements anew, so that a
     /// `SELECT *` has the table's present columns.
@@ -192,8 +235,8 @@ impl Live {
         let columns = collector.columns.take();
         let formats = columns.iter().flatten().map(|column| i16::from(column.is_binary)).collect();
         let types = std::mem::take(&mut collector.parameters);
-        let (columns, waits) = (columns.map(Arc::from), AtomicBool::new(false));
-        let prepared = Arc::new(Prepared { name, types, names, columns, formats, waits });
+        let (columns, waits, known) = (columns.map(Arc::from), AtomicBool::new(false), self.link.known(&name));
+        let prepared = Arc::new(Prepared { name, known, types, names, columns, formats, waits });
         if sql.len() <= CACHED_TEXT_MAX {
             if self.statements.by_text.len() + self.statements.named_by_text.len() >= CACHE_MAX {
                 self.forget_statements();
@@ -338,47 +381,43 @@ impl Live {
         let Live { link: Link::Own(own), statements, unfinished, number, waits, .. } = self else {
             return TriedOutcome::NotRun;
         };
-        let Statements { by_text, version, encoded, .. } = statements;
+        let Statements { by_text, version, encoded, values, .. } = statements;
         if *unfinished || are_named(params) || own.db.catalog_version() != *version {
             return TriedOutcome::NotRun;
         }
         let Some(prepared) = by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed)) else {
             return TriedOutcome::NotRun;
         };
-        if encoded.encode(prepared, params).is_err() {
-            return TriedOutcome::NotRun;
-        }
-        let mut few = [None; FEW];
-        let mut many = Vec::new();
-        let values = encoded.values(&mut few, &mut many);
-        let bind = Bind { formats: &encoded.formats, values, result_formats: &prepared.formats };
-        let columns = || prepared.columns.clone().unwrap_or_default();
         out.batch.clear();
         out.tag.clear();
         out.suspended = false;
-        if own.session.try_read(&prepared.name, &bind, out) {
-            *number += 1;
-            if own.session.may_send() {
+        let known = prepared.known.as_ref().filter(|_| as_values(prepared, params, values));
+        let tried = match known {
+            Some(known) => own.try_known((known, values, &prepared.formats), caller, waits, out),
+            None => Tried::Other,
+        };
+        let tried = match tried {
+            Tried::Other if encoded.encode(prepared, params).is_err() => return TriedOutcome::NotRun,
+            Tried::Other => own.try_bound(prepared, encoded, caller, waits, out),
+            tried => tried,
+        };
+        let columns = || prepared.columns.clone().unwrap_or_default();
+        match tried {
+            Tried::Done => {
+                *number += 1;
                 memory::end_statement();
-                return TriedOutcome::Done(columns());
+                TriedOutcome::Done(columns())
             }
-            *unfinished = true;
-            return TriedOutcome::Ran(columns());
+            Tried::Ran => {
+                (*number, *unfinished) = (*number + 1, true);
+                TriedOutcome::Ran(columns())
+            }
+            Tried::GivenUp => {
+                prepared.waits.store(true, Ordering::Relaxed);
+                TriedOutcome::NotRun
+            }
+            Tried::Other => TriedOutcome::NotRun,
         }
-        if caller == Caller::Task || !own.session.try_bind("", &prepared.name, &bind) {
-            return TriedOutcome::NotRun;
-        }
-        *number += 1;
-        if own.try_all_in_turn(waits, out) {
-            memory::end_statement();
-            return TriedOutcome::Done(columns());
-        }
-        if out.tag.is_empty() && out.batch.rows() == 0 {
-            prepared.waits.store(true, Ordering::Relaxed);
-            return TriedOutcome::NotRun;
-        }
-        *unfinished = true;
-        TriedOutcome::Ran(columns())
     }
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.

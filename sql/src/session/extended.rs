@@ -52,7 +52,9 @@ impl Session {
                 if !name.is_empty() {
                     self.list_prepared(name, &prepared, false);
                 }
-                self.statements.insert(name.to_owned(), prepared);
+                if self.statements.insert(name.to_owned(), prepared).is_some() {
+                    self.forgotten += 1;
+                }
                 self.prepared_held.measure();
                 Ok(())
             }
@@ -408,6 +410,7 @@ impl Session {
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, name: &str) {
         self.recent = None;
+        self.forgotten += 1;
         self.prepared_held.resume();
         self.statements.remove(name);
         if !name.is_empty() {
@@ -472,6 +475,7 @@ impl Session {
     /// DEALLOCATE.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<()> {
         self.recent = None;
+        self.forgotten += 1;
         self.prepared_held.resume();
         match name {
             None => {

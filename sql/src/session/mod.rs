@@ -14,7 +14,7 @@
 //! awaited     updates of the fast path that wait for their row
 //! plpgsql     bodies in PL/pgSQL                         subtransaction  blocks of them that can be undone
 //! form        how rows are written                       client      the trait through which results leave
-//! described   what a client is told before the rows
+//! described   what a client is told before the rows    direct      statements of a program in the same process
 //! watch       what each statement has cost               series      statements that run in a loop
 //! kept        the settings with which a session begins   held_up     reports which sessions block DDL
 //! texts       texts that were parsed before              shared_plans  plans that sessions share
@@ -42,6 +42,7 @@ mod cursors;
 mod deferred;
 mod defining;
 mod described;
+mod direct;
 mod discard;
 mod explain;
 mod extended;
@@ -79,5 +80,6 @@ pub use crate::context::interrupt::{Interrupt, Reason};
 pub use crate::context::password;
 pub use at_once::AtOnce;
 pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
+pub use direct::{Called, Known};
 pub use fastpath::FunctionCall;
 pub use session::{Bind, Session, SessionStart, Timeouts};

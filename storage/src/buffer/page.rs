@@ -389,25 +389,37 @@ impl<'a> PageMut<'a> {
     /// Stores `bytes` at any offset; they must end within the page.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= PAGE_BYTES, "a write beyond the page");
-        let (mut at, mut rest) = (offset, bytes);
-        while !rest.is_empty() {
-            let (index, skip) = (at / 8, at % 8);
-            let take = rest.len().min(8 - skip);
-            if take == 8 {
-                self.store(index, u64::from_le_bytes(rest[..8].try_into().expect("eight bytes")));
-            } else {
-                let mut word = self.word(index).to_le_bytes();
-                word[skip..skip + take].copy_from_slice(&rest[..take]);
-                self.store(index, u64::from_le_bytes(word));
-            }
-            at += take;
-            rest = &rest[take..];
+        let skip = offset % 8;
+        let (first, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));
+        let mut index = offset / 8;
+        if !first.is_empty() {
+            self.write_within(index, skip, first);
+            index += 1;
+        }
+        let (words, last) = rest.as_chunks::<8>();
+        for word in words {
+            self.store(index, u64::from_le_bytes(*word));
+            index += 1;
+        }
+        if !last.is_empty() {
+            self.write_within(index, 0, last);
         }
     }
 
+    /// Stores fewer than eight bytes, which end within a word.
+    #[inline]
+    fn write_within(&self, index: usize, skip: usize, bytes: &[u8]) {
+        let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let bits = ((1 << (8 * bytes.len())) - 1) << (8 * skip);
+        self.store(index, self.word(index) & !bits | value << (8 * skip));
+    }
+
     /// Stores two bytes at an even offset.
+    #[inline]
     pub fn set_u16(&self, offset: usize, value: u16) {
-        self.write(offset, &value.to_le_bytes());
+        let shift = (offset % 8) * 8;
+        let word = self.word(offset / 8) & !(u64::from(u16::MAX) << shift);
+        self.store(offset / 8, word | (u64::from(value) << shift));
     }
 
     /// Stores four bytes at an offset that is a multiple of four.
@@ -419,6 +431,9 @@ impl<'a> PageMut<'a> {
 
     /// Stores eight bytes at any offset.
     pub fn set_u64(&self, offset: usize, value: u64) {
+        if offset % 8 == 0 {
+            return self.store(offset / 8, value);
+        }
         self.write(offset, &value.to_le_bytes());
     }
 
