@@ -226,6 +226,14 @@ impl Link {
         }
     }
 
+    /// As [`Link::sync`], on the spot. False: that has to be called.
+    pub(crate) fn try_sync(&mut self) -> bool {
+        match self {
+            Link::Own(own) => own.session.try_sync(),
+            Link::Guest(_) => false,
+        }
+    }
+
     /// Ends the implicit transaction.
     pub(crate) async fn sync(&mut self) -> Result<()> {
         match self {

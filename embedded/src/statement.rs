@@ -318,7 +318,9 @@ impl Live {
             self.forget_if_long(&prepared, sql);
             return Ok((prepared, step?));
         }
-        self.finish().await?;
+        // It has run on the spot, and waits for its durability alone. (Without this line a durable change that once gave up never tried again.)
+        prepared.waits.store(false, Ordering::Relaxed);
+        self.settle().await?;
         Ok((prepared, Step::All))
     }
 
@@ -356,6 +358,16 @@ impl Live {
         let ended = self.link.sync().await;
         memory::end_statement();
         ended?;
+        self.link.before_send().await
+    }
+
+    /// The same of a statement that has run on the spot: mostly its transaction has committed already.
+    pub(crate) async fn settle(&mut self) -> Result<()> {
+        if !self.link.try_sync() {
+            return self.finish().await;
+        }
+        self.unfinished = false;
+        memory::end_statement();
         self.link.before_send().await
     }
 
@@ -436,5 +448,37 @@ impl Live {
     /// Whether a transaction block is open, failed or not.
     pub(crate) fn in_block(&self) -> bool {
         self.link.status() != TransactionStatus::Idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    /// Whether the statement has given up the short way; `set`: it does so now.
+    fn waits(connection: &crate::Connection, sql: &str, set: bool) -> bool {
+        let mut lent = connection.0.slot.lend().expect("nothing else has it");
+        let waits = &lent.live().statements.by_text[sql].waits;
+        let waits = if set { !waits.swap(true, Relaxed) } else { waits.load(Relaxed) };
+        lent.done();
+        waits
+    }
+
+    #[test]
+    fn a_durable_change_that_gave_up_once_is_tried_again() -> Result<(), crate::Error> {
+        let dir = std::env::temp_dir().join(format!("clearway-tried-{}", std::process::id()));
+        let db = crate::Database::open(&dir)?;
+        let mut connection = db.connect()?;
+        connection.execute("CREATE TABLE t (a bigint PRIMARY KEY)", ())?;
+        const PUT: &str = "INSERT INTO t VALUES ($1)";
+        connection.execute(PUT, [1_i64])?;
+        connection.execute(PUT, [2_i64])?;
+        assert!(waits(&connection, PUT, true), "it went the short way");
+        connection.execute(PUT, [3_i64])?;
+        assert!(!waits(&connection, PUT, false), "it went the short way from the ordinary one");
+        connection.execute(PUT, [4_i64])?;
+        assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ())?.0, 4);
+        db.close()?;
+        std::fs::remove_dir_all(dir).map_err(crate::Error::from)
     }
 }

@@ -84,6 +84,19 @@ impl Session {
         Some(inserted)
     }
 
+    /// Deletes a row of a table without indexes. None: it can't be done without waiting, or an error came.
+    pub fn delete_now(&mut self, shape: &TableShape, key: &[u8], basis: Basis) -> Option<Changed> {
+        let tree = shape.rows(self.db.transactions());
+        let txn = self.txn.as_mut()?;
+        let change = Change::Delete { moved_to: None };
+        let deleted = at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail)))?.ok()?;
+        if matches!(deleted, Changed::Done) {
+            self.counted.note(self.db.statistics(), shape.oid);
+            self.used.deleted(shape.oid);
+        }
+        Some(deleted)
+    }
+
     /// As [`Session::commit_early`]: no client may hear of the commit before everything up to [`Session::dep_lsn`] is durable. False: it can't
     /// be done without waiting, and the transaction is as it was.
     pub fn commit_now(&mut self, durability: Durability) -> bool {

@@ -65,45 +65,62 @@ pub fn encoded_len(record: &Record<'_>) -> usize {
 // The length of an operation's arguments has three bytes.
 const _: () = assert!(RECORD_BYTES_MAX - HEADER_BYTES < 1 << 24);
 
-/// Encodes `record` into `out` (cleared first), except the fields that depend on its position; returns the CRC so far.
+/// Encodes `record` into `out`, in the place of what it held, except the fields that depend on its position; returns the CRC so far.
 ///
 /// # Panics
 /// If a part is longer than its length field holds: pages and keys are far shorter.
 pub fn encode(record: &Record<'_>, epoch: u32, out: &mut Vec<u8>) -> u32 {
     let len = encoded_len(record);
     assert!(len <= RECORD_BYTES_MAX, "a record of {len} bytes");
-    out.clear();
-    out.reserve(len);
+    // What it held does not matter: every byte is written.
+    out.resize(len, 0);
+    let mut rest = Filler(out);
     let ops = u16::try_from(record.ops.len()).expect("a record of more than 65535 page operations");
     // Each fixed part in one piece: a check of the room for each of a dozen fields cost more than the rest.
     let flags = if record.undo.is_some() { FLAG_UNDO } else { 0 };
     let what = u64::from(epoch) | u64::from(record.kind as u8) << 32 | u64::from(flags) << 40 | u64::from(ops) << 48;
     let header: [u64; HEADER_BYTES / 8] =
         [len as u64, 0, what, record.txn.0, record.undo_next.0, u64::from(record.body.len() as u32)];
-    extend_with(out, &header);
+    rest.words(&header);
     for op in record.ops {
         let payload_len: usize = op.payload.iter().map(|part| part.len()).sum();
         let arguments = payload_len as u32 | u32::from(op.op) << 24;
-        extend_with(out, &[u64::from(op.page.0) | u64::from(arguments) << 32]);
-        for part in op.payload {
-            out.extend_from_slice(part);
-        }
+        rest.words(&[u64::from(op.page.0) | u64::from(arguments) << 32]);
+        op.payload.iter().for_each(|part| rest.bytes(part));
     }
     if let Some(undo) = &record.undo {
-        encode_undo(undo, out);
+        encode_undo(undo, &mut rest);
     }
-    out.extend_from_slice(record.body);
-    out.resize(len, 0);
+    rest.bytes(record.body);
+    rest.0.fill(0);
     crc32c::crc32c(&out[16..])
 }
 
-/// Appends words: an array that is filled field by field took a call for each.
-#[inline]
-fn extend_with<const N: usize>(out: &mut Vec<u8>, words: &[u64; N]) {
-    out.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
+/// What is left of a record's bytes to be written.
+struct Filler<'a>(&'a mut [u8]);
+
+impl Filler<'_> {
+    #[inline]
+    fn bytes(&mut self, part: &[u8]) {
+        let (at, rest) = std::mem::take(&mut self.0).split_at_mut(part.len());
+        // Most parts of no or one byte are arguments of operations.
+        match part {
+            [] => {}
+            [byte] => at[0] = *byte,
+            _ => at.copy_from_slice(part),
+        }
+        self.0 = rest;
+    }
+
+    #[inline]
+    fn words<const N: usize>(&mut self, words: &[u64; N]) {
+        let (at, rest) = std::mem::take(&mut self.0).split_at_mut(8 * N);
+        at.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(at, word)| *at = word.to_le_bytes());
+        self.0 = rest;
+    }
 }
 
-fn encode_undo(undo: &RowUndo<'_>, out: &mut Vec<u8>) {
+fn encode_undo(undo: &RowUndo<'_>, rest: &mut Filler<'_>) {
     let (before, value): (u8, &[u8]) = match undo.before {
         Before::Absent => (BEFORE_ABSENT, &[]),
         Before::Row { ghost, overflow, value } => {
@@ -113,10 +130,9 @@ fn encode_undo(undo: &RowUndo<'_>, out: &mut Vec<u8>) {
     };
     let key_len = u16::try_from(undo.key.len()).expect("a key of more than 65535 bytes");
     let lengths = u64::from(key_len) | u64::from(before) << 16 | u64::from(value.len() as u32) << 32;
-    let head: [u64; UNDO_BYTES / 8] = [undo.tree.0, undo.tag.0, undo.prev_tag.0, lengths];
-    extend_with(out, &head);
-    out.extend_from_slice(undo.key);
-    out.extend_from_slice(value);
+    rest.words::<{ UNDO_BYTES / 8 }>(&[undo.tree.0, undo.tag.0, undo.prev_tag.0, lengths]);
+    rest.bytes(undo.key);
+    rest.bytes(value);
 }
 
 /// Completes an encoded record at its position; `crc` is what [`encode`] returned.
