@@ -181,7 +181,8 @@ fn calls_with_values_do_what_the_ordinary_way_does() {
                 continue;
             }
             if rng.below(40) == 0 {
-                (one.prepare(), other.prepare());
+                one.prepare();
+                other.prepare();
             }
             let at = rng.below(STATEMENTS.len() as u64) as usize;
             let (name, sql) = STATEMENTS[at];

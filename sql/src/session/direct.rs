@@ -14,7 +14,7 @@
 //! - DCT-2: a call that answers that it is done has run its statement, and the statement is not run again, whatever comes of its commit: `sync` goes on with that.
 //! - DCT-3: a handle of a statement that the session has forgotten is refused.
 //! - DCT-4: a call asks all that Bind and Execute ask: the number of the values, the state of the block, the time since Parse, the server's new defaults,
-//!   and in `run_short` and `read_recent` what may stand in the way of the fast paths.
+//!   and in `run_short` and `read_recent` whatever keeps a statement off the fast paths.
 //! - DCT-5: each value is one of its parameter's type, as the ordinary way would make it of its bytes.
 
 use std::sync::Arc;
