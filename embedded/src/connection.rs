@@ -100,7 +100,7 @@ impl AsyncConnection {
         let (query, lease) = self.try_at_once(sql, params, Caller::Thread)?;
         let Some(mut lease) = lease else { return Some(Ok(query)) };
         let live = lease.live();
-        let ended = wait(with_session(Arc::clone(&live.waits), live.finish()));
+        let ended = wait(with_session(Arc::clone(&live.waits), live.settle()));
         lease.done();
         Some(ended.map(|()| query))
     }
@@ -229,7 +229,7 @@ impl AsyncConnection {
             if let Some(mut lease) = lease {
                 let live = lease.live();
                 let waits = Arc::clone(&live.waits);
-                let ended = with_session(waits, live.finish()).await;
+                let ended = with_session(waits, live.settle()).await;
                 lease.done();
                 ended?;
             }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use clearway_base::waits::{SessionStats, with_session};
 use clearway_engine::db::Db;
 use clearway_sql::context::backend::{Listed, redacted};
-use clearway_sql::session::{Backend, BackendState, Backends, Bind, Client, Session, TransactionStatus};
+use clearway_sql::session::{Backend, BackendState, Backends, Bind, Called, Client, Known, Session, TransactionStatus};
+use clearway_values::types::Datum;
 
 use crate::error::{Error, Result};
 use crate::guest::Guest;
 use crate::row::Collector;
+use crate::statement::Caller;
 use crate::wait::wait;
 
 /// See the head of this module.
@@ -25,6 +27,22 @@ pub(crate) struct Own {
     pub(crate) listed: Listed,
     pub(crate) backends: Arc<Backends>,
 }
+
+/// What came of a statement that was tried on the spot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tried {
+    /// It is done, and may be told.
+    Done,
+    /// It has run; its end, or a wait for what it depends on, is left.
+    Ran,
+    /// Nothing has happened: something stood in its way.
+    GivenUp,
+    /// Nothing has happened: it is no statement for this.
+    Other,
+}
+
+/// A statement with its values, and the forms of its columns.
+pub(crate) type Call<'a> = (&'a Known, &'a [Datum], &'a [i16]);
 
 impl Own {
     pub(crate) fn backend(&self) -> &Arc<Backend> {
@@ -50,6 +68,46 @@ impl Own {
         }
         wait(with_session(Arc::clone(waits), self.session.wait_for_turn()));
         self.try_all(out)
+    }
+
+    /// Runs a statement whose parameters are values, on the spot: a read that is a transaction of its own, or a change of one row; of a task only reads.
+    pub(crate) fn try_known(
+        &mut self,
+        call: Call<'_>,
+        caller: Caller,
+        waits: &Arc<SessionStats>,
+        out: &mut Collector,
+    ) -> Tried {
+        let (known, values, formats) = call;
+        if known.has_columns() {
+            return match self.session.read_known(known, values, formats, out) {
+                false => Tried::Other,
+                true if self.session.may_send() => Tried::Done,
+                true => Tried::Ran,
+            };
+        }
+        if caller == Caller::Task {
+            return Tried::Other;
+        }
+        let tried = self.try_change(call, out);
+        if tried != Tried::GivenUp || !self.session.wants_turn() {
+            return tried;
+        }
+        wait(with_session(Arc::clone(waits), self.session.wait_for_turn()));
+        self.try_change(call, out)
+    }
+
+    fn try_change(&mut self, (known, values, _): Call<'_>, out: &mut Collector) -> Tried {
+        let tried = match self.session.change_known(known, values, out) {
+            Called::Done if self.session.try_sync() && self.session.may_send() => return Tried::Done,
+            Called::Done => Tried::Ran, // DCT-2
+            Called::GivenUp => Tried::GivenUp,
+            Called::Other => Tried::Other,
+        };
+        if !self.session.wants_turn() {
+            self.session.give_turn_back(); // TRN-3
+        }
+        tried
     }
 }
 
@@ -87,6 +145,14 @@ impl Link {
     /// Whether the connection to the other process broke.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Link::Guest(guest) if guest.is_lost())
+    }
+
+    /// The session's handle of a prepared statement, where the session is in this process.
+    pub(crate) fn known(&self, name: &str) -> Option<Known> {
+        match self {
+            Link::Own(own) => own.session.known(name),
+            Link::Guest(_) => None,
+        }
     }
 
     /// Grows with each change of the catalog; a guest is told by an error instead ([`Link::is_stale`]).
@@ -157,6 +223,14 @@ impl Link {
                 Ok(backend.interrupt.timed(limit_ms, own.session.execute("", rows, out)).await?)
             }
             Link::Guest(guest) => guest.execute(rows, out).await,
+        }
+    }
+
+    /// As [`Link::sync`], on the spot. False: that has to be called.
+    pub(crate) fn try_sync(&mut self) -> bool {
+        match self {
+            Link::Own(own) => own.session.try_sync(),
+            Link::Guest(_) => false,
         }
     }
 

@@ -3,7 +3,7 @@
 //! A parameter is sent in the binary form if its type is the one that the statement expects, else in the text form. Then the expected type
 //! reads the text, and its error, in PostgreSQL's words, says what does not fit.
 
-use clearway_values::types::{Oid, oid};
+use clearway_values::types::{Datum, Oid, oid};
 
 /// A parameter on its way in. It is converted to the type that the statement expects of it.
 ///
@@ -247,6 +247,22 @@ pub(crate) fn uuid_text(bytes: &[u8; 16]) -> String {
 }
 
 impl Param<'_> {
+    /// The value as one of this type; none: its reading needs more than the value, or there is an error in it.
+    pub(crate) fn datum(&self, ty: Oid) -> Option<Datum> {
+        Some(match (self, ty) {
+            (Param::Null, _) => Datum::Null,
+            (Param::Bool(value), oid::BOOL) => Datum::Bool(*value),
+            (Param::Int(value), oid::INT8) => Datum::Int8(*value),
+            (Param::Int(value), oid::INT4) => Datum::Int4(i32::try_from(*value).ok()?),
+            (Param::Int(value), oid::INT2) => Datum::Int2(i16::try_from(*value).ok()?),
+            (Param::Int(value), oid::FLOAT8) => Datum::Float8(*value as f64),
+            (Param::Float(value), oid::FLOAT8) => Datum::Float8(*value),
+            (Param::Bytes(bytes), oid::BYTEA) => Datum::Bytea((*bytes).into()),
+            (Param::Text(text), oid::TEXT | oid::VARCHAR) if !text.as_bytes().contains(&0) => Datum::text(*text),
+            _ => return None,
+        })
+    }
+
     /// Appends the parameter in the form for `ty`: whether the form is binary; `None` for NULL.
     pub(crate) fn write(&self, ty: Oid, out: &mut Vec<u8>) -> Option<bool> {
         match (self, ty) {

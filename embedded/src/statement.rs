@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_base::memory;
 use clearway_base::waits::SessionStats;
-use clearway_sql::session::{Bind, TransactionStatus};
-use clearway_values::types::Oid;
+use clearway_sql::session::{Bind, Known, TransactionStatus};
+use clearway_values::types::{Datum, Oid};
 
 use crate::error::{Error, Result};
-use crate::link::Link;
+use crate::link::{Link, Own, Tried};
 use crate::params::{Params, are_named, marked, numbered, position};
 use crate::row::{Collector, Column};
 
@@ -32,6 +32,8 @@ pub(crate) const BATCH_ROWS: u32 = 512;
 /// A prepared statement of a connection.
 pub(crate) struct Prepared {
     name: String,
+    /// The session's handle of it, where the session is in this process.
+    known: Option<Known>,
     types: Vec<Oid>,
     /// Parameters' names by number; empty where they have none.
     names: Vec<String>,
@@ -54,6 +56,7 @@ pub(crate) struct Statements {
     version: u64,
     counter: u64,
     encoded: Encoded,
+    values: Vec<Datum>,
 }
 
 /// The parameters of a statement as the session takes them. Their memory is used from call to call.
@@ -112,6 +115,19 @@ impl Encoded {
     }
 }
 
+/// Writes a statement's parameters down as values; false: one needs a second look (DCT-5).
+fn as_values(prepared: &Prepared, params: &(impl Params + ?Sized), values: &mut Vec<Datum>) -> bool {
+    values.clear();
+    params.count() == prepared.types.len()
+        && prepared.types.iter().enumerate().all(|(at, ty)| match params.value(at).to_sql().datum(*ty) {
+            Some(value) => {
+                values.push(value);
+                true
+            }
+            None => false,
+        })
+}
+
 /// A session with what belongs to it.
 pub(crate) struct Live {
     pub(crate) link: Link,
@@ -166,6 +182,33 @@ pub(crate) enum Step {
     Part,
 }
 
+impl Own {
+    /// Runs a statement whose parameters are encoded, on the spot.
+    fn try_bound(
+        &mut self,
+        prepared: &Prepared,
+        encoded: &Encoded,
+        caller: Caller,
+        waits: &Arc<SessionStats>,
+        out: &mut Collector,
+    ) -> Tried {
+        let mut few = [None; FEW];
+        let mut many = Vec::new();
+        let values = encoded.values(&mut few, &mut many);
+        let bind = Bind { formats: &encoded.formats, values, result_formats: &prepared.formats };
+        if self.session.try_read(&prepared.name, &bind, out) {
+            return if self.session.may_send() { Tried::Done } else { Tried::Ran };
+        }
+        if caller == Caller::Task || !self.session.try_bind("", &prepared.name, &bind) {
+            return Tried::Other;
+        }
+        if self.try_all_in_turn(waits, out) {
+            return Tried::Done;
+        }
+        if out.tag.is_empty() && out.batch.rows() == 0 { Tried::GivenUp } else { Tried::Ran }
+    }
+}
+
 impl Live {
     /// The statement of a text, prepared now or earlier. After DDL of any session the connection prepares its statements anew, so that a
     /// `SELECT *` has the table's present columns.
@@ -192,8 +235,8 @@ impl Live {
         let columns = collector.columns.take();
         let formats = columns.iter().flatten().map(|column| i16::from(column.is_binary)).collect();
         let types = std::mem::take(&mut collector.parameters);
-        let (columns, waits) = (columns.map(Arc::from), AtomicBool::new(false));
-        let prepared = Arc::new(Prepared { name, types, names, columns, formats, waits });
+        let (columns, waits, known) = (columns.map(Arc::from), AtomicBool::new(false), self.link.known(&name));
+        let prepared = Arc::new(Prepared { name, known, types, names, columns, formats, waits });
         if sql.len() <= CACHED_TEXT_MAX {
             if self.statements.by_text.len() + self.statements.named_by_text.len() >= CACHE_MAX {
                 self.forget_statements();
@@ -275,7 +318,9 @@ impl Live {
             self.forget_if_long(&prepared, sql);
             return Ok((prepared, step?));
         }
-        self.finish().await?;
+        // It has run on the spot, and waits for its durability alone. (Without this line a durable change that once gave up never tried again.)
+        prepared.waits.store(false, Ordering::Relaxed);
+        self.settle().await?;
         Ok((prepared, Step::All))
     }
 
@@ -316,6 +361,16 @@ impl Live {
         self.link.before_send().await
     }
 
+    /// The same of a statement that has run on the spot: mostly its transaction has committed already.
+    pub(crate) async fn settle(&mut self) -> Result<()> {
+        if !self.link.try_sync() {
+            return self.finish().await;
+        }
+        self.unfinished = false;
+        memory::end_statement();
+        self.link.before_send().await
+    }
+
     async fn bind(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
         let Live { link, statements: Statements { encoded, .. }, .. } = self;
         encoded.encode(prepared, params)?;
@@ -338,47 +393,43 @@ impl Live {
         let Live { link: Link::Own(own), statements, unfinished, number, waits, .. } = self else {
             return TriedOutcome::NotRun;
         };
-        let Statements { by_text, version, encoded, .. } = statements;
+        let Statements { by_text, version, encoded, values, .. } = statements;
         if *unfinished || are_named(params) || own.db.catalog_version() != *version {
             return TriedOutcome::NotRun;
         }
         let Some(prepared) = by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed)) else {
             return TriedOutcome::NotRun;
         };
-        if encoded.encode(prepared, params).is_err() {
-            return TriedOutcome::NotRun;
-        }
-        let mut few = [None; FEW];
-        let mut many = Vec::new();
-        let values = encoded.values(&mut few, &mut many);
-        let bind = Bind { formats: &encoded.formats, values, result_formats: &prepared.formats };
-        let columns = || prepared.columns.clone().unwrap_or_default();
         out.batch.clear();
         out.tag.clear();
         out.suspended = false;
-        if own.session.try_read(&prepared.name, &bind, out) {
-            *number += 1;
-            if own.session.may_send() {
+        let known = prepared.known.as_ref().filter(|_| as_values(prepared, params, values));
+        let tried = match known {
+            Some(known) => own.try_known((known, values, &prepared.formats), caller, waits, out),
+            None => Tried::Other,
+        };
+        let tried = match tried {
+            Tried::Other if encoded.encode(prepared, params).is_err() => return TriedOutcome::NotRun,
+            Tried::Other => own.try_bound(prepared, encoded, caller, waits, out),
+            tried => tried,
+        };
+        let columns = || prepared.columns.clone().unwrap_or_default();
+        match tried {
+            Tried::Done => {
+                *number += 1;
                 memory::end_statement();
-                return TriedOutcome::Done(columns());
+                TriedOutcome::Done(columns())
             }
-            *unfinished = true;
-            return TriedOutcome::Ran(columns());
+            Tried::Ran => {
+                (*number, *unfinished) = (*number + 1, true);
+                TriedOutcome::Ran(columns())
+            }
+            Tried::GivenUp => {
+                prepared.waits.store(true, Ordering::Relaxed);
+                TriedOutcome::NotRun
+            }
+            Tried::Other => TriedOutcome::NotRun,
         }
-        if caller == Caller::Task || !own.session.try_bind("", &prepared.name, &bind) {
-            return TriedOutcome::NotRun;
-        }
-        *number += 1;
-        if own.try_all_in_turn(waits, out) {
-            memory::end_statement();
-            return TriedOutcome::Done(columns());
-        }
-        if out.tag.is_empty() && out.batch.rows() == 0 {
-            prepared.waits.store(true, Ordering::Relaxed);
-            return TriedOutcome::NotRun;
-        }
-        *unfinished = true;
-        TriedOutcome::Ran(columns())
     }
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.
@@ -397,5 +448,37 @@ impl Live {
     /// Whether a transaction block is open, failed or not.
     pub(crate) fn in_block(&self) -> bool {
         self.link.status() != TransactionStatus::Idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    /// Whether the statement has given up the short way; `set`: it does so now.
+    fn waits(connection: &crate::Connection, sql: &str, set: bool) -> bool {
+        let mut lent = connection.0.slot.lend().expect("nothing else has it");
+        let waits = &lent.live().statements.by_text[sql].waits;
+        let waits = if set { !waits.swap(true, Relaxed) } else { waits.load(Relaxed) };
+        lent.done();
+        waits
+    }
+
+    #[test]
+    fn a_durable_change_that_gave_up_once_is_tried_again() -> Result<(), crate::Error> {
+        let dir = std::env::temp_dir().join(format!("clearway-tried-{}", std::process::id()));
+        let db = crate::Database::open(&dir)?;
+        let mut connection = db.connect()?;
+        connection.execute("CREATE TABLE t (a bigint PRIMARY KEY)", ())?;
+        const PUT: &str = "INSERT INTO t VALUES ($1)";
+        connection.execute(PUT, [1_i64])?;
+        connection.execute(PUT, [2_i64])?;
+        assert!(waits(&connection, PUT, true), "it went the short way");
+        connection.execute(PUT, [3_i64])?;
+        assert!(!waits(&connection, PUT, false), "it went the short way from the ordinary one");
+        connection.execute(PUT, [4_i64])?;
+        assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ())?.0, 4);
+        db.close()?;
+        std::fs::remove_dir_all(dir).map_err(crate::Error::from)
     }
 }

@@ -246,6 +246,35 @@ fn threads_that_count_in_one_row_take_turns_and_add_up() {
 }
 
 #[test]
+fn a_change_that_waits_for_its_row_is_made_once() {
+    let (db, mut c) = connection("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)");
+    const ADD: &str = "UPDATE t SET n = n + 1 WHERE id = $1";
+    const REMOVE: &str = "DELETE FROM t WHERE id = $1";
+    for (sql, changed, rows) in [(ADD, 1, 1), (REMOVE, 1, 0), (REMOVE, 0, 0)] {
+        let mut waiter = db.connect().expect("a connection");
+        assert_eq!(waiter.execute(sql, [7]).expect("no such row"), 0);
+        let mut transaction = c.transaction().expect("a transaction");
+        transaction
+            .execute("INSERT INTO t VALUES (1, 10) ON CONFLICT (id) DO UPDATE SET n = t.n + 10", ())
+            .expect("its row");
+        if changed == 0 {
+            transaction.execute(REMOVE, [1]).expect("gone again");
+        }
+        let waiting = std::thread::spawn(move || waiter.execute(sql, [1]));
+        let mut looks = db.connect().expect("a connection");
+        let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        while changed == 1 && looks.query_row::<(i64,)>(waits, ()).expect("a count").0 == 0 {
+            std::thread::yield_now();
+        }
+        transaction.commit().expect("committed");
+        assert_eq!(waiting.join().expect("it ends").expect("changed"), changed, "{sql}");
+        let found: Vec<(i32,)> = c.query("SELECT n FROM t", ()).expect("rows").collect().expect("all");
+        assert_eq!(found.len(), rows, "{sql}");
+        assert!(found.iter().all(|(n,)| *n == 11), "{found:?}");
+    }
+}
+
+#[test]
 fn a_statement_can_be_stopped_from_another_thread() {
     let (_db, mut c) = connection("");
     let handle = c.cancel_handle();

@@ -284,6 +284,56 @@ fn rows_are_inserted_under_their_keys_as_by_the_long_way() {
 }
 
 #[test]
+fn rows_are_deleted_as_by_the_long_way() {
+    let db = open();
+    let (one, other) = (&mut user(&db), &mut user(&db));
+    for sql in [
+        "CREATE TABLE plain (a int PRIMARY KEY, b text)",
+        "CREATE TABLE two (a int, b int, PRIMARY KEY (a, b))",
+        "CREATE TABLE indexed (a int PRIMARY KEY, b int)",
+        "CREATE INDEX ON indexed (b)",
+        "CREATE TABLE parent (a int PRIMARY KEY)",
+        "CREATE TABLE child (a int PRIMARY KEY REFERENCES parent)",
+        "INSERT INTO plain SELECT g, repeat('x', 20000 * (g / 5)) FROM generate_series(1, 5) g",
+        "INSERT INTO two VALUES (1, 1), (1, 2)",
+        "INSERT INTO indexed VALUES (1, 1), (2, 2)",
+        "INSERT INTO parent VALUES (1), (2)",
+        "INSERT INTO child VALUES (1)",
+    ] {
+        assert!(simple(one, sql).len() > 5, "{sql}");
+    }
+    for (sql, key, answer, short) in [
+        ("DELETE FROM plain WHERE a = $1", "1", "DELETE 1", true),
+        ("DELETE FROM plain WHERE a = $1", "1", "DELETE 0", true),
+        ("DELETE FROM plain WHERE a = $1 AND b = ''", "2", "DELETE 1", false),
+        ("DELETE FROM plain WHERE a = $1 RETURNING a", "3", "3|\nDELETE 1", false),
+        ("DELETE FROM two WHERE b = 2 AND a = $1", "1", "DELETE 1", true),
+        ("DELETE FROM two WHERE a = $1", "1", "DELETE 1", false),
+        ("DELETE FROM indexed WHERE a = $1", "1", "DELETE 1", false),
+        ("DELETE FROM parent WHERE a = $1", "1", "23503", false),
+        ("DELETE FROM parent WHERE a = $1", "2", "DELETE 1", false),
+        ("DELETE FROM child WHERE a = $1", "1", "DELETE 1", true),
+    ] {
+        assert_eq!(prepared(one, sql, &[Some(key)]), (answer.to_owned(), short), "{sql} with {key}");
+    }
+    assert_eq!(simple(one, "SELECT a FROM plain ORDER BY a"), "4|\n5|\nSELECT 2");
+    // A long value goes with its row, and both come back.
+    let delete = "DELETE FROM plain WHERE a = $1";
+    simple(one, "BEGIN");
+    assert_eq!(prepared(one, delete, &[Some("5")]).0, "DELETE 1");
+    assert_eq!(simple(one, "SELECT count(*) FROM plain; ROLLBACK"), "1|\nSELECT 1ROLLBACK");
+    assert_eq!(simple(one, "SELECT length(b) FROM plain WHERE a = 5"), "20000|\nSELECT 1");
+    // One snapshot for all of the transaction: the row has been changed since.
+    simple(one, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM plain");
+    simple(other, "UPDATE plain SET b = 'new' WHERE a = 4");
+    assert_eq!(prepared(one, delete, &[Some("4")]), ("40001".to_owned(), false));
+    simple(one, "ROLLBACK");
+    assert_eq!(prepared(one, delete, &[None]), ("DELETE 0".to_owned(), true));
+    assert_eq!(prepared(one, delete, &[Some("4")]), ("DELETE 1".to_owned(), true));
+    assert_eq!(simple(other, "SELECT a FROM plain"), "5|\nSELECT 1");
+}
+
+#[test]
 fn what_else_checks_rows_keeps_its_tables_from_the_short_way() {
     let db = open();
     let one = &mut user(&db);

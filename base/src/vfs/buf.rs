@@ -42,9 +42,16 @@ impl IoBuf {
 
     /// A buffer with a copy of `bytes`.
     pub fn from_slice(bytes: &[u8]) -> Self {
-        let mut buf = IoBuf::zeroed(bytes.len());
-        buf.copy_from_slice(bytes);
-        buf
+        if bytes.is_empty() {
+            return IoBuf::zeroed(0);
+        }
+        // Not zeroed first: each page that is written passes here.
+        let mut raw: Vec<u8> = Vec::with_capacity(bytes.len() + IO_ALIGN - 1);
+        let start = raw.as_ptr().align_offset(IO_ALIGN);
+        assert!(start < IO_ALIGN, "no aligned byte in a fresh buffer"); // VFS-6
+        raw.resize(start, 0);
+        raw.extend_from_slice(bytes);
+        IoBuf { raw, start, len: bytes.len() }
     }
 
     /// The number of bytes that fit without a new allocation.

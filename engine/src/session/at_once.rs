@@ -9,7 +9,7 @@
 //!   dropped while it waits has not made; a commit waits only before its record is reserved.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use clearway_txn::error::TxnError;
@@ -28,9 +28,9 @@ pub enum NotNow {
     Other,
 }
 
-/// One attempt (NOW-1).
-fn at_once<F: Future>(work: F) -> Option<F::Output> {
-    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+/// One attempt (NOW-1). The future stays where it was made: to move it took as long as a search of the tree.
+fn at_once<F: Future>(work: Pin<&mut F>) -> Option<F::Output> {
+    match work.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => Some(done),
         Poll::Pending => None,
     }
@@ -51,7 +51,7 @@ impl Session {
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut().ok_or(NotNow::Other)?;
         let change = Change::Update { value, strength: LockMode::RowNoKeyUpdate };
-        let changed = match at_once(txn.change(tree, key, change, basis, IfTaken::Fail)) {
+        let changed = match at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail))) {
             Some(Ok(changed)) => changed,
             Some(Err(TxnError::LockNotAvailable)) => return Err(NotNow::Taken),
             Some(Err(_)) | None => return Err(NotNow::Other),
@@ -76,12 +76,25 @@ impl Session {
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut()?;
         let change = Change::Insert { value };
-        let inserted = at_once(txn.change(tree, key, change, Basis::Locked, IfTaken::Fail))?.ok()?;
+        let inserted = at_once(pin!(txn.change(tree, key, change, Basis::Locked, IfTaken::Fail)))?.ok()?;
         if matches!(inserted, Changed::Done) {
             self.counted.note(self.db.statistics(), shape.oid);
             self.used.inserted(shape.oid);
         }
         Some(inserted)
+    }
+
+    /// Deletes a row of a table without indexes. None: it can't be done without waiting, or an error came.
+    pub fn delete_now(&mut self, shape: &TableShape, key: &[u8], basis: Basis) -> Option<Changed> {
+        let tree = shape.rows(self.db.transactions());
+        let txn = self.txn.as_mut()?;
+        let change = Change::Delete { moved_to: None };
+        let deleted = at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail)))?.ok()?;
+        if matches!(deleted, Changed::Done) {
+            self.counted.note(self.db.statistics(), shape.oid);
+            self.used.deleted(shape.oid);
+        }
+        Some(deleted)
     }
 
     /// As [`Session::commit_early`]: no client may hear of the commit before everything up to [`Session::dep_lsn`] is durable. False: it can't
@@ -91,6 +104,6 @@ impl Session {
         if self.txn.is_none() || self.db.transactions().locks().holds_until_durable(&self.owner) {
             return false;
         }
-        matches!(at_once(self.commit_early(durability)), Some(Ok(_)))
+        matches!(at_once(pin!(self.commit_early(durability))), Some(Ok(_)))
     }
 }

@@ -163,11 +163,11 @@ impl Session {
     }
 
     /// LONE-2
-    fn may_read_alone(&self) -> bool {
+    pub(super) fn may_read_alone(&self) -> bool {
         self.block == Block::None && !self.untold && !self.may_follow() && !self.core.has_end_work() && self.may_try()
     }
 
-    fn read_alone(
+    pub(super) fn read_alone(
         &mut self,
         prepared: &Prepared,
         params: &[Datum],

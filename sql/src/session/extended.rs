@@ -52,7 +52,8 @@ impl Session {
                 if !name.is_empty() {
                     self.list_prepared(name, &prepared, false);
                 }
-                self.statements.insert(name.to_owned(), prepared);
+                let before = self.statements.insert(name.to_owned(), prepared);
+                self.forgotten += u64::from(before.is_some());
                 self.prepared_held.measure();
                 Ok(())
             }
@@ -407,7 +408,7 @@ impl Session {
 
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, name: &str) {
-        self.recent = None;
+        (self.recent, self.forgotten) = (None, self.forgotten + 1);
         self.prepared_held.resume();
         self.statements.remove(name);
         if !name.is_empty() {
@@ -471,7 +472,7 @@ impl Session {
 
     /// DEALLOCATE.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<()> {
-        self.recent = None;
+        (self.recent, self.forgotten) = (None, self.forgotten + 1);
         self.prepared_held.resume();
         match name {
             None => {

@@ -7,14 +7,14 @@
 //! statement   chooses what carries a statement out: a plan (run), or one of call, utility, copy, cursor, explain,
 //!             discard, deferred, notifying, mysql; what defines data, `clearway_ddl` does (defining)
 //! run         one execution of a plan                    routine     plans in the bodies of functions
-//! point       the fast path that reads one row by key    short       the fast path that changes one row
+//! point       the fast path that reads one row by key    short       the fast path that changes one row; short_delete
 //! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
 //! alone       reads of the fast paths that are transactions of their own
 //! awaited     updates of the fast path that wait for their row
 //! plpgsql     bodies in PL/pgSQL                         subtransaction  blocks of them that can be undone
 //! form        how rows are written                       client      the trait through which results leave
-//! described   what a client is told before the rows
+//! described   what a client is told before the rows    direct      statements of a program in the same process
 //! watch       what each statement has cost               series      statements that run in a loop
 //! kept        the settings with which a session begins   held_up     reports which sessions block DDL
 //! texts       texts that were parsed before              shared_plans  plans that sessions share
@@ -42,6 +42,7 @@ mod cursors;
 mod deferred;
 mod defining;
 mod described;
+mod direct;
 mod discard;
 mod explain;
 mod extended;
@@ -66,6 +67,7 @@ mod series;
 pub mod session;
 mod shared_plans;
 mod short;
+mod short_delete;
 mod sql_prepare;
 mod statement;
 mod subtransaction;
@@ -79,5 +81,6 @@ pub use crate::context::interrupt::{Interrupt, Reason};
 pub use crate::context::password;
 pub use at_once::AtOnce;
 pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
+pub use direct::{Called, Known};
 pub use fastpath::FunctionCall;
 pub use session::{Bind, Session, SessionStart, Timeouts};

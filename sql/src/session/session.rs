@@ -153,6 +153,8 @@ pub struct Session {
     pub(super) statements: HashMap<String, Arc<Prepared>, RandomState>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
     pub(super) recent: Option<(String, Arc<Prepared>)>,
+    /// Statements that it has forgotten so far (DCT-3).
+    pub(super) forgotten: u64,
     /// The functions that were called by their numbers.
     pub(super) called: HashMap<Oid, Arc<Called>, RandomState>,
     pub(super) portals: Portals,
@@ -255,6 +257,7 @@ impl Session {
             settings_at_begin: None,
             statements: HashMap::default(),
             recent: None,
+            forgotten: 0,
             called: HashMap::default(),
             portals: Portals::default(),
             cursors: Arc::default(),

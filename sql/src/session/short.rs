@@ -1,6 +1,6 @@
 //! The fast path of statements that change one row: `UPDATE table SET column = value WHERE key = $1` where neither a key nor an index
-//! changes, and `INSERT INTO table VALUES (...)`, also with ON CONFLICT, into a table without indexes beside its primary key. Tables with
-//! check constraints, generated columns or foreign keys to other tables are excluded.
+//! changes, and `INSERT INTO table VALUES (...)`, also with ON CONFLICT, into a table without indexes beside its primary key, and `DELETE`
+//! ([`super::short_delete`]). Of tables with check constraints, generated columns or foreign keys to other tables rows are only deleted here.
 //!
 //! Whether a statement qualifies is determined once, when it is planned. An execution takes its table lock, reads the columns that its
 //! expressions name, overwrites the assigned columns in a copy of the stored row and makes one edit of a leaf. It creates no executor
@@ -24,6 +24,7 @@ use super::point::{Part, Point, key_bytes, key_parts, part};
 use super::range::RangeRead;
 use super::run::Cached;
 use super::session::{Block, Session};
+use super::short_delete::OneDelete;
 use crate::context::convert::{borrowed_datum, to_value};
 use crate::context::core::{Core, now, row_digest};
 use crate::context::names::CatalogNames;
@@ -94,6 +95,7 @@ pub struct ShortChange {
 pub(super) enum Kind {
     Update(OneUpdate),
     Insert(OneInsert),
+    Delete(OneDelete),
 }
 
 pub(super) struct OneInsert {
@@ -118,7 +120,7 @@ pub(super) struct OneUpdate {
 /// Memory that executions use one after the other.
 #[derive(Default)]
 pub(super) struct ChangeScratch {
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     row: Row,
     value: Vec<u8>,
     values: Vec<Value>,
@@ -133,6 +135,7 @@ impl ShortChange {
         let alone = plan.changes.is_empty() && plan.subqueries.is_empty() && plan.columns.is_none();
         let (target, kind) = match &plan.action {
             Action::Update(update) if alone => (&update.target, Kind::Update(OneUpdate::of(update)?)),
+            Action::Delete(delete) if alone => (&delete.target, Kind::Delete(OneDelete::of(delete)?)),
             Action::Insert(insert) if alone && is_one_insert(insert) => {
                 let yields = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_none());
                 let (known, passed) = (known_values(insert), AtomicU32::new(0));
@@ -144,6 +147,8 @@ impl ShortChange {
         let unchecked = target.checks.is_empty() && target.generated.is_empty() && target.references.is_empty();
         let is_of_users = shape.oid >= clearway_engine::catalog::FIRST_USER_OID;
         let unchecked = unchecked && target.table.types.iter().all(|ty| ty.oid < user::FIRST_OID);
+        // What is deleted is checked by nothing of its own table.
+        let unchecked = unchecked || matches!(kind, Kind::Delete(_));
         if !unchecked || !is_of_users || lock.oid != shape.oid || lock.mode != LockMode::RowExclusive {
             return None;
         }
@@ -327,7 +332,9 @@ impl Session {
             began_ns
         });
         let has_key = match &change.kind {
-            Kind::Update(update) => key_bytes(&update.key, short.params, &mut self.change_scratch.key),
+            Kind::Update(OneUpdate { key, .. }) | Kind::Delete(OneDelete { key }) => {
+                key_bytes(key, short.params, &mut self.change_scratch.key)
+            }
             Kind::Insert(_) => false,
         };
         if has_key && self.block == Block::None {
@@ -345,6 +352,7 @@ impl Session {
         let count = match &change.kind {
             Kind::Update(update) => self.update_known_row(short, (change, update, has_key), began_ns),
             Kind::Insert(insert) => self.insert_one_row(short, change, insert, began_ns),
+            Kind::Delete(_) => self.delete_known_row(short, change, has_key, began_ns),
         };
         let Some(count) = count else {
             self.in_batch -= 1;
@@ -355,6 +363,8 @@ impl Session {
         client.command_complete(match (&change.kind, count) {
             (Kind::Update(_), 0) => "UPDATE 0",
             (Kind::Update(_), _) => "UPDATE 1",
+            (Kind::Delete(_), 0) => "DELETE 0",
+            (Kind::Delete(_), _) => "DELETE 1",
             (Kind::Insert(_), 0) => "INSERT 0 0",
             (Kind::Insert(_), _) => "INSERT 0 1",
         });
@@ -447,7 +457,7 @@ impl Session {
 }
 
 /// Closes the statement; returns what the session has looked at (`Used::examined`).
-fn close(core: &Core, statement: clearway_engine::session::Statement) -> [u64; 4] {
+pub(super) fn close(core: &Core, statement: clearway_engine::session::Statement) -> [u64; 4] {
     let mut engine = core.engine.take();
     engine.close_statement(statement);
     engine.used().examined()

@@ -125,8 +125,23 @@ fn set_garbage(page: &PageMut<'_>, bytes: usize) {
     page.set_u16(AT_GARBAGE, bytes.min(PAGE_BYTES) as u16);
 }
 
+/// A cell of so many bytes is put together before it is written.
+const SMALL_CELL_BYTES: usize = 256;
+
 fn put_cell(page: &PageMut<'_>, row: &NodeRow<'_>, prefix_len: usize, shared: Tag, offset: usize, index: usize) {
-    let slot = CellHead::new(row, prefix_len, shared).put(row, prefix_len, offset, |at, part| page.write(at, part));
+    let head = CellHead::new(row, prefix_len, shared);
+    let len = head.cell_len(row, prefix_len);
+    let mut small = [0; SMALL_CELL_BYTES];
+    let slot = match small.get_mut(..len) {
+        // The words of a page are written whole: three parts would take two of them twice.
+        Some(cell) => {
+            let copy = |at: usize, part: &[u8]| cell[at - offset..][..part.len()].copy_from_slice(part);
+            let slot = head.put(row, prefix_len, offset, copy);
+            page.write(offset, &small[..len]);
+            slot
+        }
+        None => head.put(row, prefix_len, offset, |at, part| page.write(at, part)),
+    };
     page.set_u32(SLOTS + SLOT_BYTES * index, slot);
 }
 

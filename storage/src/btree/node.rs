@@ -356,6 +356,19 @@ impl<'a> Node<'a> {
         Err(low)
     }
 
+    /// The same, where `key` is probably above all rows: the last one is looked at first.
+    #[inline]
+    pub(super) fn search_behind(&self, key: &Probe<'_>) -> Result<usize, usize> {
+        let (count, prefix_len) = (self.count(), self.prefix_len());
+        if count > 0 && self.0.compare_start(self.tail(), prefix_len, key).is_eq() {
+            let suffix = key.behind(prefix_len);
+            if self.compare_slot(self.slot(count - 1), &suffix, &suffix.behind(2)) == Ordering::Less {
+                return Err(count);
+            }
+        }
+        self.search_for(key)
+    }
+
     /// The same, where `key` is above the first `low` rows.
     pub(super) fn search_from(&self, key: &[u8], low: usize) -> Result<usize, usize> {
         let (key, prefix_len) = (Probe::of(key), self.prefix_len());

@@ -19,7 +19,7 @@ use super::node::{MEMORY_LOCKS, Node, SLOT_BYTES};
 use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
-use crate::buffer::page::{PAGE_BYTES, kind};
+use crate::buffer::page::{PAGE_BYTES, Probe, kind};
 use crate::buffer::{Latched, Miss, ReadReason};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
@@ -144,11 +144,8 @@ impl Tree {
         let page = self.pool().read(self.append_leaf()?)?;
         let node = Node(page.page);
         // BTR-6: the same questions as at the end of a descent.
-        let is_here = node.0.kind() == kind::NODE
-            && node.0.tree() == self.id()
-            && node.is_leaf()
-            && node.low_admits(key)
-            && node.high_admits(key);
+        let is_here =
+            node.0.kind() == kind::NODE && node.0.tree() == self.id() && node.is_leaf() && node.owns(&Probe::of(key));
         if !is_here {
             return None;
         }
@@ -192,7 +189,11 @@ impl Tree {
             return Ok(Err(Obstacle::Room));
         }
         let node = node_of(leaf.page());
-        let found = node.search(key);
+        let probe = Probe::of(key);
+        let found = match self.append_leaf() == Some(node.0.id()) {
+            true => node.search_behind(&probe),
+            false => node.search_for(&probe),
+        };
         if let Ok(index) = found {
             read_row(node, index, before);
         }

@@ -389,25 +389,37 @@ impl<'a> PageMut<'a> {
     /// Stores `bytes` at any offset; they must end within the page.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= PAGE_BYTES, "a write beyond the page");
-        let (mut at, mut rest) = (offset, bytes);
-        while !rest.is_empty() {
-            let (index, skip) = (at / 8, at % 8);
-            let take = rest.len().min(8 - skip);
-            if take == 8 {
-                self.store(index, u64::from_le_bytes(rest[..8].try_into().expect("eight bytes")));
-            } else {
-                let mut word = self.word(index).to_le_bytes();
-                word[skip..skip + take].copy_from_slice(&rest[..take]);
-                self.store(index, u64::from_le_bytes(word));
-            }
-            at += take;
-            rest = &rest[take..];
+        let skip = offset % 8;
+        let (first, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));
+        let mut index = offset / 8;
+        if !first.is_empty() {
+            self.write_within(index, skip, first);
+            index += 1;
+        }
+        let (words, last) = rest.as_chunks::<8>();
+        for word in words {
+            self.store(index, u64::from_le_bytes(*word));
+            index += 1;
+        }
+        if !last.is_empty() {
+            self.write_within(index, 0, last);
         }
     }
 
+    /// Stores fewer than eight bytes, which end within a word.
+    #[inline]
+    fn write_within(&self, index: usize, skip: usize, bytes: &[u8]) {
+        let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let bits = ((1 << (8 * bytes.len())) - 1) << (8 * skip);
+        self.store(index, self.word(index) & !bits | value << (8 * skip));
+    }
+
     /// Stores two bytes at an even offset.
+    #[inline]
     pub fn set_u16(&self, offset: usize, value: u16) {
-        self.write(offset, &value.to_le_bytes());
+        let shift = (offset % 8) * 8;
+        let word = self.word(offset / 8) & !(u64::from(u16::MAX) << shift);
+        self.store(offset / 8, word | (u64::from(value) << shift));
     }
 
     /// Stores four bytes at an offset that is a multiple of four.
@@ -419,18 +431,38 @@ impl<'a> PageMut<'a> {
 
     /// Stores eight bytes at any offset.
     pub fn set_u64(&self, offset: usize, value: u64) {
+        if offset % 8 == 0 {
+            return self.store(offset / 8, value);
+        }
         self.write(offset, &value.to_le_bytes());
     }
 
     /// Moves aligned groups of four bytes: `count` of them from `from` to `to`, which may overlap.
     pub fn move_quads(&self, from: usize, to: usize, count: usize) {
-        if to <= from {
+        if to == from + 4 {
+            self.move_quads_up(from / 4, count);
+        } else if to <= from {
             for i in 0..count {
                 self.set_u32(to + 4 * i, self.u32_aligned(from + 4 * i));
             }
         } else {
             for i in (0..count).rev() {
                 self.set_u32(to + 4 * i, self.u32_aligned(from + 4 * i));
+            }
+        }
+    }
+
+    /// Moves groups by one place up, two at a time: each row that comes among others moves half of a leaf's slots.
+    fn move_quads_up(&self, first: usize, count: usize) {
+        let mut to = first + count;
+        while to > first {
+            if to % 2 == 1 && to - 1 > first {
+                let index = to / 2;
+                self.store(index, self.word(index - 1) >> 32 | self.word(index) << 32);
+                to -= 2;
+            } else {
+                self.set_u32(4 * to, self.u32_aligned(4 * (to - 1)));
+                to -= 1;
             }
         }
     }
@@ -488,6 +520,22 @@ mod tests {
     fn words() -> Box<[AtomicWord; PAGE_WORDS]> {
         let words: Box<[AtomicWord]> = (0..PAGE_WORDS).map(|_| AtomicWord::new(0)).collect();
         words.try_into().unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
+    }
+
+    #[test]
+    fn groups_of_four_bytes_move_by_any_distance() {
+        for (from, to) in [(10, 11), (11, 12), (10, 9), (11, 10), (10, 14), (14, 10)] {
+            for count in 0..9 {
+                let words = words();
+                let page = PageMut::new(&words);
+                let mut model: Vec<u32> = (0..40).map(|n| 0x0101_0101 * (n + 1)).collect();
+                model.iter().enumerate().for_each(|(at, value)| page.set_u32(4 * at, *value));
+                page.move_quads(4 * from, 4 * to, count);
+                model.copy_within(from..from + count, to);
+                let now: Vec<u32> = (0..40).map(|at| page.u32_aligned(4 * at)).collect();
+                assert_eq!(now, model, "{count} from {from} to {to}");
+            }
+        }
     }
 
     #[test]

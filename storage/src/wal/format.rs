@@ -65,46 +65,62 @@ pub fn encoded_len(record: &Record<'_>) -> usize {
 // The length of an operation's arguments has three bytes.
 const _: () = assert!(RECORD_BYTES_MAX - HEADER_BYTES < 1 << 24);
 
-/// Encodes `record` into `out` (cleared first), except the fields that depend on its position; returns the CRC so far.
+/// Encodes `record` into `out`, in the place of what it held, except the fields that depend on its position; returns the CRC so far.
 ///
 /// # Panics
 /// If a part is longer than its length field holds: pages and keys are far shorter.
 pub fn encode(record: &Record<'_>, epoch: u32, out: &mut Vec<u8>) -> u32 {
     let len = encoded_len(record);
     assert!(len <= RECORD_BYTES_MAX, "a record of {len} bytes");
-    out.clear();
-    out.reserve(len);
+    // What it held does not matter: every byte is written.
+    out.resize(len, 0);
+    let mut rest = Filler(out);
     let ops = u16::try_from(record.ops.len()).expect("a record of more than 65535 page operations");
     // Each fixed part in one piece: a check of the room for each of a dozen fields cost more than the rest.
-    let mut header = [0; HEADER_BYTES];
-    header[..4].copy_from_slice(&(len as u32).to_le_bytes());
-    header[16..20].copy_from_slice(&epoch.to_le_bytes());
-    header[20] = record.kind as u8;
-    header[21] = if record.undo.is_some() { FLAG_UNDO } else { 0 };
-    header[22..24].copy_from_slice(&ops.to_le_bytes());
-    header[24..32].copy_from_slice(&record.txn.0.to_le_bytes());
-    header[32..40].copy_from_slice(&record.undo_next.0.to_le_bytes());
-    header[40..44].copy_from_slice(&(record.body.len() as u32).to_le_bytes());
-    out.extend_from_slice(&header);
+    let flags = if record.undo.is_some() { FLAG_UNDO } else { 0 };
+    let what = u64::from(epoch) | u64::from(record.kind as u8) << 32 | u64::from(flags) << 40 | u64::from(ops) << 48;
+    let header: [u64; HEADER_BYTES / 8] =
+        [len as u64, 0, what, record.txn.0, record.undo_next.0, u64::from(record.body.len() as u32)];
+    rest.words(&header);
     for op in record.ops {
         let payload_len: usize = op.payload.iter().map(|part| part.len()).sum();
-        let mut head = [0; OP_BYTES];
-        head[..4].copy_from_slice(&op.page.0.to_le_bytes());
-        head[4..].copy_from_slice(&(payload_len as u32 | u32::from(op.op) << 24).to_le_bytes());
-        out.extend_from_slice(&head);
-        for part in op.payload {
-            out.extend_from_slice(part);
-        }
+        let arguments = payload_len as u32 | u32::from(op.op) << 24;
+        rest.words(&[u64::from(op.page.0) | u64::from(arguments) << 32]);
+        op.payload.iter().for_each(|part| rest.bytes(part));
     }
     if let Some(undo) = &record.undo {
-        encode_undo(undo, out);
+        encode_undo(undo, &mut rest);
     }
-    out.extend_from_slice(record.body);
-    out.resize(len, 0);
+    rest.bytes(record.body);
+    rest.0.fill(0);
     crc32c::crc32c(&out[16..])
 }
 
-fn encode_undo(undo: &RowUndo<'_>, out: &mut Vec<u8>) {
+/// What is left of a record's bytes to be written.
+struct Filler<'a>(&'a mut [u8]);
+
+impl Filler<'_> {
+    #[inline]
+    fn bytes(&mut self, part: &[u8]) {
+        let (at, rest) = std::mem::take(&mut self.0).split_at_mut(part.len());
+        // Most parts of no or one byte are arguments of operations.
+        match part {
+            [] => {}
+            [byte] => at[0] = *byte,
+            _ => at.copy_from_slice(part),
+        }
+        self.0 = rest;
+    }
+
+    #[inline]
+    fn words<const N: usize>(&mut self, words: &[u64; N]) {
+        let (at, rest) = std::mem::take(&mut self.0).split_at_mut(8 * N);
+        at.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(at, word)| *at = word.to_le_bytes());
+        self.0 = rest;
+    }
+}
+
+fn encode_undo(undo: &RowUndo<'_>, rest: &mut Filler<'_>) {
     let (before, value): (u8, &[u8]) = match undo.before {
         Before::Absent => (BEFORE_ABSENT, &[]),
         Before::Row { ghost, overflow, value } => {
@@ -113,25 +129,21 @@ fn encode_undo(undo: &RowUndo<'_>, out: &mut Vec<u8>) {
         }
     };
     let key_len = u16::try_from(undo.key.len()).expect("a key of more than 65535 bytes");
-    let mut head = [0; UNDO_BYTES];
-    head[..8].copy_from_slice(&undo.tree.0.to_le_bytes());
-    head[8..16].copy_from_slice(&undo.tag.0.to_le_bytes());
-    head[16..24].copy_from_slice(&undo.prev_tag.0.to_le_bytes());
-    head[24..26].copy_from_slice(&key_len.to_le_bytes());
-    head[26] = before;
-    head[28..].copy_from_slice(&(value.len() as u32).to_le_bytes());
-    out.extend_from_slice(&head);
-    out.extend_from_slice(undo.key);
-    out.extend_from_slice(value);
+    let lengths = u64::from(key_len) | u64::from(before) << 16 | u64::from(value.len() as u32) << 32;
+    rest.words::<{ UNDO_BYTES / 8 }>(&[undo.tree.0, undo.tag.0, undo.prev_tag.0, lengths]);
+    rest.bytes(undo.key);
+    rest.bytes(value);
 }
 
 /// Completes an encoded record at its position; `crc` is what [`encode`] returned.
 pub fn place(bytes: &mut [u8], crc: u32, start: Lsn, durable: Lsn) {
     let back = u32::try_from(start.0.saturating_sub(durable.0) / 8).unwrap_or(u32::MAX);
-    bytes[8..12].copy_from_slice(&lsn_low(start).to_le_bytes());
-    bytes[12..16].copy_from_slice(&back.to_le_bytes());
-    let crc = finish_crc(crc, &bytes[8..16], start);
-    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    let middle = u64::from(lsn_low(start)) | u64::from(back) << 32;
+    let crc = finish_crc(crc, middle, start);
+    let [first, second, ..] = bytes.as_chunks_mut::<8>().0 else { unreachable!("a record has a header") };
+    let len = u32::from_le_bytes([first[0], first[1], first[2], first[3]]);
+    *first = (u64::from(len) | u64::from(crc) << 32).to_le_bytes();
+    *second = middle.to_le_bytes();
 }
 
 /// The part of a record's position that stands in its header.
@@ -139,8 +151,8 @@ pub fn lsn_low(start: Lsn) -> u32 {
     (start.0 / 8) as u32
 }
 
-fn finish_crc(crc: u32, middle: &[u8], start: Lsn) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(crc, middle), &start.0.to_le_bytes())
+fn finish_crc(crc: u32, middle: u64, start: Lsn) -> u32 {
+    crc32c::crc32c_append(crc, [middle, start.0].map(u64::to_le_bytes).as_flattened())
 }
 
 /// A cursor over bytes that may be damaged: every read is checked.
@@ -229,8 +241,10 @@ impl Header {
 /// Whether `bytes`, of the length that its header says, are a record at `start` (WAL-1).
 pub fn crc_holds(bytes: &[u8], start: Lsn) -> bool {
     let Some(header) = Header::parse(bytes, start) else { return false };
-    match (bytes.get(8..16), bytes.get(16..header.len)) {
-        (Some(middle), Some(content)) => finish_crc(crc32c::crc32c(content), middle, start) == header.crc,
+    match (bytes.get(8..).and_then(<[u8]>::first_chunk), bytes.get(16..header.len)) {
+        (Some(middle), Some(content)) => {
+            finish_crc(crc32c::crc32c(content), u64::from_le_bytes(*middle), start) == header.crc
+        }
         _ => false,
     }
 }

@@ -75,7 +75,8 @@ impl Ring {
         // In two pieces where the ring ends: a mask for each word took half of the time of the copy.
         let index = self.index(at.start.0);
         let (ahead, behind) = chunks.split_at(chunks.len().min(self.words.len() - index));
-        for (place, chunk) in self.words[index..].iter().zip(ahead).skip(1) {
+        // Without the first word, which is stored last.
+        for (place, chunk) in self.words[index + 1..].iter().zip(ahead.get(1..).unwrap_or_default()) {
             place.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
         for (place, chunk) in self.words.iter().zip(behind) {

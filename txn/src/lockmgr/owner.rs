@@ -322,12 +322,16 @@ impl Held {
             Some(known) if Arc::ptr_eq(&known.text, text) => Taker { digest, number, ..known },
             _ => Taker { text: text.clone(), digest, number },
         };
-        let taker = of_text(self.spare_taker.take(), self.number);
-        self.statement = Some(of_text(self.statement.take(), self.number));
+        let mut spare = self.spare_taker.take();
         if self.statements.len() == STATEMENTS_MAX {
-            self.statements.remove(1);
+            // The first one stays, the second goes.
+            if let (Some(first), Some(second)) = (self.statements.pop_front(), self.statements.front_mut()) {
+                spare = Some(std::mem::replace(second, first).0);
+            }
             self.statements_left_out += 1;
         }
+        let taker = of_text(spare, self.number);
+        self.statement = Some(of_text(self.statement.take(), self.number));
         self.statements.push_back((taker, None));
         assert!(self.statements.len() <= STATEMENTS_MAX, "the statements of a transaction that are kept have a limit");
     }
