@@ -36,6 +36,7 @@ mod comments;
 mod conflict;
 mod database_size;
 pub mod deferred;
+mod delete_walk;
 mod distinct;
 mod duplicates;
 mod expand;

@@ -41,21 +41,36 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Column { index, level } => slot(env.outer.get(*level as usize - 1).copied().unwrap_or(&[]), *index),
         K::Param(n) => slot(env.params, (*n as usize).wrapping_sub(1)),
         K::Aggregate(n) => slot(env.aggregates, *n),
+        K::Binary { op, left, right } => {
+            // Nothing below: no room on the stack has to be asked for.
+            if let (Some(l), Some(r)) = (standing(left, env), standing(right, env))
+                && !l.is_null()
+                && !r.is_null()
+            {
+                return operators::binary(*op, l, r, env.session);
+            }
+            stack::deeper(|| eval_below(e, env))
+        }
         _ => stack::deeper(|| eval_below(e, env)),
+    }
+}
+
+/// The value of an operand that stands somewhere.
+#[inline]
+fn standing<'a>(e: &'a Bound, env: &Env<'a>) -> Option<&'a Datum> {
+    match &e.kind {
+        BoundKind::Const(v) => Some(v),
+        BoundKind::Column { index, level: 0 } => env.row.get(*index),
+        BoundKind::Param(n) => env.params.get((*n as usize).wrapping_sub(1)),
+        BoundKind::Aggregate(n) => env.aggregates.get(*n),
+        _ => None,
     }
 }
 
 /// The value of an operand where it stands, or in `place` if it must be computed: a copy of a shared value costs a counted reference.
 #[inline]
 fn operand<'a>(e: &'a Bound, env: &Env<'a>, place: &'a mut Datum) -> Result<&'a Datum> {
-    let standing = match &e.kind {
-        BoundKind::Const(v) => Some(v),
-        BoundKind::Column { index, level: 0 } => env.row.get(*index),
-        BoundKind::Param(n) => env.params.get((*n as usize).wrapping_sub(1)),
-        BoundKind::Aggregate(n) => env.aggregates.get(*n),
-        _ => None,
-    };
-    match standing {
+    match standing(e, env) {
         Some(value) => Ok(value),
         None => {
             *place = eval(e, env)?;
