@@ -61,6 +61,7 @@ mod lock;
 pub mod measure;
 mod merge;
 mod merge_join;
+mod met;
 pub mod nodes;
 mod parts;
 pub mod pending;
