@@ -88,7 +88,7 @@ pub(crate) async fn remove_leftovers(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<(
 
 impl TempFiles {
     /// The temporary files of the database in `dir`, of which there are none yet.
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> TempFiles {
+    pub fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> TempFiles {
         let zero = || AtomicU64::new(0);
         TempFiles {
             vfs,

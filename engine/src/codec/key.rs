@@ -15,7 +15,7 @@
 
 use super::forms;
 use crate::decimal::Decimal;
-use crate::value::{Storage, Value};
+use crate::value::{Storage, Value, ValueRef};
 
 /// How a column of a key sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,19 @@ pub fn encode_int(column: KeyColumn, int: i64, out: &mut Vec<u8>) {
     let flipped = if column.descending { !flipped } else { flipped };
     out.push(PRESENT);
     out.extend_from_slice(&flipped.to_be_bytes()[8 - usize::from(width)..]);
+}
+
+/// Appends a value where it stands as [`encode_value`] does.
+#[inline]
+pub fn encode_ref(column: KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) {
+    match (value, column.storage) {
+        (ValueRef::Int(int), _) => encode_int(column, int, out),
+        (ValueRef::Bytes(bytes), Storage::Bytes) if !column.descending => {
+            out.push(PRESENT);
+            escape(bytes, out);
+        }
+        (value, _) => encode_value(column, &value.into(), out),
+    }
 }
 
 /// The key of a tuple.

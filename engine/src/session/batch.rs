@@ -2,6 +2,7 @@
 //! their index entries in sorted batches (table/batch.rs).
 
 use clearway_txn::lockmgr::LockMode;
+use clearway_txn::read::RowBatch;
 use clearway_txn::transaction::{Basis, Change, RunChange};
 
 use super::Session;
@@ -9,7 +10,7 @@ use crate::error::EngineError;
 use crate::table::batch::EntryBatch;
 use crate::table::shape::TableShape;
 use crate::table::write;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// A row to be replaced by one with the same key.
 pub struct Replaced<K> {
@@ -47,8 +48,38 @@ impl Session {
                 entries.note(shape, index, key.as_ref(), old.as_ref(), false)?;
             }
             self.counted.note(self.db.statistics(), shape.oid);
-            self.used.deleted(shape.oid);
         }
+        self.used.deleted(shape.oid, done as u64);
+        self.apply_if_full(entries, shape).await?;
+        Ok(done)
+    }
+
+    /// Deletes rows as [`Session::delete_rows`] does, from number `from` on: rows as they are stored, of a table whose indexes are all plain. So their entries are made
+    /// without the values of the rows.
+    ///
+    /// # Errors
+    /// From the transaction; `BadRow`.
+    pub async fn delete_stored(
+        &mut self,
+        entries: &mut EntryBatch,
+        shape: &TableShape,
+        (rows, from): (&RowBatch, usize),
+        basis: Basis,
+    ) -> Result<usize, EngineError> {
+        let change = Change::Delete { moved_to: None };
+        let changes: Vec<RunChange<'_>> =
+            (from..rows.len()).map(|n| RunChange { key: rows.get(n).0, change }).collect();
+        let tree = shape.rows(self.db.transactions());
+        let txn = self.txn.as_mut().expect("a transaction is open");
+        let done = txn.change_run(tree, &changes, basis, true).await?;
+        let mut columns = vec![ValueRef::Null; shape.columns.len()];
+        for n in from..from + done {
+            self.counted.note(self.db.statistics(), shape.oid);
+            if !shape.indexes.is_empty() {
+                entries.note_deleted(shape, rows.get(n), &mut columns)?;
+            }
+        }
+        self.used.deleted(shape.oid, done as u64);
         self.apply_if_full(entries, shape).await?;
         Ok(done)
     }

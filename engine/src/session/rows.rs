@@ -230,7 +230,7 @@ impl Session {
         let deleted = write::delete(self.txn(), shape, key, old, basis).await?;
         self.counted.note(self.db.statistics(), shape.oid);
         if matches!(deleted, Changed::Done) {
-            self.used.deleted(shape.oid);
+            self.used.deleted(shape.oid, 1);
         }
         Ok(deleted)
     }

@@ -20,8 +20,9 @@ use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
 
 use super::shape::TableShape;
 use super::write;
+use crate::codec::key::{decode_int, encode_ref};
 use crate::error::EngineError;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// The least and the most bytes of the entries of all indexes that a batch holds, about. A second batch of one statement finds leaves in which the rows of the
 /// first one share a tag: there each further row has eight bytes for its own, and full leaves are split for them. With 8 MB for 150,000 deleted rows with two
@@ -120,6 +121,16 @@ impl List {
     }
 }
 
+/// Puts the columns of a row's key in their places; false: not all of them are plain integers.
+fn key_refs(shape: &TableShape, key: &[u8], columns: &mut [ValueRef<'_>]) -> bool {
+    let mut rest = key;
+    for (position, form) in shape.key.iter().zip(shape.key_columns()) {
+        let Some((int, after)) = decode_int(*form, rest) else { return false };
+        (columns[*position], rest) = (ValueRef::Int(int), after);
+    }
+    true
+}
+
 /// The entries of a table's indexes that are to be changed.
 #[derive(Default)]
 pub struct EntryBatch {
@@ -151,6 +162,25 @@ impl EntryBatch {
             self.note_made(shape, index, row_key, inserts, |out| of.prefix_into(row, out));
         } else if let Some(entry) = of.entry_of(row)? {
             self.note_entry(shape, index, row_key, &entry.prefix, inserts);
+        }
+        Ok(())
+    }
+
+    /// The entries of a row as it is stored are to be deleted from indexes that are all plain. `columns` has a place for each column of the table.
+    pub(crate) fn note_deleted<'v>(
+        &mut self,
+        shape: &TableShape,
+        (row_key, value): (&[u8], &'v [u8]),
+        columns: &mut [ValueRef<'v>],
+    ) -> Result<(), EngineError> {
+        if !shape.refs(value, columns)? || !key_refs(shape, row_key, columns) {
+            let row = shape.row(row_key, value)?;
+            return (0..shape.indexes.len()).try_for_each(|index| self.note(shape, index, row_key, &row, false));
+        }
+        for (place, index) in shape.indexes.iter().enumerate() {
+            self.note_made(shape, place, row_key, false, |out| {
+                index.columns.iter().zip(&index.key).for_each(|(c, form)| encode_ref(*form, columns[*c], out));
+            });
         }
         Ok(())
     }

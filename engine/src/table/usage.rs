@@ -161,12 +161,12 @@ impl Used {
         used.leaves += 1;
     }
 
-    /// A row was deleted.
-    pub(crate) fn deleted(&mut self, table: Oid) {
+    /// So many rows were deleted.
+    pub(crate) fn deleted(&mut self, table: Oid, rows: u64) {
         let used = self.at(table);
-        used.deleted += 1;
-        used.live -= 1;
-        used.leaves += 1;
+        used.deleted += rows;
+        used.live -= rows as i64;
+        used.leaves += rows;
     }
 
     /// How many rows statements have looked at so far, how many walks over whole tables they have made, how many of the rows were

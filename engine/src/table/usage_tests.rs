@@ -15,7 +15,7 @@ fn what_a_session_does_is_added_when_its_transaction_ends() {
     used.walked_index(8, 9, true, true);
     used.walked_index(8, 9, false, false);
     (0..5).for_each(|_| used.inserted(8));
-    used.deleted(8);
+    used.deleted(8, 1);
     assert_eq!(used.examined()[..3], [122, 1, 0]);
     used.sought(7);
     assert_eq!(used.examined()[..3], [122, 1, 7]);
@@ -50,7 +50,7 @@ fn what_is_saved_is_restored() {
     let (usage, mut used) = (Usage::default(), Used::default());
     let tally = usage.tally(5);
     used.looked_up(7, true);
-    used.deleted(7);
+    used.deleted(7, 1);
     usage.add(&mut used, &tally, Ended::Committed, no_catalog);
     let again = Usage::default();
     again.restore(&format!("nonsense\nr 1 2\n{}", usage.saved()));

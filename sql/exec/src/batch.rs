@@ -126,7 +126,7 @@ impl Cx<'_> {
     }
 
     /// The end of a batch: the changes of the indexes, each index at once.
-    async fn apply_index_entries(self, entries: &mut EntryBatch, target: &Target) -> Result<()> {
+    pub(super) async fn apply_index_entries(self, entries: &mut EntryBatch, target: &Target) -> Result<()> {
         let mut session = self.run.core.engine.take();
         let applied = session.apply_entries(entries, &target.table.shape);
         self.run.core.lock_wait(pin!(applied)).await.map_err(from_engine)

@@ -478,6 +478,9 @@ impl Cx<'_> {
 
     /// Runs a DELETE.
     async fn delete(self, delete: &Delete, pending: &mut Pending) -> Result<Changes> {
+        if let Some(deleted) = Box::pin(self.delete_walked(delete)).await? {
+            return Ok(deleted);
+        }
         let mut out = Changes::default();
         let mut source = Rows::new(delete.source.clone(), Vec::new());
         let mut batch = DeleteBatch::default();

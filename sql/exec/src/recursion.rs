@@ -5,14 +5,13 @@
 //! - RCW-2: while a step is read, the working table has all rows of the turn before it. Another reading of the same plan may have put its own
 //!   there in the meantime, so that it is set before each row.
 
-use super::keys::FoldState;
+use super::met::MetRows;
 use super::query::QueryRows;
 use super::row_list::RowList;
 use super::{Cx, Row};
-use clearway_base::memory::{Held, Kind};
+use clearway_base::memory::Kind;
 use clearway_planner::plan::Query;
 use clearway_syntax::error::Result;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A recursive query that is being read.
@@ -26,8 +25,7 @@ pub(super) struct Recursion {
     /// The rows of this turn up to now.
     rows: RowList,
     /// Without ALL: all rows up to now.
-    seen: Option<HashSet<Row, FoldState>>,
-    held: Held,
+    met: Option<MetRows>,
 }
 
 impl Recursion {
@@ -39,8 +37,7 @@ impl Recursion {
             turn: QueryRows::new(anchor),
             before: Arc::default(),
             rows: RowList::of(Kind::Recursion),
-            seen: (!all).then(HashSet::default),
-            held: Held::new(Kind::Recursion),
+            met: (!all).then(MetRows::new),
         }
     }
 
@@ -59,12 +56,17 @@ impl Recursion {
                 self.turn = QueryRows::new(self.step.clone());
                 continue;
             };
-            if let Some(seen) = &mut self.seen {
-                self.held.resume();
-                if !seen.insert(row.clone()) {
+            if let Some(met) = &mut self.met {
+                let is_new = match met.is_new_now(&row)? {
+                    Some(is_new) => is_new,
+                    None => Box::pin(met.is_new(&row)).await?,
+                };
+                if !is_new {
                     continue;
                 }
-                self.held.grow()?;
+                if met.is_full(cx) {
+                    Box::pin(met.write_out(cx)).await?;
+                }
             }
             self.rows.push(row.clone())?;
             if self.rows.is_full(cx) {

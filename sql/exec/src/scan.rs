@@ -489,11 +489,11 @@ impl Walk for IndexScan {
 }
 
 /// What takes a column's value.
-type Put<'p> = &'p mut dyn FnMut(usize, ValueRef<'_>);
+pub(super) type Put<'p> = &'p mut dyn FnMut(usize, ValueRef<'_>);
 
 /// The slots of a new row of a scan, those of `prefix` filled.
 #[inline]
-fn slots_of<'o>(scan: &Scan, prefix: &[Datum], out: &'o mut Batch) -> &'o mut [Datum] {
+pub(super) fn slots_of<'o>(scan: &Scan, prefix: &[Datum], out: &'o mut Batch) -> &'o mut [Datum] {
     let width = prefix.len() + scan.width();
     let slots = out.slots(width, std::ptr::from_ref(scan) as usize);
     slots[..prefix.len()].clone_from_slice(prefix);
@@ -502,7 +502,7 @@ fn slots_of<'o>(scan: &Scan, prefix: &[Datum], out: &'o mut Batch) -> &'o mut [D
 
 /// Fills a table's slots with the columns that `read` gives.
 #[inline]
-fn fill(
+pub(super) fn fill(
     scan: &Scan,
     slots: &mut [Datum],
     read: impl FnOnce(Put<'_>) -> std::result::Result<(), EngineError>,
@@ -549,7 +549,7 @@ pub(super) fn append_walked(
 }
 
 /// What the slot of a row's key has.
-fn key_slot(key: &[u8], shown: Option<ShownEnd>) -> Datum {
+pub(super) fn key_slot(key: &[u8], shown: Option<ShownEnd>) -> Datum {
     match shown {
         None => Datum::Bytea(key.into()),
         Some(end) => Datum::Bool(end == ShownEnd::Deleted),
@@ -564,7 +564,7 @@ fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row
 }
 
 /// Appends it to a list.
-fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
+pub(super) fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
     let table = &scan.table;
     let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);

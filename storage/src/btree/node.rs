@@ -120,7 +120,8 @@ pub(super) fn search_near(
     mut high: usize,
     compare: impl Fn(usize) -> Ordering,
 ) -> Result<usize, usize> {
-    let mut step = 0;
+    // The first two one by one: every second row is a common case.
+    let (mut step, mut after) = (0, 0);
     while low < high {
         let at = low + step.min((high - low) / 2);
         match compare(at) {
@@ -128,7 +129,7 @@ pub(super) fn search_near(
             Ordering::Greater => high = at,
             Ordering::Equal => return Ok(at),
         }
-        step = 2 * step + 1;
+        (step, after) = (after, 2 * after + 1);
     }
     Err(low)
 }

@@ -23,10 +23,13 @@
 //! - BTR-19: a run appends one record, of all its changes in their order, before its latch goes (BTR-24, BTR-25 in `run_record`). From the first change of the
 //!   page to the record nothing fails or waits: the credit for a change's part of the record, and for its undo, is there before the caller decides on it.
 //! - BTR-8 and BTR-9 hold as for edits.
+//! - BTR-27: where a row of the page is settled and becomes a ghost under the shared tag of the page, which is that of the run's edit before it, the caller is not asked
+//!   for a decision: no caller would refuse it, and its answer is known. Page, record, undo and what the caller learns are those of such a decision. (Most rows
+//!   of a DELETE are such rows; a decision and a copy of the row for each were a third of what its runs took.)
 //! - BTR-23: rows of one run may carry one tag. They then share it in the page, where no other tag is shared: the record of a row says so, and redo
 //!   does the same. A row that only gets a shared tag takes no more room than before, and neither does its undo: so neither splits a leaf.
 
-use super::edit::{put_at, put_over};
+use super::edit::{SettledRow, put_at, put_over};
 use super::image::{Frame, Image, NodeRow, Rows, node_bytes_with, node_of, row_bytes};
 use super::node::{MEMORY_LOCKS, SLOT_BYTES, common_prefix};
 use super::ops;
@@ -84,6 +87,15 @@ pub trait RunEdits<'v> {
     /// The row then fits with a tag that `fits` allows.
     fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'v>>;
 
+    /// The key of an edit that makes a ghost of any settled row that no transaction has locked, and of that row only a ghost that carries the last edit's tag (BTR-27). None: the
+    /// edit has to be decided on.
+    fn ghost(&self, _n: usize) -> Option<&'v [u8]> {
+        None
+    }
+
+    /// BTR-27: the row of an edit, which had this value, becomes a ghost that carries the last edit's tag.
+    fn join_ghost(&mut self, _n: usize, _value: &[u8]) {}
+
     /// The edits from number `from` on, so many, were logged at these positions. Called once, under the latch, if there was any.
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions);
 }
@@ -109,6 +121,33 @@ impl Cost {
     /// A change, and its undo.
     fn change(&self, key_len: usize, max_value: usize, before_len: usize) -> usize {
         CHANGE_BYTES + key_len + max_value + before_len + self.undo(key_len, before_len)
+    }
+}
+
+/// How far a run has come in its leaf.
+struct Pass<'v> {
+    /// The number of its first edit.
+    from: usize,
+    done: usize,
+    /// The last edit's key.
+    last: Option<&'v [u8]>,
+    /// So many rows of the leaf are below the next key: the last edit's and those before it.
+    low: usize,
+}
+
+impl<'v> Pass<'v> {
+    /// The number of the next edit.
+    fn next(&self) -> usize {
+        self.from + self.done
+    }
+
+    /// Whether a key is behind the last one and below a fence.
+    fn is_in_order(&self, key: &[u8], high: Option<&[u8]>) -> bool {
+        self.last.is_none_or(|last| last < key && high.is_none_or(|high| key < high))
+    }
+
+    fn made(&mut self, key: &'v [u8], slot: usize) {
+        (self.last, self.low, self.done) = (Some(key), slot + 1, self.done + 1);
     }
 }
 
@@ -172,6 +211,11 @@ impl<'p> Leaf<'p> {
             Work::Page => node_of(self.latched.page()).shared_tag(),
             Work::Copy(frame, _) => frame.shared_tag,
         }
+    }
+
+    /// Log bytes of the record and the undo of the changes up to now.
+    fn log_bytes(&self, cost: &Cost) -> usize {
+        cost.record + self.record.bytes() + self.undo_bytes
     }
 
     /// For which tags there is room beside any row with this key and at most so many bytes, if there is any (BTR-18). `tag`: that of the last edit,
@@ -368,19 +412,16 @@ impl Tree {
     ) -> usize {
         let (page, flags) = (leaf.latched.page().id(), leaf.latched.page().flags());
         let undo_room = self.pool().log().undo_room();
-        let mut last: Option<&[u8]> = None;
-        // Rows that are below the next key: the last edit's and those before it.
-        let (mut done, mut low) = (0, 0);
-        while let Some((key, max_value)) = edits.key(from + done) {
-            let in_order = last.is_none_or(|last| last < key && leaf.high.as_ref().is_none_or(|high| key < &high[..]));
+        let mut pass = Pass { from, done: 0, last: None, low: 0 };
+        while let Some((key, max_value)) = edits.key(pass.next()) {
+            let in_order = pass.is_in_order(key, leaf.high.as_deref());
             if !in_order || key.len() > KEY_BYTES_MAX || key.len() + max_value > ROW_BYTES_MAX {
                 break;
             }
-            let found = leaf.find(key, low);
+            let found = leaf.find(key, pass.low);
             let before_len = found.map_or(0, |_| leaf.before.value().len());
             // BTR-19
-            let bytes = cost.record + leaf.record.bytes() + leaf.undo_bytes;
-            if credit.left_bytes() < bytes + cost.change(key.len(), max_value, before_len) {
+            if credit.left_bytes() < leaf.log_bytes(cost) + cost.change(key.len(), max_value, before_len) {
                 break;
             }
             let Some(fits) = leaf.tag_room(key, max_value, found, edits.tag()) else { break };
@@ -391,7 +432,7 @@ impl Tree {
             let slot = found.unwrap_or_else(|index| index) as u16;
             let row = found.is_ok().then(|| leaf.before.row());
             let leaf_row = LeafRow { row, memory_locks: flags & MEMORY_LOCKS != 0, page, slot };
-            let Some(put) = edits.decide(from + done, leaf_row, fits) else { break };
+            let Some(put) = edits.decide(pass.next(), leaf_row, fits) else { break };
             assert!(put.value.len() <= max_value, "BTR-9: a value longer than announced");
             let row = NodeRow { key, value: put.value, tag: put.tag, ghost: put.ghost, overflow: false };
             leaf.undo_bytes += cost.undo(key.len(), before_len);
@@ -401,16 +442,53 @@ impl Tree {
             }
             let count = node_of(leaf.latched.page()).count();
             self.note_append(page, found.is_err() && usize::from(slot) + 1 >= count);
-            last = Some(key);
-            low = usize::from(slot) + 1;
-            done += 1;
+            pass.made(key, usize::from(slot));
+            self.join_ghosts(&mut leaf, cost, log, credit, edits, &mut pass);
         }
+        let done = pass.done;
         leaf.finish();
         if done > 0 {
             let positions = self.append_run(&mut leaf, log, credit);
             edits.logged(from, done, positions);
         }
         done
+    }
+
+    /// BTR-27: makes the next edits as long as they are such ghosts.
+    fn join_ghosts<'v>(
+        &self,
+        leaf: &mut Leaf<'_>,
+        cost: &Cost,
+        log: &mut TxnLog,
+        credit: &Credit<'_>,
+        edits: &mut impl RunEdits<'v>,
+        pass: &mut Pass<'v>,
+    ) {
+        let (shared, flags) = (leaf.shared_tag(), leaf.latched.page().flags());
+        let carries = !shared.is_settled() && edits.tag() == Some(shared) && flags & MEMORY_LOCKS == 0;
+        if !carries || !matches!(leaf.work, Work::Page) {
+            return;
+        }
+        let undo_room = self.pool().log().undo_room();
+        while let Some(key) = edits.ghost(pass.next()) {
+            // A key that is found there is behind the last one and below the fence.
+            let Some(row) = SettledRow::find(leaf.latched.page(), key, pass.low) else { return };
+            let at_most = RoomChange { given_up: PAGE_BYTES, taken: key.len() + 32 };
+            let room = undo_room.is_none_or(|room| room.allows(at_most));
+            if !room || credit.left_bytes() < leaf.log_bytes(cost) + cost.change(key.len(), 0, row.value_len()) {
+                return;
+            }
+            let page = leaf.latched.page();
+            let value = leaf.record.push_ghost(key, row.value_len(), |out| row.append_value(page, out));
+            edits.join_ghost(pass.next(), value);
+            row.make_ghost(page);
+            leaf.free += row.value_len();
+            leaf.undo_bytes += cost.undo(key.len(), row.value_len());
+            if let Some(claims) = undo_room {
+                claims.changed(log, RoomChange::of(key.len(), Some(row.value_len()), Some(0)));
+            }
+            pass.made(key, row.index());
+        }
     }
 
     /// BTR-19

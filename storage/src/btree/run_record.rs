@@ -121,6 +121,27 @@ impl RunRecord {
         self.changes = self.changes.checked_add(1).expect("BTR-24: no leaf has so many rows");
     }
 
+    /// Adds a change as [`RunRecord::push`] does: a settled row, whose value is appended, becomes a ghost that shares the tag of the change before. Gives the value.
+    pub(super) fn push_ghost(
+        &mut self,
+        key: &[u8],
+        value_len: usize,
+        append_value: impl FnOnce(&mut Vec<u8>),
+    ) -> &[u8] {
+        assert!(key.len() <= KEY_BYTES_MAX, "a key of {} bytes goes into the log", key.len());
+        assert!(self.changes > 0, "BTR-27: there is a change before");
+        let flags = GHOST | SAME_TAG | HAD_ROW | SHARES | if value_len > 0 { VALUES } else { 0 };
+        let ([key_low, key_high], [low, high]) = ((key.len() as u16).to_le_bytes(), (value_len as u16).to_le_bytes());
+        let head = [flags, key_low, key_high, 0, 0, low, high];
+        self.bytes.extend_from_slice(&head[..if value_len > 0 { 7 } else { 3 }]);
+        self.bytes.extend_from_slice(key);
+        let value_at = self.bytes.len();
+        append_value(&mut self.bytes);
+        assert_eq!(self.bytes.len(), value_at + value_len, "the value of a row has the length that its cell says");
+        self.changes = self.changes.checked_add(1).expect("BTR-24: no leaf has so many rows");
+        &self.bytes[value_at..]
+    }
+
     /// How many changes there are.
     pub(super) fn changes(&self) -> usize {
         usize::from(self.changes)
@@ -285,6 +306,21 @@ mod tests {
         assert_eq!(read(&bytes), Some(expected));
         let last = RunChanges::of(RUN, &bytes).expect("a run").last().expect("one").map(|change| change.undo.before);
         assert_eq!(last, Some(Before::Row { ghost: true, overflow: true, value: &[7; 16] }));
+    }
+
+    #[test]
+    fn a_ghost_that_joins_is_written_as_any_other() {
+        // BTR-27
+        for old in [&b""[..], b"old"] {
+            let row = |key| NodeRow { key, value: &[][..], tag: Tag(70), ghost: true, overflow: false };
+            let before = |value| Some(Row { value, tag: Tag::SETTLED, ghost: false, overflow: false });
+            let (mut joined, mut pushed) = (RunRecord::default(), RunRecord::default());
+            joined.push(&row(&b"a"[..]), true, before(&b"x"[..]));
+            assert_eq!(joined.push_ghost(b"bb", old.len(), |out| out.extend_from_slice(old)), old);
+            pushed.push(&row(b"a"), true, before(b"x"));
+            pushed.push(&row(b"bb"), true, before(old));
+            assert_eq!(joined.parts(TreeId(9)), pushed.parts(TreeId(9)));
+        }
     }
 
     #[test]

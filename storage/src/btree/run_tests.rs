@@ -22,8 +22,11 @@ struct Edits<'v> {
     model: &'v mut Model,
     /// Left to the caller.
     refused: u64,
-    /// Rows that were absent, or settled without a value, share a tag.
+    /// Rows that were absent, or settled, share a tag.
     shares: bool,
+    /// Ghosts of settled rows need no decision (BTR-27); how many there were.
+    joins: bool,
+    joined: u64,
     tag: Option<(PageId, Tag)>,
     logged: Option<(usize, usize, RunPositions)>,
 }
@@ -44,7 +47,7 @@ impl<'v> RunEdits<'v> for Edits<'v> {
         if *tag == self.refused {
             return None;
         }
-        let gone = |row: crate::btree::Row<'_>| *ghost && row.tag.is_settled() && row.value.is_empty();
+        let gone = |row: crate::btree::Row<'_>| *ghost && row.tag.is_settled() && !row.ghost;
         let shares = self.shares && leaf.row.map_or(!ghost, gone);
         let joined = self.tag.filter(|(page, _)| shares && *page == leaf.page).map(|(_, tag)| tag);
         if joined.is_none() && (fits == TagRoom::Last || fits == TagRoom::Shared && !shares) {
@@ -54,6 +57,19 @@ impl<'v> RunEdits<'v> for Edits<'v> {
         self.tag = shares.then_some((leaf.page, tag));
         self.model.insert(key.clone(), (value.clone(), tag.0, *ghost));
         Some(RunPut { value, tag, ghost: *ghost, shares })
+    }
+
+    fn ghost(&self, n: usize) -> Option<&'v [u8]> {
+        let (key, _, tag, ghost) = self.wanted.get(n)?;
+        (self.joins && self.shares && *ghost && *tag != self.refused).then_some(key)
+    }
+
+    fn join_ghost(&mut self, n: usize, value: &[u8]) {
+        let (key, _, _, ghost) = &self.wanted[n];
+        assert_eq!(self.model.get(key).map(|(value, ..)| &value[..]), Some(value), "BTR-27");
+        let (_, tag) = self.tag.expect("BTR-27: an edit before");
+        self.model.insert(key.clone(), (Vec::new(), tag.0, *ghost));
+        self.joined += 1;
     }
 
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
@@ -80,12 +96,27 @@ fn round(rng: &mut Rng, tag: &mut u64) -> Vec<Wanted> {
 
 async fn make(tree: &Tree, log: &mut TxnLog, wanted: &[Wanted], model: &mut Model, refused: u64) -> (u64, u64) {
     // Half of the rounds share tags.
-    let shares = wanted.len() % 2 == 0;
-    let (mut by_run, mut alone, mut done, mut last) = (0, 0, 0, None);
+    let (shares, joins) = (wanted.len() % 2 == 0, wanted.len() % 4 == 0);
+    let (by_run, alone, _) = made_by((shares, joins), tree, log, wanted, model, refused).await;
+    (by_run, alone)
+}
+
+/// How many were made by runs and alone, and how many of those by runs without a decision.
+async fn made_by(
+    (shares, joins): (bool, bool),
+    tree: &Tree,
+    log: &mut TxnLog,
+    wanted: &[Wanted],
+    model: &mut Model,
+    refused: u64,
+) -> (u64, u64, u64) {
+    let (mut by_run, mut alone, mut joined, mut done, mut last) = (0, 0, 0, 0, None);
     while done < wanted.len() {
         let before = log.last_lsn;
-        let mut edits = Edits { wanted, model: &mut *model, refused, shares, tag: last, logged: None };
+        let model = &mut *model;
+        let mut edits = Edits { wanted, model, refused, shares, joins, joined: 0, tag: last, logged: None };
         let made = tree.edit_run(log, done, &mut edits).await.unwrap();
+        joined += edits.joined;
         // BTR-19, BTR-24: one record, whose changes name each the one before.
         let logged =
             edits.logged.map(|(from, count, positions)| (from, count, positions.of(0).1, positions.of(count - 1).0));
@@ -102,7 +133,7 @@ async fn make(tree: &Tree, log: &mut TxnLog, wanted: &[Wanted], model: &mut Mode
             (done, alone) = (done + 1, alone + 1);
         }
     }
-    (by_run, alone)
+    (by_run, alone, joined)
 }
 
 async fn assert_same(tree: &Tree, model: &Model) {
@@ -193,6 +224,48 @@ fn rows_that_share_a_tag_take_no_room_for_it_and_neither_does_their_undo() {
             assert_eq!(tree.check().await.unwrap().leaves, leaves, "WAL-20: nor by the undo");
             assert_same(&tree, &before).await;
             assert_redone(&rig, &tree, &before).await;
+        });
+    });
+}
+
+#[test]
+fn ghosts_that_join_are_those_that_are_decided_on() {
+    // BTR-27
+    for_each_seed!(3, |seed| {
+        now(async {
+            let mut changes = Vec::new();
+            for joins in [false, true] {
+                let rig = Rig::in_memory(2_000);
+                let tree = rig.tree(1).await;
+                let (mut rng, mut model, mut log) = (Rng::new(seed), Model::new(), TxnLog::new(TxnId(1)));
+                let (mut load, mut wanted) = (tree.bulk_load(), Vec::new());
+                for n in 0..4_000 {
+                    let key = format!("{:06}", n * 7).into_bytes();
+                    // Values with a code of one byte and of two; rows that have a tag.
+                    let (value, is_long) = (vec![3; rng.index(60)], rng.chance(1, 50));
+                    let value = if is_long { vec![4; 300] } else { value };
+                    load.push(&key, &value).await.unwrap();
+                    model.insert(key.clone(), (value, 0, false));
+                    if rng.chance(2, 3) {
+                        wanted.push((key, Vec::new(), 10_000 + n, true));
+                    }
+                }
+                load.finish().await.unwrap();
+                let tagged: Vec<Wanted> =
+                    wanted.iter().step_by(300).map(|(key, _, tag, _)| (key.clone(), vec![5; 9], *tag, false)).collect();
+                made_by((false, false), &tree, &mut log, &tagged, &mut model, 0).await;
+                let refused = wanted[wanted.len() / 2].2;
+                let (by_run, alone, joined) =
+                    made_by((true, joins), &tree, &mut log, &wanted, &mut model, refused).await;
+                assert_eq!(joined > by_run / 2, joins, "seed {seed}: {joined} of {by_run} joined, {alone} alone");
+                assert_same(&tree, &model).await;
+                assert_redone(&rig, &tree, &model).await;
+                let of_log = rig.log.records.lock().iter().flat_map(Kept::changes).collect::<Vec<_>>();
+                changes.push((by_run, alone, model, of_log));
+                undo(&rig, &tree, &mut log).await;
+                assert_eq!(log.undo_reserved, 0, "what was set aside");
+            }
+            assert!(changes[0] == changes[1], "seed {seed}: the changes differ");
         });
     });
 }

@@ -149,7 +149,7 @@ impl<'v> RunEdits<'v> for Written<'v> {
 
     fn decide(&mut self, n: usize, leaf: LeafRow<'_>, fits: TagRoom) -> Option<RunPut<'v>> {
         let value = self.rows[n].1.as_deref();
-        let gone = |row: Row<'_>| value.is_none() && row.tag.is_settled() && row.value.is_empty() && !row.overflow;
+        let gone = |row: Row<'_>| value.is_none() && row.tag.is_settled() && !row.ghost && !row.overflow;
         let shares = leaf.row.map_or(value.is_some(), gone);
         let joined = self.shared.filter(|(page, _)| shares && *page == leaf.page).map(|(_, tag)| tag);
         if joined.is_none() && (fits == TagRoom::Last || fits == TagRoom::Shared && !shares) {
@@ -164,6 +164,16 @@ impl<'v> RunEdits<'v> for Written<'v> {
         });
         self.decided.push((tag, leaf.row.map_or(Tag::SETTLED, |row| row.tag), before));
         Some(RunPut { value: value.unwrap_or_default(), tag, ghost: value.is_none(), shares })
+    }
+
+    fn ghost(&self, n: usize) -> Option<&'v [u8]> {
+        self.rows.get(n).filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..])
+    }
+
+    fn join_ghost(&mut self, _n: usize, value: &[u8]) {
+        let (_, tag) = self.shared.expect("BTR-27: a row before");
+        let before = BeforeImage::Row { ghost: false, overflow: false, value: value.into() };
+        self.decided.push((tag, Tag::SETTLED, before));
     }
 
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {

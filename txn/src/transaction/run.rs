@@ -270,6 +270,20 @@ impl<'a> RunEdits<'a> for Run<'a> {
         Some(RunPut { value, tag: open.tag, ghost, shares: alike.is_some() })
     }
 
+    fn ghost(&self, n: usize) -> Option<&'a [u8]> {
+        let open = self.open.as_ref()?;
+        let RunChange { key, change: Change::Delete { moved_to: None } } = *self.changes.get(n)? else { return None };
+        (open.alike == Some(Alike::Gone)).then_some(key)
+    }
+
+    fn join_ghost(&mut self, n: usize, value: &[u8]) {
+        let open = self.open.as_mut().expect("BTR-27: the last edit has a record");
+        assert!(open.alike == Some(Alike::Gone) && open.waiting.end == n, "RSH-1: consecutive changes of one kind");
+        open.join(self.changes[n].key, value);
+        open.waiting.end = n + 1;
+        self.decided += 1;
+    }
+
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
         assert_eq!(std::mem::take(&mut self.decided), count, "TXN-11: the changes that were decided on");
         for mut closed in self.closed.drain(..) {

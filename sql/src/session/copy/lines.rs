@@ -29,9 +29,11 @@ enum LineEnd {
     CrLf,
 }
 
-/// A line's fields: values in one buffer, and where each of them ends; none: NULL.
+/// A line's fields: values in one text, and where each of them ends; none: NULL.
 #[derive(Debug, Default)]
 pub struct Fields {
+    text: String,
+    /// The text while it is made.
     bytes: Vec<u8>,
     ends: Vec<(usize, bool)>,
 }
@@ -46,11 +48,27 @@ impl Fields {
     pub fn get(&self, n: usize) -> Option<&str> {
         let (end, is_null) = self.ends[n];
         let from = if n == 0 { 0 } else { self.ends[n - 1].0 };
-        // The line is UTF-8 and is cut at ASCII bytes only; what escapes made is checked in `fields`.
-        (!is_null).then(|| std::str::from_utf8(&self.bytes[from..end]).unwrap_or_default())
+        // A part that escapes by number have cut is no text, though all of it is.
+        (!is_null).then(|| self.text.get(from..end).unwrap_or_default())
+    }
+
+    /// The bytes are the text; false: they are none, and are dropped.
+    fn become_text(&mut self) -> bool {
+        match String::from_utf8(std::mem::take(&mut self.bytes)) {
+            Ok(text) => self.text = text,
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Whether each value begins and ends between two characters.
+    fn are_whole(&self) -> bool {
+        self.ends.iter().all(|(end, _)| self.text.is_char_boundary(*end))
     }
 
     fn clear(&mut self) {
+        // The memory is used again.
+        self.bytes = std::mem::take(&mut self.text).into_bytes();
         self.bytes.clear();
         self.ends.clear();
     }
@@ -254,19 +272,37 @@ impl<'a> Lines<'a> {
         out.clear();
         // Every encoding that is read has one byte a character, and those of ASCII where they are: so lines end where they seem to.
         let encoding = self.form.encoding;
+        let bytes = &self.buffer[line.clone()];
+        // The bytes of a line without escapes, and zeros, are those of its values and delimiters, so that its values tell of the whole line whether it is text.
+        let has_escapes = plain_len(bytes, [b'\\', 0, b'\\', 0]) < bytes.len();
+        let tells = !encoding.differs() && self.form.format != Format::Csv && !has_escapes;
+        if tells {
+            self.separated(bytes, out);
+            if out.become_text() && out.are_whole() {
+                return Ok(());
+            }
+            out.clear();
+        }
         let line = match encoding.decode(&self.buffer[line.clone()]) {
             Ok(text) => text,
             // The error shows as many bytes as the first announces, also where they stand in the next line.
             Err(error) if encoding.differs() => return Err(error),
             Err(_) => std::borrow::Cow::Borrowed(utf8(&self.buffer[line.start..])?),
         };
-        match self.form.format {
-            Format::Csv => self.csv(line.as_bytes(), (not_null, null), out),
+        let made_bytes = match self.form.format {
+            Format::Csv => self.csv(line.as_bytes(), (not_null, null), out).map(|()| false)?,
             _ => self.separated(line.as_bytes(), out),
+        };
+        // Escapes by number may have made what is no text.
+        if made_bytes {
+            utf8(&out.bytes)?;
         }
+        assert!(out.become_text() || made_bytes, "what is cut out of a text at bytes of ASCII is a text");
+        Ok(())
     }
 
-    fn separated(&self, line: &[u8], out: &mut Fields) -> Result<()> {
+    /// Takes a line of the text form apart; whether bytes were given by their numbers.
+    fn separated(&self, line: &[u8], out: &mut Fields) -> bool {
         let (delimiter, null) = (self.form.delimiter, self.form.null.as_bytes());
         let (mut at, mut made_bytes) = (0, false);
         loop {
@@ -292,12 +328,10 @@ impl<'a> Lines<'a> {
                 out.ends.push((out.bytes.len(), false));
             }
             if at == line.len() {
-                break;
+                return made_bytes;
             }
             at += 1;
         }
-        // Escapes by number may have made what is no text.
-        if made_bytes { utf8(&out.bytes).map(drop) } else { Ok(()) }
     }
 
     fn csv(&self, line: &[u8], (not_null, force_null): (&[bool], &[bool]), out: &mut Fields) -> Result<()> {
@@ -347,14 +381,42 @@ impl<'a> Lines<'a> {
 }
 
 /// How many bytes stand before the first of these.
-fn plain_len(bytes: &[u8], [a, b, c, d]: [u8; 4]) -> usize {
+fn plain_len(bytes: &[u8], ends: [u8; 4]) -> usize {
+    let [a, b, c, d] = ends;
     let is_end = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
+    // Most values are short.
+    if let Some((first, _)) = bytes.split_first_chunk::<8>()
+        && let at @ 0..8 = plain_of_eight(*first, ends)
+    {
+        return at;
+    }
     let (chunks, _) = bytes.as_chunks::<32>();
     // Without an exit from a chunk the compiler compares its bytes side by side.
     let is_plain = |chunk: &&[u8; 32]| !chunk.iter().fold(false, |found, byte| found | is_end(*byte));
-    let from = 32 * chunks.iter().take_while(is_plain).count();
+    let mut from = 32 * chunks.iter().take_while(is_plain).count();
+    while let Some((eight, _)) = bytes[from..].split_first_chunk::<8>() {
+        let plain = plain_of_eight(*eight, ends);
+        from += plain;
+        if plain < 8 {
+            return from;
+        }
+    }
     let rest = &bytes[from..];
     from + rest.iter().position(|byte| is_end(*byte)).unwrap_or(rest.len())
+}
+
+/// The same of eight bytes, compared side by side.
+#[inline]
+fn plain_of_eight(bytes: [u8; 8], ends: [u8; 4]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_le_bytes(bytes);
+    let mut found = 0;
+    for end in ends {
+        // Its lowest bit of this kind stands where the first byte is zero that is: borrows go upward alone.
+        let zeros = word ^ (ONES * u64::from(end));
+        found |= zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
+    }
+    found.trailing_zeros() as usize / 8
 }
 
 /// What a backslash and the bytes after it stand for, how many bytes they are, and whether the byte was given by its number.
@@ -442,6 +504,29 @@ mod tests {
         let rows = read(&form, b"\"a\\\"b\",1\n\"c\\\\\",2\n", 3).expect("well formed");
         let own = |list: &[&str]| list.iter().map(|s| Some((*s).to_owned())).collect::<Vec<_>>();
         assert_eq!(rows, [own(&["a\"b", "1"]), own(&["c\\", "2"])]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_text_is_refused_wherever_its_bytes_stand() {
+        let text = form(Format::Text);
+        // A delimiter and an escape within a character; a zero; a byte alone.
+        for line in [&b"a\xe2\t\x82\xac\n"[..], b"\xe2\\\x82\xac\n", b"a\tb\0\n", b"x\xff\ty\n"] {
+            let error = read(&text, line, 100).expect_err("no text");
+            assert_eq!(error.code(), "22021", "{line:?}: {error:?}");
+        }
+        let rows = read(&text, "a\té€\t\n".as_bytes(), 100).expect("well formed");
+        assert_eq!(rows, [["a", "é€", ""].map(|s| Some(s.to_owned())).to_vec()]);
+    }
+
+    #[test]
+    fn plain_bytes_end_at_the_first_of_four() {
+        let mut rng = clearway_base::testkit::Rng::new(7);
+        for len in 0..100 {
+            let bytes: Vec<u8> =
+                (0..len).map(|_| if rng.chance(1, 40) { rng.below(4) as u8 } else { rng.below(256) as u8 }).collect();
+            let expected = bytes.iter().position(|b| [0, 1, 2, 255].contains(b)).unwrap_or(len);
+            assert_eq!(plain_len(&bytes, [0, 1, 2, 255]), expected, "{bytes:?}");
+        }
     }
 
     #[test]

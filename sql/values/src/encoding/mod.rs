@@ -282,10 +282,9 @@ fn shown(bytes: &[u8]) -> String {
 /// 22021 with the first bytes that are none: as many as the first of them announces.
 pub fn utf8(bytes: &[u8]) -> Result<&str> {
     let bad_at = match std::str::from_utf8(bytes) {
-        Ok(text) => match bytes.iter().position(|b| *b == 0) {
-            None => return Ok(text),
-            Some(zero) => zero,
-        },
+        // Several bytes at a time; a zero is rare.
+        Ok(text) if !bytes.contains(&0) => return Ok(text),
+        Ok(_) => bytes.iter().position(|b| *b == 0).unwrap_or(0),
         Err(e) => e.valid_up_to().min(bytes.iter().position(|b| *b == 0).unwrap_or(usize::MAX)),
     };
     let rest = &bytes[bad_at..];

@@ -42,14 +42,24 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Param(n) => slot(env.params, (*n as usize).wrapping_sub(1)),
         K::Aggregate(n) => slot(env.aggregates, *n),
         K::Cast { arg, .. } if cast::keeps_values(arg.ty, e.ty) => stack::deeper(|| eval(arg, env)),
+        K::Binary { op, left, right } => {
+            // Nothing below: no room on the stack has to be asked for.
+            if let (Some(l), Some(r)) = (standing(left, env), standing(right, env))
+                && !l.is_null()
+                && !r.is_null()
+            {
+                return operators::binary(*op, l, r, env.session);
+            }
+            stack::deeper(|| eval_below(e, env))
+        }
         _ => stack::deeper(|| eval_below(e, env)),
     }
 }
 
-/// The value of an operand where it stands, or in `place` if it must be computed: a copy of a shared value costs a counted reference.
+/// The value of an operand that stands somewhere.
 #[inline]
-fn operand<'a>(e: &'a Bound, env: &Env<'a>, place: &'a mut Datum) -> Result<&'a Datum> {
-    let standing = match &e.kind {
+fn standing<'a>(e: &'a Bound, env: &Env<'a>) -> Option<&'a Datum> {
+    match &e.kind {
         BoundKind::Const(v) => Some(v),
         BoundKind::Column { index, level: 0 } => env.row.get(*index),
         BoundKind::Param(n) => env.params.get((*n as usize).wrapping_sub(1)),
@@ -59,8 +69,13 @@ fn operand<'a>(e: &'a Bound, env: &Env<'a>, place: &'a mut Datum) -> Result<&'a 
             _ => None,
         },
         _ => None,
-    };
-    match standing {
+    }
+}
+
+/// The value of an operand where it stands, or in `place` if it must be computed: a copy of a shared value costs a counted reference.
+#[inline]
+fn operand<'a>(e: &'a Bound, env: &Env<'a>, place: &'a mut Datum) -> Result<&'a Datum> {
+    match standing(e, env) {
         Some(value) => Ok(value),
         None => {
             *place = eval(e, env)?;

@@ -93,6 +93,9 @@ pub fn invalid(ty: &str, text: &str) -> SqlError {
 }
 
 fn int<T: TryFrom<i64>>(text: &str, ty: &str) -> Result<T> {
+    if let Some(fits) = plain_int(text).and_then(|v| T::try_from(v).ok()) {
+        return Ok(fits);
+    }
     let t = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let body = t.strip_prefix(['-', '+']).unwrap_or(t);
     if body.is_empty() || !body.bytes().all(|b| b.is_ascii_digit()) {
@@ -102,6 +105,23 @@ fn int<T: TryFrom<i64>>(text: &str, ty: &str) -> Result<T> {
         let message = format!("value \"{text}\" is out of range for type {ty}");
         SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
     })
+}
+
+/// A number of digits alone, as most are; none: it has other characters, or too many.
+#[inline]
+fn plain_int(text: &str) -> Option<i64> {
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    let mut value = 0;
+    for byte in text.bytes() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = 10 * value + i64::from(digit);
+    }
+    Some(value)
 }
 
 /// The truth value of a text.
