@@ -267,13 +267,16 @@ fn a_sessions_time_is_divided_as_well() {
 /// CPU-1: a statement that ends within a short step reads the figures as they stand then, and the end of the step counts nothing twice.
 #[test]
 fn a_short_step_is_read_and_goes_on() {
-    use clearway_base::waits::read;
+    use clearway_base::waits::{read, read_short};
     let (clock, _installed) = installed();
     let session = SessionStats::new("test");
     let (own, other) = (session.clone(), SessionStats::new("other"));
     let task = async {
+        assert_eq!(read_short(&other, clock::now_ns()), Some((0, 0)), "of a session that is not polled");
         for n in 1..=4u64 {
             clock.compute(9_000);
+            let known = read_short(&own, clock::now_ns());
+            assert_eq!(known, (n == 1).then_some((9_000, 9_000)), "before the first wait");
             let wait = Wait::begin(WaitEvent::WalSync, Object::NONE);
             clock.advance(500);
             drop(wait);
@@ -289,10 +292,19 @@ fn a_short_step_is_read_and_goes_on() {
         assert_eq!((measure, elapsed_ns), (Measure::Short, 218_000));
         assert_eq!(own.elapsed_and_cpu(), (elapsed_ns, cpu_ns), "the step has ended");
         clock.compute(700);
+        assert_eq!(read_short(&own, clock::now_ns()), Some((elapsed_ns + 700, cpu_ns + 700)), "of the next step");
+        // The poll of another session within this one is not this one's (CPU-2).
+        drive(&clock, 0, with_session(other.clone(), async { clock.compute(3_000) }));
+        assert_eq!(read_short(&other, clock::now_ns()), Some((3_000, 3_000)));
+        assert_eq!(read_short(&own, clock::now_ns()), None);
+        clearway_base::waits::settle(&own, clock::now_ns(), Measure::Processor);
+        assert_eq!(read_short(&own, clock::now_ns()), None, "its clocks were read");
+        clock.compute(300);
     };
     drive(&clock, 0, with_session(session.clone(), task));
     let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
-    assert_eq!((elapsed_ns, cpu_ns), (218_700, 186_700));
+    assert_eq!(read_short(&session, clock::now_ns()), Some((elapsed_ns, cpu_ns)), "none runs");
+    assert_eq!((elapsed_ns, cpu_ns), (218_300, 186_300), "700 ns were those of a step that gave way");
     assert_eq!(session.time(clock::now_ns()).unaccounted_ns(), 0);
 }
 

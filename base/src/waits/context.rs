@@ -6,7 +6,7 @@
 //! - CTX-1: sync waits of one thread are strictly nested. `waited` counts each moment once: an inner wait's time is taken
 //!   off the outer one's.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
@@ -16,6 +16,7 @@ use super::clock;
 use super::event::WaitEvent;
 use super::processor::{LastRead, Step};
 use super::session::SessionStats;
+use super::totals;
 
 pub(super) struct Context {
     /// The session whose future is polled, or that of the thread.
@@ -29,13 +30,25 @@ pub(super) struct Context {
     /// All sync waits of this thread so far, each moment once (CTX-1).
     pub waited_ns: Cell<u64>,
     /// The part of the session's poll that runs.
-    pub step: Cell<Step>,
-    /// The thread's clocks as they were lately (CPU-3).
+    pub step: Step,
+    /// The thread's clocks as they were lately (CPU-3), and until when that counts.
     pub last_read: Cell<LastRead>,
+    /// See there.
+    pub read_until_ns: Cell<u64>,
     /// Processor time that steps have been charged with since then.
     pub charged_ns: Cell<u64>,
     /// When the task began, in this poll, a wait that ends what it does in the poll (`wait::ends_poll`), its latest; 0: it has not.
     pub rests_ns: Cell<u64>,
+    /// The thread's totals.
+    totals: OnceCell<totals::Owned>,
+}
+
+impl Context {
+    /// Adds one wait to the thread's totals.
+    #[inline]
+    pub fn record(&self, event: WaitEvent, ns: u64, spin_ns: u64) {
+        self.totals.get_or_init(totals::Owned::new).record(event, ns, spin_ns);
+    }
 }
 
 thread_local! {
@@ -46,10 +59,12 @@ thread_local! {
             pending: Cell::new(None),
             woke_ns: Cell::new(0),
             waited_ns: Cell::new(0),
-            step: Cell::new(Step::NONE),
+            step: Step::none(),
             last_read: Cell::new(LastRead::NONE),
+            read_until_ns: Cell::new(0),
             charged_ns: Cell::new(0),
             rests_ns: Cell::new(0),
+            totals: OnceCell::new(),
         }
     };
 }

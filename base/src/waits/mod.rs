@@ -31,7 +31,7 @@ mod wait;
 pub use books::{Books, InBooks, WaitShare, books, books_of};
 pub use clock::{VirtualClock, VirtualTime, now_ns, wall_us, wall_us_at};
 pub use event::{WaitClass, WaitEvent, WaitEventRow, markdown};
-pub use processor::{Measure, SessionTime, account, add_helper, read, settle};
+pub use processor::{Measure, SessionTime, account, add_helper, read, read_short, settle};
 pub use session::{CurrentWait, Object, SessionStats, SessionTotals, ended_time, restore_time, session, sessions};
 pub use totals::{
     EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, restore_totals, set_instrument, totals,

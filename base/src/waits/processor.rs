@@ -22,6 +22,7 @@
 //! - CPU-4: while [`account`] has switched this off, no new step is measured and the figures do not change. A step that had begun is still
 //!   charged.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{self, Context};
@@ -53,7 +54,6 @@ const REFRESH_NS: u64 = 4_000_000;
 /// What the clocks of a thread said when they were last read outside a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastRead {
-    at_ns: u64,
     cpu_ns: u64,
     delay_ns: u64,
     /// Run delay that steps have been charged with since; their processor time is in `Context::charged_ns`.
@@ -62,11 +62,11 @@ pub(super) struct LastRead {
 
 impl LastRead {
     /// Nothing was read.
-    pub const NONE: LastRead = LastRead { at_ns: 0, cpu_ns: 0, delay_ns: 0, delayed_ns: 0 };
+    pub const NONE: LastRead = LastRead { cpu_ns: 0, delay_ns: 0, delayed_ns: 0 };
 
-    fn now(now_ns: u64) -> LastRead {
+    fn now() -> LastRead {
         let delay_ns = clock::run_delay_ns().unwrap_or(0);
-        LastRead { at_ns: now_ns, cpu_ns: clock::thread_cpu_ns(), delay_ns, ..LastRead::NONE }
+        LastRead { cpu_ns: clock::thread_cpu_ns(), delay_ns, ..LastRead::NONE }
     }
 
     /// Run delay of a step with a gap, and its processor time if that was not measured by itself.
@@ -86,17 +86,17 @@ impl LastRead {
     }
 }
 
-/// The step that runs on a thread: when it began, and what the clocks said.
-#[derive(Clone, Copy, Debug)]
+/// The step that runs on a thread: when it began, and what the clocks said. A short step, which each poll is, writes the first three alone.
+#[derive(Debug)]
 pub(super) struct Step {
     /// 0: no session is polled.
-    began_ns: u64,
+    began_ns: Cell<u64>,
     /// The session's id.
-    session: u64,
-    waited_ns: u64,
-    /// What the thread's clocks said; [`NOT_READ`]: nothing.
-    cpu_ns: u64,
-    delay_ns: u64,
+    session: Cell<u64>,
+    waited_ns: Cell<u64>,
+    /// What the thread's clocks said when the step began; [`NOT_READ`]: they were not read, as between steps.
+    cpu_ns: Cell<u64>,
+    delay_ns: Cell<u64>,
 }
 
 /// A clock that was not read.
@@ -145,50 +145,93 @@ impl Measure {
 
 impl Step {
     /// No session is polled.
-    pub const NONE: Step = Step { began_ns: 0, session: 0, waited_ns: 0, cpu_ns: NOT_READ, delay_ns: NOT_READ };
+    pub const fn none() -> Step {
+        Step {
+            began_ns: Cell::new(0),
+            session: Cell::new(0),
+            waited_ns: Cell::new(0),
+            cpu_ns: Cell::new(NOT_READ),
+            delay_ns: Cell::new(NOT_READ),
+        }
+    }
 
     /// Whether a session is polled.
+    #[inline]
     pub fn is_running(&self) -> bool {
-        self.began_ns != 0
+        self.began_ns.get() != 0
     }
 
     /// Whether it is one of this session.
     #[inline]
     fn is_of(&self, session: &SessionStats) -> bool {
-        self.began_ns != 0 && self.session == session.id()
+        self.is_running() && self.session.get() == session.id()
     }
 
+    /// One begins where none runs, or where the one before has been charged.
     #[inline]
-    fn new(context: &Context, now_ns: u64, session: u64, how: Measure) -> Step {
-        let waited_ns = context.waited_ns.get();
-        let is_stale = now_ns.saturating_sub(context.last_read.get().at_ns) > REFRESH_NS;
-        if is_stale || how.reads_clocks() {
-            return Step::reading(context, now_ns, (session, how), is_stale);
+    fn begins(&self, context: &Context, now_ns: u64, session: u64, how: Measure) {
+        self.began_ns.set(now_ns);
+        self.session.set(session);
+        self.waited_ns.set(context.waited_ns.get());
+        if now_ns > context.read_until_ns.get() || how.reads_clocks() {
+            self.reads(context, now_ns, how);
         }
-        Step { began_ns: now_ns, session, waited_ns, ..Step::NONE }
     }
 
-    /// The same where clocks of the thread are read.
+    /// The same of a session that is at hand, which learns of it.
+    #[inline]
+    fn begins_in(&self, context: &Context, now_ns: u64, session: &SessionStats, how: Measure) {
+        session.steps(now_ns);
+        self.begins(context, now_ns, session.id(), how);
+        if how.reads_clocks() {
+            session.step_asks();
+        }
+    }
+
+    /// The clocks of the thread are read.
     #[cold]
-    fn reading(context: &Context, now_ns: u64, (session, how): (u64, Measure), is_stale: bool) -> Step {
-        if is_stale {
-            context.last_read.set(LastRead::now(now_ns));
+    #[inline(never)]
+    fn reads(&self, context: &Context, now_ns: u64, how: Measure) {
+        if now_ns > context.read_until_ns.get() {
+            context.last_read.set(LastRead::now());
+            context.read_until_ns.set(now_ns + REFRESH_NS);
             context.charged_ns.set(0);
         }
-        let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns().unwrap_or(NOT_READ) } else { NOT_READ };
-        let cpu_ns = if how.reads_clocks() { clock::thread_cpu_ns() } else { NOT_READ };
-        Step { began_ns: now_ns, session, waited_ns: context.waited_ns.get(), cpu_ns, delay_ns }
+        if how == Measure::RunDelay {
+            self.delay_ns.set(clock::run_delay_ns().unwrap_or(NOT_READ));
+        }
+        if how.reads_clocks() {
+            self.cpu_ns.set(clock::thread_cpu_ns());
+        }
+    }
+
+    /// The poll of another session begins within this step, which is not charged for (CPU-2); returns its session.
+    #[cold]
+    #[inline(never)]
+    fn gives_way(&self, context: &Context) -> u64 {
+        if let Some(session) = context.session.borrow().as_ref() {
+            session.step_asks();
+        }
+        self.forgets_clocks();
+        self.began_ns.set(0);
+        self.session.get()
+    }
+
+    fn forgets_clocks(&self) {
+        self.cpu_ns.set(NOT_READ);
+        self.delay_ns.set(NOT_READ);
     }
 
     /// Processor time and run delay of a step that is not short, or whose processor time was measured.
     #[cold]
     fn divide(&self, context: &Context, own_ns: u64) -> (u64, u64) {
         let read = |clock: u64| (clock != NOT_READ).then_some(clock);
-        let measured_ns = read(self.cpu_ns).map(|before| clock::thread_cpu_ns().saturating_sub(before).min(own_ns));
+        let measured_ns =
+            read(self.cpu_ns.get()).map(|before| clock::thread_cpu_ns().saturating_sub(before).min(own_ns));
         let mut cpu_ns = measured_ns.unwrap_or(0);
         let mut last_read = context.last_read.get();
         let mut delay_ns = 0;
-        if let Some(before) = read(self.delay_ns) {
+        if let Some(before) = read(self.delay_ns.get()) {
             delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
             last_read.delayed_ns += delay_ns;
         } else if own_ns - cpu_ns >= GAP_NS {
@@ -204,10 +247,10 @@ impl Step {
     /// Divides the time since the step began; returns how it should have been measured.
     #[inline]
     fn charge(&self, context: &Context, session: &SessionStats, now_ns: u64) -> Measure {
-        let wall_ns = now_ns.saturating_sub(self.began_ns);
-        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns));
+        let wall_ns = now_ns.saturating_sub(self.began_ns.get());
+        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns.get()));
         // CPU-1
-        if self.cpu_ns == NOT_READ && own_ns < SHORT_NS {
+        if self.cpu_ns.get() == NOT_READ && own_ns < SHORT_NS {
             context.charged_ns.set(context.charged_ns.get() + own_ns);
             add_time(session, wall_ns, own_ns);
             return Measure::Short;
@@ -216,8 +259,10 @@ impl Step {
     }
 
     #[cold]
+    #[inline(never)]
     fn charge_long(&self, context: &Context, session: &SessionStats, wall_ns: u64, own_ns: u64) -> Measure {
         let (cpu_ns, delay_ns) = self.divide(context, own_ns);
+        self.forgets_clocks();
         context.charged_ns.set(context.charged_ns.get() + cpu_ns);
         if delay_ns > 0 {
             totals::record(WaitEvent::RunQueue, delay_ns, 0);
@@ -232,28 +277,33 @@ impl Step {
     }
 }
 
-/// A poll of a session's future begins; returns the step of the session around it, for [`ended`].
+/// A poll of a session's future begins; returns the id of the session around it, for [`ended`]; 0: there is none.
 #[inline]
-pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> Step {
-    let is_measured = ACCOUNTS.load(Relaxed);
-    let step = if is_measured { Step::new(context, now_ns, session.id(), session.measured()) } else { Step::NONE };
-    context.step.replace(step)
+pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> u64 {
+    let step = &context.step;
+    let outer = if step.is_running() { step.gives_way(context) } else { 0 };
+    if ACCOUNTS.load(Relaxed) {
+        step.begins_in(context, now_ns, session, session.measured());
+    }
+    outer
 }
 
 /// The poll has ended.
 #[inline]
-pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_ns: u64) {
-    let step = context.step.get();
+pub(super) fn ended(context: &Context, session: &SessionStats, outer: u64, now_ns: u64) {
+    let step = &context.step;
     if step.is_running() {
         let (measure, before) = (step.charge(context, session, now_ns), session.measured());
         if measure != before {
             session.set_measured(measure.after(before));
         }
+        step.began_ns.set(0);
+        session.steps(0);
     }
     // CPU-2
-    let goes_on = outer.is_running();
-    let next = if goes_on { Step::new(context, now_ns, outer.session, Measure::Short) } else { Step::NONE };
-    context.step.set(next);
+    if outer != 0 {
+        step.begins(context, now_ns, outer, Measure::Short);
+    }
 }
 
 /// Divides what the calling session's poll has taken until now, so that [`SessionStats::time`] has it; `next` is how what follows is measured.
@@ -261,12 +311,12 @@ pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_
 #[inline]
 pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
     let settled = context::with(|context| {
-        let step = context.step.get();
+        let step = &context.step;
         if !step.is_of(session) {
             return Measure::Short;
         }
         let measure = step.charge(context, session, now_ns);
-        context.step.set(Step::new(context, now_ns, step.session, next));
+        step.begins_in(context, now_ns, session, next);
         measure
     });
     settled.unwrap_or_default()
@@ -274,16 +324,15 @@ pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
 
 /// The session's elapsed time and processor time until now, and how the step that runs should have been measured. A step that is short so far
 /// goes on; a longer one is divided as by [`settle`]. When the step is divided later, its processor time may prove smaller than it was here.
-#[inline]
 pub fn read(session: &SessionStats, now_ns: u64) -> (Measure, u64, u64) {
     let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
     let short = context::with(|context| {
-        let step = context.step.get();
-        if step.cpu_ns != NOT_READ || !step.is_of(session) {
+        let step = &context.step;
+        if step.cpu_ns.get() != NOT_READ || !step.is_of(session) {
             return None;
         }
-        let wall_ns = now_ns.saturating_sub(step.began_ns);
-        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(step.waited_ns));
+        let wall_ns = now_ns.saturating_sub(step.began_ns.get());
+        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(step.waited_ns.get()));
         (own_ns < SHORT_NS).then_some((Measure::Short, elapsed_ns + wall_ns, cpu_ns + own_ns)) // CPU-1
     });
     short.flatten().unwrap_or_else(|| {
@@ -291,6 +340,13 @@ pub fn read(session: &SessionStats, now_ns: u64) -> (Measure, u64, u64) {
         let (elapsed_ns, cpu_ns) = session.elapsed_and_cpu();
         (measure, elapsed_ns, cpu_ns)
     })
+}
+
+/// The same of most steps, from what the session itself has: none if the step that runs is not short, clocks of the thread were read for it, it has
+/// waited for something, or another session was polled in it.
+#[inline]
+pub fn read_short(session: &SessionStats, now_ns: u64) -> Option<(u64, u64)> {
+    session.elapsed_and_cpu_below(now_ns, SHORT_NS) // CPU-1
 }
 
 /// Adds what a thread used that helped the session that the calling thread polls: its processor time and its run delay, which count as elapsed

@@ -68,23 +68,25 @@ const SHOWN: u64 = 1 << 8;
 impl SessionBlock {
     #[inline]
     fn begin(&self, wait: &CurrentWait) {
-        self.end();
+        let generation = self.end();
         // A reader that sees a field of this wait must also see that the one before it had ended.
         fence(Release);
         self.since_ns.store(wait.since_ns, Relaxed);
         self.space.store(wait.object.space, Relaxed);
         self.item.store(wait.object.item, Relaxed);
         self.behind.store(wait.behind, Relaxed);
-        let generation = (self.state.load(Relaxed) >> 8) | 1;
-        self.state.store((generation << 8) | wait.event.index() as u64, Release);
+        self.state.store(generation | SHOWN | wait.event.index() as u64, Release);
     }
 
+    /// Returns the state that says so, which has no event.
     #[inline]
-    fn end(&self) {
-        let state = self.state.load(Relaxed);
+    fn end(&self) -> u64 {
+        let mut state = self.state.load(Relaxed);
         if state & SHOWN != 0 {
-            self.state.store(((state >> 8) + 1) << 8, Relaxed);
+            state = ((state >> 8) + 1) << 8;
+            self.state.store(state, Relaxed);
         }
+        state
     }
 
     #[inline]
@@ -194,8 +196,13 @@ struct SecondLine {
     /// While its work was under way; computing. See `processor`.
     elapsed_ns: AtomicU64,
     cpu_ns: AtomicU64,
+    /// When the step of its work that runs began, if the time since then is all of it; [`ASKS`]: there is more to it (`processor::Step`). 0: none runs.
+    step_ns: AtomicU64,
     client_read: SessionCell,
 }
+
+/// No moment: see `SecondLine::step_ns`.
+const ASKS: u64 = u64::MAX;
 
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -302,13 +309,18 @@ impl SessionStats {
         self.touched[0].load(Relaxed) | self.touched[1].load(Relaxed) != 0
     }
 
-    /// What each statement has: how long the session has waited for its client since the last call, in nanoseconds, and the waits in the run
-    /// queue, how often and how long. To be called by the thread that polls the session's futures (SES-2).
+    /// How long the session has waited for its client in all, in nanoseconds.
     #[inline]
-    pub fn take_usual(&self) -> (u64, (u64, u64)) {
-        let (client, queue) = (&self.second.client_read, &self.third.run_queue);
-        let client_ns = since_last(&client.total_ns, &client.taken_ns);
-        (client_ns, (since_last(&queue.count, &queue.taken), since_last(&queue.total_ns, &queue.taken_ns)))
+    pub fn client_ns(&self) -> u64 {
+        self.second.client_read.total_ns.load(Relaxed)
+    }
+
+    /// The waits in the run queue since the last call, how often and how long, in nanoseconds. To be called by the thread that polls the session's
+    /// futures (SES-2).
+    #[inline]
+    pub fn take_queued(&self) -> (u64, u64) {
+        let queue = &self.third.run_queue;
+        (since_last(&queue.count, &queue.taken), since_last(&queue.total_ns, &queue.taken_ns))
     }
 
     /// Gives each other event that was waited for since the last call, with how often and how long, in nanoseconds. To be called by the thread
@@ -365,6 +377,33 @@ impl SessionStats {
         (self.second.elapsed_ns.load(Relaxed), self.second.cpu_ns.load(Relaxed))
     }
 
+    /// The same until now, if its step that runs is below this length so far, and the time since it began is all of it; also if none runs.
+    #[inline]
+    pub(super) fn elapsed_and_cpu_below(&self, now_ns: u64, below_ns: u64) -> Option<(u64, u64)> {
+        let (elapsed_ns, cpu_ns) = self.elapsed_and_cpu();
+        let step_ns = self.second.step_ns.load(Relaxed);
+        if step_ns == 0 {
+            return Some((elapsed_ns, cpu_ns));
+        }
+        // `ASKS` is so far ahead that the difference is as good as all time.
+        let ns = now_ns.wrapping_sub(step_ns);
+        (ns < below_ns).then_some((elapsed_ns + ns, cpu_ns + ns))
+    }
+
+    /// A step of its work begins; 0: it has ended.
+    #[inline]
+    pub(super) fn steps(&self, now_ns: u64) {
+        self.second.step_ns.store(now_ns, Relaxed);
+    }
+
+    /// The time since the step began is not all there is to it.
+    #[inline]
+    pub(super) fn step_asks(&self) {
+        if self.second.step_ns.load(Relaxed) != 0 {
+            self.steps(ASKS);
+        }
+    }
+
     /// What its elapsed time consists of, the wait included that it is in.
     pub fn time(&self, now_ns: u64) -> SessionTime {
         let (elapsed_ns, cpu_ns) = self.elapsed_and_cpu();
@@ -412,13 +451,30 @@ impl SessionStats {
 
     #[inline]
     pub(super) fn record(&self, event: WaitEvent, ns: u64) {
-        self.record_part(event, 1, ns);
+        let cell = self.touched(event);
+        add_single_writer(&cell.count, 1);
+        add_single_writer(&cell.total_ns, ns);
+        raise_single_writer(&cell.max_ns, ns);
     }
 
-    /// Adds so many waits and so much time, which need not come together: of waits side by side each is one, and their time is that of one.
+    /// Adds a wait without its time, which need not come together: of waits side by side each is one, and their time is that of one.
     #[inline]
-    pub(super) fn record_part(&self, event: WaitEvent, waits: u64, ns: u64) {
-        let cell = match event {
+    pub(super) fn record_one(&self, event: WaitEvent) {
+        add_single_writer(&self.touched(event).count, 1);
+    }
+
+    /// The other part.
+    #[inline]
+    pub(super) fn record_time(&self, event: WaitEvent, ns: u64) {
+        let cell = self.touched(event);
+        add_single_writer(&cell.total_ns, ns);
+        raise_single_writer(&cell.max_ns, ns);
+    }
+
+    /// The cell of an event to which something is added.
+    #[inline]
+    fn touched(&self, event: WaitEvent) -> &SessionCell {
+        match event {
             WaitEvent::ClientRead => &self.second.client_read,
             WaitEvent::RunQueue => &self.third.run_queue,
             _ => {
@@ -426,10 +482,7 @@ impl SessionStats {
                 touched.store(touched.load(Relaxed) | 1 << (event.index() % 64), Relaxed);
                 &self.cells[event.index()]
             }
-        };
-        add_single_writer(&cell.count, waits);
-        add_single_writer(&cell.total_ns, ns);
-        raise_single_writer(&cell.max_ns, ns);
+        }
     }
 }
 
@@ -502,18 +555,19 @@ mod tests {
             session.take_others(|event, count, ns| all.push((event, count, ns)));
             all
         };
-        assert_eq!((taken(), session.take_usual(), session.has_others()), (vec![], (0, (0, 0)), false));
+        assert_eq!((taken(), session.client_ns(), session.has_others()), (vec![], 0, false));
         session.record(WaitEvent::WalSync, 5);
         session.record(WaitEvent::RunQueue, 1);
         session.record(WaitEvent::WalSync, 7);
-        session.record_part(WaitEvent::ClientRead, 1, 0);
-        session.record_part(WaitEvent::ClientRead, 0, 4);
+        session.record_one(WaitEvent::ClientRead);
+        session.record_time(WaitEvent::ClientRead, 4);
         assert!(session.has_others());
         let mut seen = Vec::new();
         session.peek_others(|event, ns| seen.push((event, ns)));
         assert_eq!(seen, [(WaitEvent::WalSync, 12)]);
-        assert_eq!((taken(), session.take_usual()), (vec![(WaitEvent::WalSync, 2, 12)], (4, (1, 1))));
-        assert_eq!((taken(), session.take_usual(), session.has_others()), (vec![], (0, (0, 0)), false));
+        assert_eq!((taken(), session.client_ns()), (vec![(WaitEvent::WalSync, 2, 12)], 4));
+        assert_eq!((session.take_queued(), session.take_queued()), ((1, 1), (0, 0)));
+        assert_eq!((taken(), session.client_ns(), session.has_others()), (vec![], 4, false));
         session.woken(9);
         assert_eq!(session.current_or_ready().map(|wait| (wait.event, wait.since_ns)), Some((WaitEvent::RunQueue, 9)));
         session.polled();

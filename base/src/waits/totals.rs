@@ -10,10 +10,10 @@
 //! - TOT-2: nothing that was recorded is lost when a thread ends, and nothing is counted twice while it ends: retiring
 //!   and reading exclude each other.
 
-use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::context;
 use super::event::WaitEvent;
 
 /// Buckets of a histogram: bucket `i` holds waits of 2^i to 2^(i+1) ns, the first one those of 0 too, the last one all
@@ -69,7 +69,7 @@ impl EventTotals {
 /// The bucket of a histogram that a wait belongs to.
 #[inline]
 pub fn bucket_of(ns: u64) -> usize {
-    (ns.max(1).ilog2() as usize).min(HISTOGRAM_BUCKETS - 1)
+    ((ns | 1).ilog2() as usize).min(HISTOGRAM_BUCKETS - 1)
 }
 
 /// Adds to a counter that has one writer (TOT-1).
@@ -86,8 +86,8 @@ pub(super) fn raise_single_writer(maximum: &AtomicU64, value: u64) {
     }
 }
 
+/// How many waits there were is the sum of its histogram.
 struct EventCell {
-    count: AtomicU64,
     total_ns: AtomicU64,
     max_ns: AtomicU64,
     spin_ns: AtomicU64,
@@ -97,7 +97,6 @@ struct EventCell {
 impl EventCell {
     fn new() -> Self {
         Self {
-            count: AtomicU64::new(0),
             total_ns: AtomicU64::new(0),
             max_ns: AtomicU64::new(0),
             spin_ns: AtomicU64::new(0),
@@ -107,7 +106,6 @@ impl EventCell {
 
     #[inline]
     fn record(&self, ns: u64, spin_ns: u64) {
-        add_single_writer(&self.count, 1);
         add_single_writer(&self.total_ns, ns);
         raise_single_writer(&self.max_ns, ns);
         if spin_ns != 0 {
@@ -117,18 +115,19 @@ impl EventCell {
     }
 
     fn read(&self) -> EventTotals {
+        let histogram: [u64; HISTOGRAM_BUCKETS] = std::array::from_fn(|i| self.histogram[i].load(Relaxed));
         EventTotals {
-            count: self.count.load(Relaxed),
+            count: histogram.iter().sum(),
             total_ns: self.total_ns.load(Relaxed),
             max_ns: self.max_ns.load(Relaxed),
             spin_ns: self.spin_ns.load(Relaxed),
-            histogram: std::array::from_fn(|i| self.histogram[i].load(Relaxed)),
+            histogram,
         }
     }
 }
 
 struct Shard {
-    events: Box<[EventCell]>,
+    events: [EventCell; WaitEvent::COUNT],
 }
 
 #[derive(Default)]
@@ -143,14 +142,21 @@ fn shards() -> MutexGuard<'static, Shards> {
     SHARDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread's hold on its shard; dropped when the thread ends.
-struct Owned(Arc<Shard>);
+/// A thread's hold on its shard, in its context; dropped when the thread ends.
+pub(super) struct Owned(Arc<Shard>);
 
 impl Owned {
-    fn new() -> Self {
-        let shard = Arc::new(Shard { events: (0..WaitEvent::COUNT).map(|_| EventCell::new()).collect() });
+    #[cold]
+    pub fn new() -> Self {
+        let shard = Arc::new(Shard { events: std::array::from_fn(|_| EventCell::new()) });
         shards().live.push(Arc::clone(&shard));
         Self(shard)
+    }
+
+    /// Adds one wait; to be called by its thread (TOT-1).
+    #[inline]
+    pub fn record(&self, event: WaitEvent, ns: u64, spin_ns: u64) {
+        self.0.events[event.index()].record(ns, spin_ns);
     }
 }
 
@@ -166,15 +172,11 @@ impl Drop for Owned {
     }
 }
 
-thread_local! {
-    static SHARD: OnceCell<Owned> = const { OnceCell::new() };
-}
-
 /// Adds one wait to the calling thread's shard.
 #[inline]
 pub(crate) fn record(event: WaitEvent, ns: u64, spin_ns: u64) {
     // A thread that is ending has given its shard back; what destructors still wait for is not counted.
-    let _ = SHARD.try_with(|shard| shard.get_or_init(Owned::new).0.events[event.index()].record(ns, spin_ns));
+    let _ = context::with(|context| context.record(event, ns, spin_ns));
 }
 
 /// Adds what an earlier process has left to the totals.

@@ -120,12 +120,16 @@ impl Wait {
         let inner_ns = context.waited_ns.get().saturating_sub(self.waited_before_ns);
         let own_ns = elapsed_ns.saturating_sub(inner_ns);
         context.waited_ns.set(self.waited_before_ns + elapsed_ns.max(inner_ns));
+        let session = context.session.borrow();
+        if let Some(session) = session.as_ref() {
+            session.step_asks();
+        }
         if !self.enabled {
             return;
         }
         let spin_ns = self.spun_until_ns.saturating_sub(self.began_ns).min(own_ns);
-        totals::record(self.event, own_ns, spin_ns);
-        if let Some(session) = context.session.borrow().as_ref() {
+        context.record(self.event, own_ns, spin_ns);
+        if let Some(session) = session.as_ref() {
             session.record(self.event, own_ns);
             match &self.outer {
                 Some(outer) => session.show(outer),
@@ -227,6 +231,24 @@ impl OpenWait {
         Self { shown: CurrentWait { event, since_ns, object, behind }, instrument, session }
     }
 
+    #[inline]
+    fn close(&self, context: &context::Context) {
+        let mut waited_ns = 0;
+        if self.instrument.timed {
+            let (since_ns, woke_ns) = (self.shown.since_ns, context.woke_ns.get());
+            waited_ns = if woke_ns >= since_ns { woke_ns } else { clock::now_ns() }.saturating_sub(since_ns);
+        }
+        context.record(self.shown.event, waited_ns, 0);
+        if let Some(session) = &self.session {
+            // The time between polls is booked where they are known.
+            match context.step.is_running() {
+                true => session.record_one(self.shown.event),
+                false => session.record(self.shown.event, waited_ns),
+            }
+            session.shows_no_more(self.shown.event);
+        }
+    }
+
     /// At the end of every poll that is Pending. Of waits that stand within each other, or beside each other in one
     /// task, the session shows the innermost, or the first.
     #[inline]
@@ -246,24 +268,15 @@ impl OpenWait {
 
 impl Drop for OpenWait {
     fn drop(&mut self) {
-        let woken = context::with(|context| {
+        let closed = context::with(|context| {
             // The poll may go on with other work.
             context.rests_ns.set(0);
-            (context.woke_ns.get(), context.step.get().is_running())
+            if self.instrument.enabled {
+                self.close(context);
+            }
         });
-        if !self.instrument.enabled {
-            return;
-        }
-        let (woke_ns, is_polled) = woken.unwrap_or((0, false));
-        let mut waited_ns = 0;
-        if self.instrument.timed {
-            let ended_ns = if woke_ns >= self.shown.since_ns { woke_ns } else { clock::now_ns() };
-            waited_ns = ended_ns.saturating_sub(self.shown.since_ns);
-        }
-        totals::record(self.shown.event, waited_ns, 0);
-        if let Some(session) = &self.session {
-            // The time between polls is booked where they are known.
-            session.record_part(self.shown.event, 1, if is_polled { 0 } else { waited_ns });
+        // What destructors of a thread that is ending wait for is not counted.
+        if let (None, Some(session)) = (closed, &self.session) {
             session.shows_no_more(self.shown.event);
         }
     }
@@ -309,7 +322,7 @@ impl<F: Future> Future for WithSession<F> {
             }
             if let Some(event) = this.suspended_by.take().filter(|event| totals::instrument(*event).timed) {
                 let ended_ns = if woke_ns == 0 { now_ns } else { woke_ns };
-                session.record_part(event, 0, ended_ns.saturating_sub(*this.suspended_ns));
+                session.record_time(event, ended_ns.saturating_sub(*this.suspended_ns));
             }
             if woke_ns != 0 {
                 let queued_ns = now_ns.saturating_sub(woke_ns);
@@ -328,7 +341,8 @@ impl<F: Future> Future for WithSession<F> {
 struct Entered<'a> {
     slot: &'a mut Option<Arc<SessionStats>>,
     woke_before_ns: u64,
-    outer: processor::Step,
+    /// The session of the poll around it; 0: there is none.
+    outer: u64,
     ended: (&'a mut u64, &'a mut Option<WaitEvent>),
 }
 
@@ -347,7 +361,7 @@ impl<'a> Entered<'a> {
             (context.woke_ns.replace(woke_ns), outer)
         });
         let (woke_before_ns, outer) = before.unwrap_or((0, None));
-        Self { slot, woke_before_ns, outer: outer.unwrap_or(processor::Step::NONE), ended }
+        Self { slot, woke_before_ns, outer: outer.unwrap_or(0), ended }
     }
 }
 

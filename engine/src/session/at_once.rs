@@ -92,7 +92,7 @@ impl Session {
         let deleted = at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail)))?.ok()?;
         if matches!(deleted, Changed::Done) {
             self.counted.note(self.db.statistics(), shape.oid);
-            self.used.deleted(shape.oid);
+            self.used.deleted(shape.oid, 1);
         }
         Some(deleted)
     }

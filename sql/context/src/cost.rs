@@ -11,7 +11,7 @@ use super::statement_sample::SampleText;
 pub const BUCKETS: usize = 96;
 
 /// Who ran it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The digest.
     pub query: u64,
@@ -165,15 +165,15 @@ impl Cost {
 
     /// Counts an execution. True: a sample of it is wanted.
     pub fn ran(&mut self, execution: &Execution<'_>) -> bool {
-        let ns = execution.ns;
-        self.last_ns = execution.ended_ns;
-        self.warnings += execution.warnings;
-        self.work.add(&execution.work);
+        let Usual { ns, ended_ns, .. } = execution.usual;
+        self.last_ns = ended_ns;
+        self.warnings += execution.others.warnings;
+        self.work.add(&execution.work());
         self.calls += 1;
-        self.errors += u64::from(execution.failed);
-        self.rows += execution.rows;
-        self.busy_ns += execution.busy_ns;
-        self.cpu_ns += execution.cpu_ns;
+        self.errors += u64::from(execution.others.failed);
+        self.rows += execution.usual.rows;
+        self.busy_ns += execution.usual.busy_ns;
+        self.cpu_ns += execution.usual.cpu_ns;
         self.total_ns += ns;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -181,8 +181,8 @@ impl Cost {
         self.squares_ms += ms * ms;
         let bucket = &mut self.histogram[bucket_of(ns)];
         *bucket = bucket.saturating_add(1);
-        self.queued(execution.queued);
-        self.sample.yields_to(ns, execution.ended_ns)
+        self.queued(execution.usual.queued);
+        self.sample.yields_to(ns, ended_ns)
     }
 
     /// Adds waits for a processor.
@@ -256,15 +256,9 @@ impl Cost {
     }
 }
 
-/// One execution.
-#[derive(Clone, Copy)]
-pub struct Execution<'a> {
-    /// Its entry.
-    pub key: &'a Key,
-    /// Its digest.
-    pub digest: &'a Arc<Digest>,
-    /// `application_name`.
-    pub application: &'a Arc<str>,
+/// What each execution has of figures; most have no others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usual {
     /// When it ended, by the clock of wait events.
     pub ended_ns: u64,
     /// How long it took.
@@ -275,12 +269,47 @@ pub struct Execution<'a> {
     pub cpu_ns: u64,
     /// Rows given or changed.
     pub rows: u64,
-    /// Its warnings.
-    pub warnings: u64,
     /// Its waits for a processor, how many and how long: those before it and during it.
     pub queued: (u64, u64),
+    /// See [`Work`].
+    pub examined: u64,
+    /// See [`Work`]; more than 1: a series begins with it.
+    pub repeated: u64,
+}
+
+/// One execution.
+#[derive(Clone, Copy)]
+pub struct Execution<'a> {
+    /// Its entry.
+    pub key: &'a Key,
+    /// Its digest.
+    pub digest: &'a Arc<Digest>,
+    /// `application_name`.
+    pub application: &'a Arc<str>,
+    /// What each has.
+    pub usual: Usual,
+    /// What most have not.
+    pub others: Others,
+}
+
+/// The figures of an execution that most executions have not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Others {
+    /// Its warnings.
+    pub warnings: u64,
     /// It ended with an error.
     pub failed: bool,
-    /// What it has done.
-    pub work: Work,
+    /// See [`Work`].
+    pub full_scans: u64,
+    /// See [`Work`].
+    pub missed_index: u64,
+}
+
+impl Execution<'_> {
+    /// What it has done beyond giving rows.
+    pub fn work(&self) -> Work {
+        let Usual { examined, repeated, .. } = self.usual;
+        let Others { full_scans, missed_index, .. } = self.others;
+        Work { examined, full_scans, missed_index, repeated, series: u64::from(repeated > 1) }
+    }
 }

@@ -24,10 +24,9 @@ pub struct SampleText {
     pub ended_us: i64,
 }
 
-/// Whether an execution that took `ns`, and ended at `ended_ns`, is to take the place of a sample (STX-1).
-#[inline]
-pub(super) fn is_due(ns: u64, ended_ns: u64, sample_ns: u64, sample_ended_ns: u64) -> bool {
-    ns > sample_ns || ended_ns.saturating_sub(sample_ended_ns) > AGE_NS
+/// Until when an execution that ended then stays the sample, if none takes longer (STX-1).
+pub(super) fn lasts_until(ended_ns: u64) -> u64 {
+    ended_ns.saturating_add(AGE_NS)
 }
 
 impl SampleText {
@@ -41,7 +40,7 @@ impl SampleText {
 
     /// Whether an execution that took so long, and ended then, is to take its place.
     pub(super) fn yields_to(&self, ns: u64, ended_ns: u64) -> bool {
-        is_due(ns, ended_ns, self.ns, self.ended_ns)
+        ns > self.ns || ended_ns > lasts_until(self.ended_ns)
     }
 
     /// Merges another sample of the digest: the slower one stays if they ended within a minute, else the later one (STX-1).

@@ -19,7 +19,7 @@ use clearway_base::memory;
 use clearway_base::sync::{Mutex, thread_number};
 use clearway_base::waits::{self, WaitEvent};
 
-pub use super::cost::{BUCKETS, Cost, Execution, Key, MISSED_ROWS, Work, bounds_of, bucket_of};
+pub use super::cost::{BUCKETS, Cost, Execution, Key, MISSED_ROWS, Others, Usual, Work, bounds_of, bucket_of};
 pub use super::digest::{Digest, TEXT_MAX, hash_of};
 use super::statement_sample::SampleText;
 use super::tally::{self, Left, Tally};
@@ -153,27 +153,14 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Counts an execution. `waits` gives what it has waited for, beside the run queue; none: nothing else. True: a sample of it is wanted.
-    #[inline]
-    pub fn ran<W: FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))>(
-        &self,
-        execution: Execution<'_>,
-        waits: Option<W>,
-    ) -> bool {
-        // Copies: only where the figures leave this function they have to be in memory.
-        if let Some(waits) = waits {
-            let copy = execution;
-            return self.ran_waiting(&copy, waits);
-        }
-        let counted = tally::with_own(self.home, execution.key, |tally| tally.ran(&execution, |_| ()));
-        counted.unwrap_or_else(|| {
-            let copy = execution;
-            self.ran_anew(&copy, |_: &mut dyn FnMut(WaitEvent, u64, u64)| ())
-        })
+    /// Counts an execution that ended without an error, a warning, a whole scan or any wait beside those for its client and in the run queue.
+    /// False: it was not counted, since a sample of it is wanted or the thread has no tally of it; it is for `ran`.
+    pub fn ran_usually(&self, key: &Key, usual: &Usual) -> bool {
+        tally::with_own(self.home, key, |tally| tally.ran_usually(usual)).unwrap_or(false)
     }
 
-    #[inline(never)]
-    fn ran_waiting(&self, execution: &Execution<'_>, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
+    /// Counts any execution. `waits` gives what it has waited for, beside the run queue. True: a sample of it is wanted.
+    pub fn ran(&self, execution: &Execution<'_>, waits: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) -> bool {
         let (mut waits, mut left) = (Some(waits), Vec::new());
         let counted = tally::with_own(self.home, execution.key, |tally| {
             tally.ran(execution, |tally| waits.take().into_iter().for_each(|waits| tally.add_waits(waits, &mut left)))

@@ -16,13 +16,20 @@ fn run_digest(statements: &Statements, digest: &Arc<Digest>, sql: &str, ns: u64,
     let key = Key { query: digest.id, user, database: 5, application: 0, tags: 0 };
     let application = &Arc::from("app");
     let failed = ns.is_multiple_of(10);
-    let work = Work { examined: 2, repeated: ns % 2, ..Work::default() };
-    let (busy_ns, cpu_ns) = (ns + 5, ns / 2);
-    let (ended_ns, warnings) = (waits::now_ns(), u64::from(failed));
-    let (key, queued) = (&key, (0, 0));
-    let times =
-        Execution { key, digest, application, ended_ns, ns, busy_ns, cpu_ns, rows: 1, warnings, queued, failed, work };
-    if statements.ran(times, Some(|wait: &mut dyn FnMut(WaitEvent, u64, u64)| wait(WaitEvent::WalSync, 2, ns / 2))) {
+    let ended_ns = waits::now_ns();
+    let usual = Usual {
+        ended_ns,
+        ns,
+        busy_ns: ns + 5,
+        cpu_ns: ns / 2,
+        rows: 1,
+        examined: 2,
+        repeated: ns % 2,
+        ..Usual::default()
+    };
+    let (key, others) = (&key, Others { failed, warnings: u64::from(failed), ..Others::default() });
+    let times = Execution { key, digest, application, usual, others };
+    if statements.ran(&times, |wait| wait(WaitEvent::WalSync, 2, ns / 2)) {
         statements.sample(key, ns, ended_ns, sql);
     }
 }

@@ -9,7 +9,7 @@
 //! - TLY-1: only the thread whose number a tally has writes to it, so a load followed by a store is a correct addition.
 //! - TLY-2: `version` is odd while the thread writes. A reader that finds it even, and unchanged after reading, has read whole executions.
 //! - TLY-3: what a tally holds is moved into the sum of its entry once, when its thread has ended. Until then the entry lists it.
-//! - TLY-4: a tally whose entry was removed is `gone`, and its thread counts in another from then on. An execution that ends at the same
+//! - TLY-4: a tally whose entry was removed is [`GONE`], and its thread counts in another from then on. An execution that ends at the same
 //!   moment as a reset is one of those that the reset forgets.
 //! - TLY-5: a thread's table has the tallies of all `Statements` of the process; each is found by the number of its own.
 //!
@@ -18,18 +18,20 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
+use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Arc, Weak};
 
 use clearway_base::waits::WaitEvent;
 
-use super::cost::{BUCKETS, Cost, Execution, Key, Work, bucket_of};
+use super::cost::{BUCKETS, Cost, Execution, Key, Usual, Work, bucket_of};
 
 /// Wait events that a tally counts beside RunQueue; those of any further event are added to the sum of the entry.
 const EVENTS: usize = 6;
 /// Places of a thread's table at first, and at most.
 const PLACES: usize = 128;
 const PLACES_MAX: usize = 4_096;
+/// The number of no `Statements`.
+const GONE: u64 = u64::MAX;
 /// After so many attempts to read a tally a reader lets the thread run that writes to it: it has lost its processor meanwhile.
 const ATTEMPTS: usize = 100;
 
@@ -81,9 +83,9 @@ struct Waited {
 #[derive(Debug)]
 pub struct Tally {
     version: AtomicU64,
-    home: u64,
+    /// The number of its `Statements`; [`GONE`]: its entry was removed (TLY-4).
+    home: AtomicU64,
     key: Key,
-    calls: Count,
     rows: Count,
     examined: Count,
     total_ns: Count,
@@ -94,15 +96,15 @@ pub struct Tally {
     busy_ns: Count,
     cpu_ns: Count,
     last_ns: Count,
-    /// How long the latest sample took, and when it ended.
+    /// How long the latest sample took, and until when it stays if none takes longer (STX-1).
     sample_ns: Count,
-    sample_ended_ns: Count,
+    sample_until_ns: Count,
     repeated: Count,
     queued: Count,
     queued_ns: Count,
-    gone: AtomicBool,
     waits: [Waited; EVENTS],
-    histogram: [AtomicU32; BUCKETS],
+    /// By duration; its sum is the number of executions.
+    histogram: [Count; BUCKETS],
     errors: Count,
     warnings: Count,
     full_scans: Count,
@@ -122,11 +124,9 @@ impl Tally {
         min_ns.set(u64::MAX);
         Some(Arc::new(Tally {
             version: AtomicU64::new(0),
-            gone: AtomicBool::new(false),
-            home,
+            home: AtomicU64::new(home),
             key,
             thread,
-            calls: Count::default(),
             rows: Count::default(),
             examined: Count::default(),
             total_ns: Count::default(),
@@ -137,7 +137,7 @@ impl Tally {
             cpu_ns: Count::default(),
             last_ns: Count::default(),
             sample_ns: Count::default(),
-            sample_ended_ns: Count::default(),
+            sample_until_ns: Count::default(),
             errors: Count::default(),
             warnings: Count::default(),
             full_scans: Count::default(),
@@ -147,7 +147,7 @@ impl Tally {
             queued: Count::default(),
             queued_ns: Count::default(),
             waits: std::array::from_fn(|_| Waited::default()),
-            histogram: std::array::from_fn(|_| AtomicU32::new(0)),
+            histogram: std::array::from_fn(|_| Count::default()),
             alive,
         }))
     }
@@ -159,12 +159,12 @@ impl Tally {
 
     /// How many executions it has counted.
     pub fn calls(&self) -> u64 {
-        self.calls.get()
+        self.histogram.iter().map(Count::get).sum()
     }
 
     /// Its entry is removed (TLY-4).
     pub fn leave(&self) {
-        self.gone.store(true, Relaxed);
+        self.home.store(GONE, Relaxed);
     }
 
     /// Whether its thread has ended, so that nothing is added any more (TLY-3).
@@ -188,16 +188,29 @@ impl Tally {
         self.version.store(version + 2, Release);
     }
 
-    /// Counts an execution (TLY-1); `waits` adds its waits by `add_waits`. True: a sample of the execution is wanted.
-    ///
-    /// It is inlined where it is called, so that a short statement's figures stay in registers.
-    #[inline(always)]
-    pub fn ran(&self, execution: &Execution<'_>, waits: impl FnOnce(&Tally)) -> bool {
-        let Execution { ns, ended_ns, ref work, .. } = *execution;
+    /// Counts an execution that has no other figures than these (TLY-1). False: it was not counted, since a sample of it is wanted.
+    #[inline]
+    pub fn ran_usually(&self, usual: &Usual) -> bool {
+        if self.wants_sample(usual.ns, usual.ended_ns) {
+            return false;
+        }
         let version = self.begin();
-        self.calls.add(1);
-        self.rows.add(execution.rows);
-        self.examined.add(work.examined);
+        self.add(usual);
+        self.end(version);
+        true
+    }
+
+    #[inline]
+    fn wants_sample(&self, ns: u64, ended_ns: u64) -> bool {
+        ns > self.sample_ns.get() || ended_ns > self.sample_until_ns.get()
+    }
+
+    /// What each execution adds.
+    #[inline]
+    fn add(&self, usual: &Usual) {
+        let ns = usual.ns;
+        self.rows.add(usual.rows);
+        self.examined.add(usual.examined);
         self.total_ns.add(ns);
         if ns < self.min_ns.get() {
             self.min_ns.set(ns);
@@ -208,35 +221,40 @@ impl Tally {
         // As a signed number it is converted by one instruction; no execution takes 292 years.
         let square = (ns as i64 as f64) * (ns as i64 as f64);
         self.squares.set((f64::from_bits(self.squares.get()) + square).to_bits());
-        self.busy_ns.add(execution.busy_ns);
-        self.cpu_ns.add(execution.cpu_ns);
-        self.last_ns.set(ended_ns);
-        let bucket = &self.histogram[bucket_of(ns)];
-        bucket.store(bucket.load(Relaxed).saturating_add(1), Relaxed);
-        self.repeated.add(work.repeated);
-        self.queued.add(execution.queued.0);
-        self.queued_ns.add(execution.queued.1);
-        if execution.failed || (execution.warnings | work.full_scans | work.missed_index | work.series) != 0 {
-            self.count_rare(execution.failed, execution.warnings, (work.full_scans, work.missed_index, work.series));
+        self.busy_ns.add(usual.busy_ns);
+        self.cpu_ns.add(usual.cpu_ns);
+        self.last_ns.set(usual.ended_ns);
+        self.histogram[bucket_of(ns)].add(1);
+        self.queued.add(usual.queued.0);
+        self.queued_ns.add(usual.queued.1);
+        self.repeated.add(usual.repeated);
+        if usual.repeated > 1 {
+            self.series_begins();
         }
-        waits(self);
-        let wants_sample =
-            super::statement_sample::is_due(ns, ended_ns, self.sample_ns.get(), self.sample_ended_ns.get());
-        if wants_sample {
-            self.sample_ns.set(ns);
-            self.sample_ended_ns.set(ended_ns);
-        }
-        self.end(version);
-        wants_sample
     }
 
     #[cold]
-    fn count_rare(&self, failed: bool, warnings: u64, (full_scans, missed_index, series): (u64, u64, u64)) {
-        self.errors.add(u64::from(failed));
-        self.warnings.add(warnings);
-        self.full_scans.add(full_scans);
-        self.missed_index.add(missed_index);
-        self.series.add(series);
+    fn series_begins(&self) {
+        self.series.add(1);
+    }
+
+    /// Counts any execution (TLY-1); `waits` adds its waits by `add_waits`. True: a sample of the execution is wanted.
+    pub fn ran(&self, execution: &Execution<'_>, waits: impl FnOnce(&Tally)) -> bool {
+        let Usual { ns, ended_ns, .. } = execution.usual;
+        let version = self.begin();
+        self.add(&execution.usual);
+        self.errors.add(u64::from(execution.others.failed));
+        self.warnings.add(execution.others.warnings);
+        self.full_scans.add(execution.others.full_scans);
+        self.missed_index.add(execution.others.missed_index);
+        waits(self);
+        let wants_sample = self.wants_sample(ns, ended_ns);
+        if wants_sample {
+            self.sample_ns.set(ns);
+            self.sample_until_ns.set(super::statement_sample::lasts_until(ended_ns));
+        }
+        self.end(version);
+        wants_sample
     }
 
     /// False: there is no place for this event.
@@ -297,7 +315,7 @@ impl Tally {
     }
 
     fn add_figures(&self, sum: &mut Cost) {
-        sum.calls += self.calls.get();
+        sum.calls += self.calls();
         sum.errors += self.errors.get();
         sum.rows += self.rows.get();
         sum.warnings += self.warnings.get();
@@ -316,7 +334,7 @@ impl Tally {
         sum.cpu_ns += self.cpu_ns.get();
         sum.last_ns = sum.last_ns.max(self.last_ns.get());
         for (sum, own) in sum.histogram.iter_mut().zip(&self.histogram) {
-            *sum = sum.saturating_add(own.load(Relaxed));
+            *sum = sum.saturating_add(u32::try_from(own.get()).unwrap_or(u32::MAX));
         }
         sum.queued((self.queued.get(), self.queued_ns.get()));
         for place in &self.waits {
@@ -329,7 +347,10 @@ impl Tally {
 impl Tally {
     #[inline]
     fn is_of(&self, home: u64, key: &Key) -> bool {
-        self.key == *key && self.home == home && !self.gone.load(Relaxed)
+        // One branch.
+        let (own, numbers) = (&self.key, (self.key.user ^ key.user) | (self.key.database ^ key.database));
+        let hashes = (own.query ^ key.query) | (own.application ^ key.application) | (own.tags ^ key.tags);
+        (hashes | u64::from(numbers) | (self.home.load(Relaxed) ^ home)) == 0
     }
 }
 
@@ -352,7 +373,7 @@ impl Table {
         loop {
             let (place, length) = (self.place(&tally.key), self.places.len());
             let Some(kept) = self.places.get_mut(place) else { return };
-            let is_other = kept.as_ref().is_some_and(|kept| !kept.gone.load(Relaxed) && kept.key != tally.key);
+            let is_other = kept.as_ref().is_some_and(|kept| kept.home.load(Relaxed) != GONE && kept.key != tally.key);
             if !is_other || length >= PLACES_MAX {
                 *kept = Some(tally);
                 return;

@@ -20,7 +20,7 @@
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf};
-use super::plan::{Body, Grouping, JoinType, KeptRows, Query, Subplan};
+use super::plan::{Body, Grouping, JoinType, KeptRows, OutputColumn, Query, Subplan};
 use super::rewrite::Rewriter;
 use super::select::written_count;
 use super::walk;
@@ -203,6 +203,20 @@ impl Planner<'_> {
         {
             self.raws.insert(Arc::as_ptr(query) as usize, (query.clone(), Arc::new(raw)));
         }
+    }
+
+    /// The same of a query that gives the columns of a kept selection as other types (`select::cast_output`).
+    pub(super) fn keep_cast(&mut self, query: &Arc<Query>, cast: &Arc<Query>) {
+        let Some(raw) = self.raw_of(query).filter(|raw| raw.targets.len() == cast.columns.len()) else { return };
+        let as_type = |(target, to): (&Bound, &OutputColumn)| match target.ty.oid == to.ty.oid {
+            true => target.clone(),
+            false => {
+                let (ty, pos, arg) = (to.ty, target.pos, Box::new(target.clone()));
+                Bound { kind: BoundKind::Cast { arg, explicit: false }, ty, pos }
+            }
+        };
+        let targets = raw.targets.iter().zip(&cast.columns).map(as_type).collect();
+        self.raws.insert(Arc::as_ptr(cast) as usize, (cast.clone(), Arc::new(Raw { targets, ..Raw::clone(&raw) })));
     }
 
     fn raw_of(&self, query: &Arc<Query>) -> Option<Arc<Raw>> {

@@ -104,7 +104,8 @@ impl Planner<'_> {
             ..c.clone()
         });
         let declared: Vec<OutputColumn> = declared.collect();
-        let plan = select::cast_output(plan, &declared, 0);
+        let cast = select::cast_output(plan.clone(), &declared, 0);
+        self.keep_cast(&plan, &cast);
         let names: Vec<String> = view.columns.iter().map(|c| c.0.to_owned()).collect();
         let mut named = alias.cloned().unwrap_or_else(|| Alias {
             name: view.name.to_owned(),
@@ -113,7 +114,7 @@ impl Planner<'_> {
         });
         let given = named.columns.len().min(names.len());
         named.columns.extend(names[given..].iter().cloned());
-        let (item, mut columns) = derived_leaf(out, plan, Some(&named), &named.name, None, false)?;
+        let (item, mut columns) = derived_leaf(out, cast, Some(&named), &named.name, None, false)?;
         note_origin(&mut columns, view.oid, names.len(), item.base());
         Ok((item, columns))
     }

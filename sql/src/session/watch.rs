@@ -5,13 +5,22 @@
 //! the next statement (the wait until its commit is durable) also belong to it; they are added when the next statement begins or the
 //! answer leaves. Waits for the client are not counted. The remaining time since the end of the previous statement belongs to the next
 //! one, whose message was read in it.
+//!
+//! # Structure
+//! Most statements end without an error, a warning, a whole scan or a wait of their own, and are short. Their figures are put together by
+//! [`Session::usual`] and those of all others by [`Session::ended_otherwise`]: of the code that a statement leaves to its end, the processor's cache
+//! has most often lost each line since the statement before, so what is usual stands apart from what is not.
+//!
+//! # Invariants
+//! - WCH-1: a statement has the same effect on every figure of its entry and its session, whichever of the two puts them together.
 
 use super::series::Series;
 use super::session::Session;
 use crate::context::backend::Backend;
+use crate::context::core::Core;
 use crate::context::log_line::{Line, Severity, Slow, level_of};
 use crate::context::recorded::{RecordedExecution, TEXT_MAX};
-use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
+use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Others, Usual, Work};
 use crate::context::witness::parameters;
 use crate::error::SqlError;
 use clearway_base::waits::{self, Measure, SessionStats, WaitClass, WaitEvent};
@@ -20,39 +29,40 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What a session keeps from one statement to the next.
 ///
-/// What each statement touches stands in three cache lines. With 1,000 sessions in turns each line that a short statement touches is a miss: in the
+/// What each statement touches stands in two cache lines. With 1,000 sessions in turns each line that a short statement touches is a miss: in the
 /// six lines of an order that the compiler chose, these were a percent of the server's time under point selects (docs/measured/waits-cost.md).
 #[repr(C, align(64))]
 #[derive(Default)]
 pub(super) struct Watch {
-    /// What the session had looked at when the last one ended: see `Used::examined`.
-    examined: [u64; 4],
+    /// The rows that the session had looked at when the last one ended: the first figure of `Used::examined`.
+    rows_examined: u64,
     /// The same at the end of the statement that runs, where a fast path has had the engine's session at hand (`looked`).
-    looked_at: [u64; 4],
-    /// The latest statement's entry.
-    last: Option<Key>,
-    /// The run queue before the statement that comes next.
-    queued: (u64, u64),
-    /// Of the time since the last statement's end: waits for the client, and those that were added to the last statement.
-    elsewhere_ns: u64,
-    /// The session's elapsed time and processor time when the last statement ended.
+    rows_looked_at: u64,
+    /// The latest statement's entry; that of no application: none was counted.
+    last: Key,
+    /// The session's elapsed time less its waits for the client, and its processor time, when the last statement ended. Waits that were added to
+    /// that statement since then are in it too.
     ended: (u64, u64),
-    application_hash: u64,
-    /// Rows of the statement that runs.
-    pub(super) rows: u64,
+    /// The other figures of `rows_examined`.
+    others_examined: [u64; 3],
     /// The session's warnings when the last one ended, the low half of their number.
     warnings: u32,
     looked: Looked,
     /// A statement has ended since `take_ended_ns`.
     has_ended: bool,
-    /// Its first part is in the third line, and has the moment of the last statement's end.
+    /// Rows of the statement that runs.
+    pub(super) rows: u64,
+    /// Its first part is in the second line, and has the moment of the last statement's end.
     series: Series,
+    /// The other figures of `rows_looked_at`.
+    others_looked_at: [u64; 3],
+    /// The name of the application of `last`.
     application: Arc<str>,
     /// The function of a function call message, as the log names it, while it runs.
     pub(super) called: Option<Arc<str>>,
 }
 
-const _: () = assert!(std::mem::offset_of!(Watch, series) + Series::FIRST <= 3 * 64, "three cache lines");
+const _: () = assert!(std::mem::offset_of!(Watch, series) + Series::FIRST <= 2 * 64, "two cache lines");
 
 /// What is known of what the statement that runs has looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,13 +79,17 @@ enum Looked {
 impl Watch {
     /// The statement that runs ends with this in `Used::examined`.
     pub(super) fn has_looked_at(&mut self, examined: [u64; 4]) {
-        (self.looked_at, self.looked) = (examined, Looked::All);
+        let [rows, others @ ..] = examined;
+        self.has_looked_at_rows(rows);
+        if others != self.others_examined {
+            (self.others_looked_at, self.looked) = (others, Looked::All);
+        }
     }
 
     /// The same where it has looked at rows by their keys, and has done nothing else that counts there.
     #[inline]
     pub(super) fn has_looked_at_rows(&mut self, rows: u64) {
-        (self.looked_at[0], self.looked) = (rows, Looked::Rows);
+        (self.rows_looked_at, self.looked) = (rows, Looked::Rows);
     }
 
     /// The statement goes on after that.
@@ -85,14 +99,29 @@ impl Watch {
 
     /// The statement that runs has looked at no row.
     pub(super) fn has_looked_at_nothing(&mut self) {
-        self.has_looked_at_rows(self.examined[0]);
+        self.has_looked_at_rows(self.rows_examined);
     }
 
-    /// The session's application has another name.
+    /// The statement that ends counts for this entry of the same application.
+    #[inline]
+    fn counts_for(&mut self, core: &Core, digest: &Digest) {
+        (self.last.query, self.last.tags) = (digest.id, digest.tags_hash);
+        (self.last.user, self.last.database) = (core.backend.role.load(Relaxed), core.database);
+    }
+
     #[cold]
     fn changes_application(&mut self, backend: &Backend) {
         self.application = backend.activity.lock().application_name.as_str().into();
-        self.application_hash = hash_of(&self.application);
+    }
+
+    /// The session's time since the end of the last statement, without waits for the client: all of it, and computing.
+    #[inline]
+    fn since_last(&mut self, waits: &SessionStats, (elapsed_ns, cpu_ns): (u64, u64)) -> (u64, u64) {
+        let now = (elapsed_ns.wrapping_sub(waits.client_ns()), cpu_ns);
+        let before = std::mem::replace(&mut self.ended, now);
+        let busy_ns = now.0.wrapping_sub(before.0) as i64;
+        // What was read before a step's end may have been too much (`waits::read`).
+        (busy_ns.max(0) as u64, cpu_ns.saturating_sub(before.1))
     }
 
     /// When the last statement ended; 0: none has since the last call.
@@ -208,24 +237,23 @@ impl Session {
     }
 
     /// Adds the waits since the last statement to that one.
+    #[inline]
     pub(super) fn settle_waits(&mut self) {
-        let waits = &self.core.backend.waits;
-        let (client_ns, (count, ns)) = waits.take_usual();
-        let watch = &mut self.watch;
-        watch.elsewhere_ns += client_ns;
-        watch.queued = (watch.queued.0 + count, watch.queued.1 + ns);
-        if waits.has_others() {
+        if self.core.backend.waits.has_others() {
             self.settle_others();
         }
     }
 
+    #[inline(never)]
     fn settle_others(&mut self) {
-        let Watch { elsewhere_ns, last, .. } = &mut self.watch;
+        let Watch { ended: (ended_ns, _), last, .. } = &mut self.watch;
         let waits = &self.core.backend.waits;
-        let Some(last) = last else { return waits.take_others(|_, _, ns| *elsewhere_ns += ns) };
+        if *last == Key::default() {
+            return waits.take_others(|_, _, ns| *ended_ns = ended_ns.wrapping_add(ns));
+        }
         self.core.backends.statements.waited(last, |wait| {
             waits.take_others(|event, count, ns| {
-                *elsewhere_ns += ns;
+                *ended_ns = ended_ns.wrapping_add(ns);
                 if !matches!(event.class(), WaitClass::Client | WaitClass::Activity) {
                     wait(event, count, ns);
                 }
@@ -242,8 +270,54 @@ impl Session {
         portal: Option<&str>,
     ) {
         let ended_ns = waits::now_ns();
-        let ns = ended_ns.saturating_sub(began_ns);
         self.watch.has_ended = true;
+        let ns = ended_ns.saturating_sub(began_ns);
+        let usual = if failed.is_none() && self.is_usual(ns) { self.usual(digest, began_ns, ended_ns) } else { None };
+        let Some(usual) = usual else { return self.ended_otherwise(digest, (began_ns, ended_ns), failed, portal) };
+        if !self.core.backends.statements.ran_usually(&self.watch.last, &usual) {
+            self.counts(digest, usual, Others::default());
+        }
+    }
+
+    /// Whether the statement that ends has no figures but the usual ones, so far as that is known before its time is read.
+    #[inline]
+    fn is_usual(&self, ns: u64) -> bool {
+        let (core, watch) = (&*self.core, &self.watch);
+        let (backend, recorded) = (&*core.backend, &core.backends.recorded);
+        watch.looked == Looked::Rows
+            && recorded.digests()
+            && !recorded.wants(ns)
+            && ns < backend.log.min_ns.load(Relaxed)
+            && backend.application.load(Relaxed) == watch.last.application
+            && core.warnings() as u32 == watch.warnings
+            && !backend.waits.has_others()
+    }
+
+    /// Its figures; none: it is not short, and nothing was changed (WCH-1).
+    #[inline]
+    fn usual(&mut self, digest: &Digest, began_ns: u64, ended_ns: u64) -> Option<Usual> {
+        let (core, watch) = (&*self.core, &mut self.watch);
+        let backend = &*core.backend;
+        let (busy_ns, cpu_ns) = watch.since_last(&backend.waits, waits::read_short(&backend.waits, ended_ns)?);
+        digest.ran_as(Measure::Short);
+        watch.counts_for(core, digest);
+        let examined = watch.rows_looked_at - std::mem::replace(&mut watch.rows_examined, watch.rows_looked_at);
+        let single = examined > 0 && watch.rows <= 1;
+        let repeated = watch.series.ran(digest.id, single, began_ns, ended_ns);
+        let (ns, queued) = (ended_ns.saturating_sub(began_ns), backend.waits.take_queued());
+        Some(Usual { ended_ns, ns, busy_ns, cpu_ns, rows: watch.rows, queued, examined, repeated })
+    }
+
+    /// The end of a statement that is not as usual.
+    #[inline(never)]
+    fn ended_otherwise(
+        &mut self,
+        digest: &Arc<Digest>,
+        (began_ns, ended_ns): (u64, u64),
+        failed: Option<&SqlError>,
+        portal: Option<&str>,
+    ) {
+        let ns = ended_ns.saturating_sub(began_ns);
         if failed.is_some_and(|error| error.code() == "40P01") {
             self.core.backends.note_deadlock(&self.core.database_name);
         }
@@ -251,56 +325,48 @@ impl Session {
             self.watch.series.ends(ended_ns);
             return self.uncounted(digest, ns, failed.is_some(), portal);
         }
-        let work = self.work(digest, began_ns, ended_ns);
+        let [examined, full_scans, filtered, inserted] = self.examined();
         let (core, watch) = (&*self.core, &mut self.watch);
         let backend = &*core.backend;
+        // One that neither looks at a row of a table nor inserts one is none of a loop over rows.
+        let single = (examined > 0 || inserted == 1) && watch.rows <= 1;
+        let repeated = watch.series.ran(digest.id, single, began_ns, ended_ns);
         let application = backend.application.load(Relaxed);
-        if application != watch.application_hash {
+        if application != watch.last.application {
             watch.changes_application(backend);
+            watch.last.application = application;
         }
-        let (measure, elapsed_ns, all_cpu_ns) = waits::read(&backend.waits, ended_ns);
+        let (measure, elapsed_ns, cpu_ns) = waits::read(&backend.waits, ended_ns);
         digest.ran_as(measure);
-        let before = std::mem::replace(&mut watch.ended, (elapsed_ns, all_cpu_ns));
-        // After `read`, which may find more time in the run queue.
-        let (client_ns, (count, queued_ns)) = backend.waits.take_usual();
-        let client_ns = client_ns + std::mem::take(&mut watch.elsewhere_ns);
-        let has_others = backend.waits.has_others();
-        let (lock_ns, sent_ns) = if has_others { locked_and_sent(&backend.waits) } else { (0, 0) };
-        let queued = std::mem::take(&mut watch.queued);
+        let (busy_ns, cpu_ns) = watch.since_last(&backend.waits, (elapsed_ns, cpu_ns));
+        let (lock_ns, sent_ns) = locked_and_sent(&backend.waits);
         let all_warnings = core.warnings() as u32;
-        let before_warnings = std::mem::replace(&mut watch.warnings, all_warnings);
-        let key = watch.last.insert(Key {
-            query: digest.id,
-            user: backend.role.load(Relaxed),
-            database: core.database,
-            application,
-            tags: digest.tags_hash,
-        });
+        let warnings = u64::from(all_warnings.wrapping_sub(std::mem::replace(&mut watch.warnings, all_warnings)));
+        watch.counts_for(core, digest);
         let (rows, failed) = (watch.rows, failed.is_some());
-        let execution = Execution {
-            key,
-            digest,
-            application: &watch.application,
-            ended_ns,
-            ns,
-            busy_ns: (elapsed_ns - before.0).saturating_sub(client_ns + sent_ns),
-            // What was read before the step's end may have been too much (`waits::read`).
-            cpu_ns: all_cpu_ns.saturating_sub(before.1),
-            rows,
-            warnings: u64::from(all_warnings.wrapping_sub(before_warnings)),
-            queued: (queued.0 + count, queued.1 + queued_ns),
-            failed,
-            work,
-        };
-        let wants_sample = core.backends.statements.ran(execution, has_others.then(|| taken(&backend.waits)));
-        if wants_sample {
-            let query = backend.activity.lock().query.clone();
-            core.backends.statements.sample(key, ns, ended_ns, &query);
-        }
-        let recorded = core.backends.recorded.wants(ns);
+        // After `read`, which may find more time in the run queue.
+        let (busy_ns, queued) = (busy_ns.saturating_sub(sent_ns), backend.waits.take_queued());
+        let usual = Usual { ended_ns, ns, busy_ns, cpu_ns, rows, queued, examined, repeated };
+        let missed_index = u64::from(filtered >= MISSED_ROWS);
+        let work = self.counts(digest, usual, Others { warnings, failed, full_scans, missed_index });
+        let backend = &self.core.backend;
+        let recorded = self.core.backends.recorded.wants(ns);
         if recorded || ns >= backend.log.min_ns.load(Relaxed) {
             self.tell_slow(digest, ns, &SlowFigures { rows, work, lock_ns, failed, recorded }, portal);
         }
+    }
+
+    /// Counts any statement, with the waits that it has had.
+    #[inline(never)]
+    fn counts(&self, digest: &Arc<Digest>, usual: Usual, others: Others) -> Work {
+        let (core, watch) = (&*self.core, &self.watch);
+        let backend = &*core.backend;
+        let execution = Execution { key: &watch.last, digest, application: &watch.application, usual, others };
+        if core.backends.statements.ran(&execution, taken(&backend.waits)) {
+            let query = backend.activity.lock().query.clone();
+            core.backends.statements.sample(&watch.last, usual.ns, usual.ended_ns, &query);
+        }
+        execution.work()
     }
 
     /// The end of a statement while digests are switched off: its waits are forgotten, and the log and `record_slow` hear of a slow one.
@@ -310,11 +376,11 @@ impl Session {
         let work = Work { examined, full_scans, ..Work::default() };
         let backend = &self.core.backend;
         let mut lock_ns = 0;
-        backend.waits.take_usual();
+        backend.waits.take_queued();
         backend.waits.take_others(|event, _, ns| lock_ns += if event.class() == WaitClass::Lock { ns } else { 0 });
         let watch = &mut self.watch;
-        (watch.last, watch.queued, watch.elsewhere_ns) = (None, (0, 0), 0);
-        watch.ended = backend.waits.elapsed_and_cpu();
+        watch.last = Key::default();
+        watch.since_last(&backend.waits, backend.waits.elapsed_and_cpu());
         let recorded = self.core.backends.recorded.wants(ns);
         if recorded || ns >= backend.log.min_ns.load(Relaxed) {
             self.tell_slow(digest, ns, &SlowFigures { rows: self.watch.rows, work, lock_ns, failed, recorded }, portal);
@@ -324,26 +390,17 @@ impl Session {
     /// Rows looked at, whole scans, rows of those that a condition left out, rows inserted: since the last statement's end.
     fn examined(&mut self) -> [u64; 4] {
         let watch = &mut self.watch;
-        let now = match watch.looked {
-            Looked::Rows => {
-                let before = std::mem::replace(&mut watch.examined[0], watch.looked_at[0]);
-                return [watch.looked_at[0] - before, 0, 0, 0];
+        let (rows, others) = match watch.looked {
+            Looked::Rows => (watch.rows_looked_at, watch.others_examined),
+            Looked::All => (watch.rows_looked_at, watch.others_looked_at),
+            Looked::Unknown => {
+                let [rows, others @ ..] = self.core.engine.take().used().examined();
+                (rows, others)
             }
-            Looked::All => watch.looked_at,
-            Looked::Unknown => self.core.engine.take().used().examined(),
         };
-        let before = std::mem::replace(&mut watch.examined, now);
-        [now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]]
-    }
-
-    /// What the statement has done beyond giving rows.
-    fn work(&mut self, digest: &Digest, began_ns: u64, ended_ns: u64) -> Work {
-        let [examined, full_scans, filtered, inserted] = self.examined();
-        // One that neither looks at a row of a table nor inserts one is none of a loop over rows.
-        let single = (examined > 0 || inserted == 1) && self.watch.rows <= 1;
-        let (repeated, begins) = self.watch.series.ran(digest.id, single, began_ns, ended_ns);
-        let missed_index = u64::from(filtered >= MISSED_ROWS);
-        Work { examined, full_scans, missed_index, repeated, series: u64::from(begins) }
+        let before = std::mem::replace(&mut watch.others_examined, others);
+        let rows = rows - std::mem::replace(&mut watch.rows_examined, rows);
+        [rows, others[0] - before[0], others[1] - before[1], others[2] - before[2]]
     }
 
     #[cold]

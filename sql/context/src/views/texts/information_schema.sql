@@ -296,13 +296,13 @@ SELECT current_database() AS table_catalog,
       ELSE 'NO'
     END AS is_updatable
  FROM pg_attribute a
-  LEFT JOIN pg_attrdef ad ON a.attrelid = ad.adrelid AND a.attnum = ad.adnum
   JOIN (pg_class c
   JOIN pg_namespace nc ON c.relnamespace = nc.oid) ON a.attrelid = c.oid
   JOIN (pg_type t
   JOIN pg_namespace nt ON t.typnamespace = nt.oid) ON a.atttypid = t.oid
-  LEFT JOIN (pg_type bt
-  JOIN pg_namespace nbt ON bt.typnamespace = nbt.oid) ON t.typtype = 'd' AND t.typbasetype = bt.oid
+  LEFT JOIN pg_attrdef ad ON a.attrelid = ad.adrelid AND a.attnum = ad.adnum
+  LEFT JOIN pg_type bt ON t.typtype = 'd' AND t.typbasetype = bt.oid
+  LEFT JOIN pg_namespace nbt ON bt.typnamespace = nbt.oid
   LEFT JOIN (pg_collation co
   JOIN pg_namespace nco ON co.collnamespace = nco.oid) ON a.attcollation = co.oid AND (nco.nspname <> 'pg_catalog' OR co.collname <> 'default')
   LEFT JOIN (pg_depend dep
