@@ -8,7 +8,7 @@
 use super::estimate::SOME;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
-use super::plan::{Access, Grouping, Join, Node, Query, Range, TableSlot, split};
+use super::plan::{Access, Grouping, Join, Node, Query, Range, Scan, TableSlot, split};
 use super::walk;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -21,7 +21,22 @@ const HALF: f64 = 0.5;
 /// Where slots get their values from.
 enum Origin<'a> {
     Table(&'a TableSlot),
+    Scan(&'a Scan),
     Query(&'a Arc<Query>),
+}
+
+impl<'a> Origin<'a> {
+    /// The column behind the slot at this place; of a complete plan, whose scans have slots for what is read alone (PLN-10), too.
+    fn column(&self, place: usize) -> Option<(&'a TableSlot, usize)> {
+        match self {
+            Origin::Table(table) => Some((table, place)),
+            Origin::Scan(scan) => match &scan.dense {
+                Some(places) => Some((&scan.table, places.iter().position(|p| *p == place)?)),
+                None => Some((&scan.table, place)),
+            },
+            Origin::Query(_) => None,
+        }
+    }
 }
 
 /// The slots of a source of which something may be known.
@@ -64,7 +79,7 @@ impl<'a> Columns<'a> {
 
     fn add(&mut self, node: &'a Node) {
         match node {
-            Node::Scan(s) => self.0.push((s.table.base..s.table.key_slot(), Origin::Table(&s.table))),
+            Node::Scan(s) => self.0.push((s.table.base..s.table.base + s.width(), Origin::Scan(s))),
             Node::Derived(d) => self.0.push((d.base..d.base + d.query.columns.len(), Origin::Query(&d.query))),
             Node::Filter { input, .. } => self.add(input),
             Node::Join(j) => clearway_base::stack::deeper(|| {
@@ -86,8 +101,8 @@ impl Joins<'_> {
         };
         let (slots, origin) = columns.0.iter().find(|(slots, _)| slots.contains(&slot))?;
         Some(match origin {
-            Origin::Table(table) => {
-                let column = slot - slots.start;
+            Origin::Table(_) | Origin::Scan(_) => {
+                let (table, column) = origin.column(slot - slots.start)?;
                 let known = (column < table.types.len()).then(|| self.figures.distinct(table, column)).flatten();
                 let nulls = if column < table.types.len() { self.figures.null(table, column) } else { 0.0 };
                 let values = known.unwrap_or_else(|| self.figures.rows(table).min(super::joins::DISTINCT));
@@ -105,11 +120,11 @@ impl Joins<'_> {
         let BoundKind::Column { index, level: 0 } = e.kind else { return None };
         let (slots, origin) = columns.0.iter().find(|(slots, _)| slots.contains(&index))?;
         match origin {
-            Origin::Table(table) => {
-                let column = index - slots.start;
+            Origin::Query(_) => None,
+            origin => {
+                let (table, column) = origin.column(index - slots.start)?;
                 (column < table.types.len()).then(|| self.figures.width(table, column))
             }
-            Origin::Query(_) => None,
         }
     }
 
