@@ -113,8 +113,9 @@ const UPDATES: &[(&str, &[&str], bool)] = &[
     ("UPDATE @ SET b = b + 1 WHERE a = $1", &["1", "2"], false),
     ("UPDATE @ SET i = i + 10 WHERE a = $1", &["1", "5"], false),
     ("UPDATE @ SET a = a + 100 WHERE a = $1", &["5"], false),
-    ("UPDATE @ SET h = 'other' WHERE a = $1", &["1"], false),
-    ("UPDATE @ SET c = 'z' WHERE a = $1", &["1"], false),
+    ("UPDATE @ SET h = 'other' WHERE a = $1", &["1", "2", "9"], true),
+    ("UPDATE @ SET c = 'z', e = 4 WHERE a = $1", &["1", "5"], true),
+    ("UPDATE @ SET h = NULL, e = 6 WHERE a = $1", &["1", "5"], true),
     ("UPDATE @ SET d = 9 WHERE a = $1 AND f", &["1"], false),
     ("UPDATE @ SET d = 8 WHERE a = $1 RETURNING d", &["1"], false),
     ("UPDATE @ SET d = (SELECT 6) WHERE a = $1", &["1"], false),
@@ -131,6 +132,8 @@ const SENT_BACK: &[(&str, &str)] = &[
     ("UPDATE @ SET d = d / 0 WHERE a = $1", "4"),
     ("UPDATE @ SET j = 70 WHERE a = $1", "1"),
     ("UPDATE @ SET f = NOT f WHERE a = $1", "1"),
+    ("UPDATE @ SET h = 'x', d = NULL WHERE a = $1", "1"),
+    ("UPDATE @ SET c = 'too long for it' WHERE a = $1", "1"),
 ];
 
 fn list(text: &str) -> Vec<Option<&str>> {

@@ -1,15 +1,40 @@
-//! Overwrites columns of fixed width in a stored row, so that an update need not decode the row and encode it again.
+//! Puts new values into a stored row: columns of fixed width are overwritten, so that an update need not decode the row and encode it again; a row with
+//! others is put together anew.
 //!
 //! # Invariants
 //! - PAT-1: the result is the row that [`TableShape::value_of`] would encode from the old values with the new ones put in.
 //!
 //! # Not here
-//! Columns of the key, columns whose width depends on their value, changes from or to null, and rows of older schema versions: the
-//! caller decodes such a row.
+//! Columns of the key; rows that are too long to be sure that they need no page of their own. What [`Patcher`] leaves out besides: columns whose width
+//! depends on their value, changes from or to null, and rows of older schema versions.
 
 use crate::codec::row::RowReader;
 use crate::table::shape::TableShape;
 use crate::value::{Storage, Value};
+
+/// A row that is put together anew has at most so many bytes: a longer one may need pages of its own, which are to be awaited.
+const ROW_MAX: usize = 1_500;
+
+/// Puts values, in the order of their columns, into a stored row, whose columns may have other lengths then; false: one of them does not fit its column,
+/// or the row is damaged or long, and `stored` has anything.
+pub fn put_together(
+    shape: &TableShape,
+    key: &[u8],
+    (columns, new): (&[usize], &mut Vec<Value>),
+    stored: &mut Vec<u8>,
+) -> bool {
+    let Ok(mut all) = shape.row(key, stored) else { return false };
+    for (column, value) in columns.iter().zip(new.drain(..)) {
+        let known = &shape.columns[*column];
+        if known.not_null && value.is_null() || !value.fits(known.storage) {
+            return false;
+        }
+        all[*column] = value;
+    }
+    stored.clear();
+    shape.value_into(&all, stored); // PAT-1
+    stored.len() <= ROW_MAX
+}
 
 /// Which columns of a table's rows are overwritten.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@
 //!
 //! Whether a statement qualifies is determined once, when it is planned. An execution takes its table lock, reads the columns that its
 //! expressions name, overwrites the assigned columns in a copy of the stored row and makes one edit of a leaf. It creates no executor
-//! node and no future, and does not turn the row into values. In any unusual case the general path runs the statement and gives the same
-//! answer or the error: another transaction has the row or has changed it since the snapshot, a page is not in memory, a value is null,
-//! an expression fails.
+//! node and no future, and turns the row into values only where an assigned column has no fixed width. In any unusual case the general path
+//! runs the statement and gives the same answer or the error: another transaction has the row or has changed it since the snapshot, a page
+//! is not in memory, the new row is long, an expression fails.
 //!
 //! # Invariants
 //! - SHT-1: when the fast path gives up, no row has been changed. (PNT-1 and PNT-2 hold here too.)
@@ -40,7 +40,7 @@ use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::session::at_once::NotNow;
 use clearway_engine::session::{Isolation, StatementMode};
-use clearway_engine::table::patch::Patcher;
+use clearway_engine::table::patch::{Patcher, put_together};
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::{Value, ValueRef};
@@ -114,7 +114,10 @@ pub(super) struct OneUpdate {
     pub(super) key: Box<[(KeyColumn, Part)]>,
     /// What the expressions read; none: nothing of the row.
     reads: Option<Picker>,
-    patcher: Patcher,
+    /// What overwrites the assigned columns in a stored row; none: one of them has no fixed width, and the row is put together anew.
+    patcher: Option<Patcher>,
+    /// The assigned columns, in the order of the values.
+    set: Box<[usize]>,
 }
 
 /// Memory that executions use one after the other.
@@ -190,7 +193,7 @@ impl OneUpdate {
         let shape = &target.table.shape;
         let read: Vec<usize> = read.into_iter().map(|slot| slot - base).collect();
         let reads = (!read.is_empty()).then(|| Picker::new(shape, &read));
-        Some(OneUpdate { key: key_parts(scan)?, reads, patcher: Patcher::new(shape, &set)? })
+        Some(OneUpdate { key: key_parts(scan)?, reads, patcher: Patcher::new(shape, &set), set: set.into() })
     }
 }
 
@@ -526,8 +529,9 @@ fn update_found(
         plan.set.iter().try_for_each(|(_, e)| cx.value_now(e, row).map(|new| values.push(to_value(&new))))
     })
     .ok()?;
-    if !update.patcher.write(value, values) {
-        return None;
+    match &update.patcher {
+        Some(patcher) => patcher.write(value, values).then_some(())?,
+        None => put_together(shape, key, (&update.set, values), value).then_some(())?,
     }
     core.writes_row(shape.oid, key);
     match core.engine.take().update_now(shape, key, value, Basis::Read(view)) {
