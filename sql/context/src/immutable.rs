@@ -3,7 +3,7 @@
 
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
-use clearway_values::types::{Oid, element_of, oid, user};
+use clearway_values::types::{Oid, aliases, element_of, oid, user};
 
 /// Functions whose value depends on settings or on the time of the transaction, whatever their arguments are.
 const STABLE: &[&str] = &[
@@ -68,7 +68,7 @@ fn is_text(ty: Oid) -> bool {
 /// Whether the text of a type's values depends on settings, or on the catalog.
 fn has_variable_text(ty: Oid) -> bool {
     matches!(ty, oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL | oid::RECORD)
-        || matches!(ty, oid::REGCLASS | oid::REGTYPE | oid::REGPROC)
+        || aliases::is_alias(ty)
         || user::is_enum(ty)
         || element_of(ty).is_some()
 }
