@@ -6,49 +6,20 @@ mod memory;
 use clearway_base::sync::block_on;
 use clearway_engine::db::Db;
 use clearway_sql::context::log_line::Line;
-use clearway_sql::session::client::Client;
 use clearway_sql::session::{AtOnce, Backends, Bind, Session};
-use memory::{open, session};
+use memory::{Told, open, session, simple};
 use std::future::Future as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Waker};
 
-/// Writes what a session answers as lines; NULL is `~`.
-#[derive(Default)]
-struct Lines(String);
-
-impl Client for Lines {
-    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
-        for i in 0..fields {
-            let mut bytes = Vec::new();
-            let some = write(i, &mut bytes);
-            self.0.push_str(if some { std::str::from_utf8(&bytes).expect("text") } else { "~" });
-            self.0.push('|');
-        }
-        self.0.push('\n');
-    }
-    fn command_complete(&mut self, tag: &str) {
-        self.0.push_str(tag);
-    }
-}
-
 fn user(db: &Arc<Db>) -> Session {
     session(db, &Arc::new(Backends::default()), "postgres", &[])
 }
 
-/// The general path.
-fn simple(session: &mut Session, sql: &str) -> String {
-    let mut lines = Lines::default();
-    match block_on(session.simple(sql, &mut lines)) {
-        Ok(()) => lines.0,
-        Err(e) => e.code().to_owned(),
-    }
-}
-
 /// As the server does: at once if that can be; says whether it was.
 fn tried(session: &mut Session, sql: &str) -> (String, bool) {
-    let mut lines = Lines::default();
+    let mut lines = Told::default();
     let done = match session.try_simple(sql, &mut lines) {
         AtOnce::Nothing => {
             assert_eq!(lines.0, "", "nothing is told of what has not happened");
@@ -73,7 +44,7 @@ fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (Strin
 fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
     let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
     let bind = Bind { formats: &[], values: &values, result_formats: &[] };
-    let mut lines = Lines::default();
+    let mut lines = Told::default();
     let bound = block_on(session.bind("", "", bind));
     let short = bound.is_ok() && session.try_execute("", &mut lines);
     let done = match bound {
@@ -550,7 +521,7 @@ fn short_changes_of_one_row_take_turns() {
     }
     let change = |session: &mut Session, id: &str| {
         let bind = Bind { formats: &[], values: &[Some(id.as_bytes())], result_formats: &[] };
-        session.try_bind("", "", &bind) && session.try_execute("", &mut Lines::default())
+        session.try_bind("", "", &bind) && session.try_execute("", &mut Told::default())
     };
     let [a, b] = sessions.as_mut_slice() else { unreachable!("two sessions") };
     assert!(change(a, "1"));
@@ -562,13 +533,13 @@ fn short_changes_of_one_row_take_turns() {
         assert!(a.try_sync());
         assert!(poll().is_ready());
     }
-    assert!(b.try_execute("", &mut Lines::default()), "on the fast path");
+    assert!(b.try_execute("", &mut Told::default()), "on the fast path");
     assert!(b.try_sync());
     assert!(change(a, "2"));
     a.give_turn_back();
     assert!(!change(b, "2") && !b.wants_turn(), "the row itself is taken");
     assert!(a.try_sync());
-    block_on(b.execute("", 0, &mut Lines::default())).expect("it is free");
+    block_on(b.execute("", 0, &mut Told::default())).expect("it is free");
     block_on(b.sync()).expect("it commits");
     assert_eq!(simple(a, "SELECT v FROM hot ORDER BY id"), "2|\n2|\nSELECT 2");
     let calls = "SELECT calls FROM clearway_statements WHERE query LIKE 'update hot%'";

@@ -7,38 +7,10 @@ use clearway_base::for_each_seed;
 use clearway_base::sync::block_on;
 use clearway_base::testkit::Rng;
 use clearway_engine::db::Db;
-use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind, Called, Known, Reason, Session};
 use clearway_values::types::Datum;
-use memory::{open_without_upkeep as open, session};
+use memory::{Told, open_without_upkeep as open, session, simple};
 use std::sync::Arc;
-
-/// Writes what a session answers as lines; NULL is `~`.
-#[derive(Default)]
-struct Lines(String);
-
-impl Client for Lines {
-    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
-        for i in 0..fields {
-            let mut bytes = Vec::new();
-            let some = write(i, &mut bytes);
-            self.0.push_str(if some { std::str::from_utf8(&bytes).expect("text") } else { "~" });
-            self.0.push('|');
-        }
-        self.0.push('\n');
-    }
-    fn command_complete(&mut self, tag: &str) {
-        self.0.push_str(tag);
-    }
-}
-
-fn simple(session: &mut Session, sql: &str) -> String {
-    let mut lines = Lines::default();
-    match block_on(session.simple(sql, &mut lines)) {
-        Ok(()) => lines.0,
-        Err(e) => e.code().to_owned(),
-    }
-}
 
 /// What a statement of the ordinary way answers.
 fn ordinary(session: &mut Session, name: &str, values: &[Datum]) -> String {
@@ -52,7 +24,7 @@ fn ordinary(session: &mut Session, name: &str, values: &[Datum]) -> String {
         .collect();
     let bytes: Vec<Option<&[u8]>> = bytes.iter().map(Option::as_deref).collect();
     let bind = Bind { formats: &[1], values: &bytes, result_formats: &[] };
-    let mut lines = Lines::default();
+    let mut lines = Told::default();
     let work = async {
         session.bind("", name, bind).await?;
         if !session.try_execute("", &mut lines) {
@@ -71,7 +43,7 @@ fn ordinary(session: &mut Session, name: &str, values: &[Datum]) -> String {
 
 /// The same by a call with values, and by the ordinary way where that gives up (DCT-1); whether the call did it.
 fn called(session: &mut Session, known: Option<&Known>, name: &str, values: &[Datum]) -> (String, bool) {
-    let mut lines = Lines::default();
+    let mut lines = Told::default();
     let done = known.is_some_and(|known| session.change_known(known, values, &mut lines) == Called::Done);
     if !done {
         assert_eq!(lines.0, "", "DCT-1");
@@ -220,7 +192,7 @@ fn opened() -> (Arc<Backends>, Session, Session, Known) {
 }
 
 fn add(session: &mut Session, known: &Known) -> Called {
-    let called = session.change_known(known, &[Datum::Int4(1)], &mut Lines::default());
+    let called = session.change_known(known, &[Datum::Int4(1)], &mut Told::default());
     assert!(called != Called::Done || session.try_sync());
     called
 }
@@ -243,7 +215,7 @@ fn what_stands_in_the_way_sends_a_change_the_ordinary_way() {
     backend.interrupt.raise(Reason::Cancel);
     assert_eq!(add(&mut one, &known), Called::GivenUp, "cancelled");
     backend.interrupt.forget();
-    assert_eq!(one.change_known(&known, &[], &mut Lines::default()), Called::Other, "Bind tells the error");
+    assert_eq!(one.change_known(&known, &[], &mut Told::default()), Called::Other, "Bind tells the error");
     simple(&mut one, "BEGIN READ ONLY");
     assert_eq!(add(&mut one, &known), Called::GivenUp);
     simple(&mut one, "COMMIT; BEGIN; SELECT 1 / 0");

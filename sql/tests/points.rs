@@ -6,35 +6,8 @@ mod memory;
 use clearway_base::sync::block_on;
 use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind, Session, TransactionStatus};
-use memory::{open_without_upkeep as open, session};
+use memory::{Told, open_without_upkeep as open, session, simple};
 use std::sync::Arc;
-
-/// Writes what a session answers as lines; NULL is `~`.
-#[derive(Default)]
-struct Lines(String);
-
-impl Client for Lines {
-    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
-        for i in 0..fields {
-            let mut bytes = Vec::new();
-            let some = write(i, &mut bytes);
-            self.0.push_str(if some { std::str::from_utf8(&bytes).expect("text") } else { "~" });
-            self.0.push('|');
-        }
-        self.0.push('\n');
-    }
-    fn command_complete(&mut self, tag: &str) {
-        self.0.push_str(tag);
-    }
-}
-
-fn simple(session: &mut Session, sql: &str) -> String {
-    let mut lines = Lines::default();
-    match block_on(session.simple(sql, &mut lines)) {
-        Ok(()) => lines.0,
-        Err(e) => e.code().to_owned(),
-    }
-}
 
 /// Prepares anew, binds, executes; says whether the statement took the fast path.
 fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (String, bool) {
@@ -48,7 +21,7 @@ fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (Strin
 fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
     let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
     let bind = Bind { formats: &[], values: &values, result_formats: &[] };
-    let mut lines = Lines::default();
+    let mut lines = Told::default();
     let is_idle = session.transaction_status() == TransactionStatus::Idle;
     let bound = block_on(session.bind("", "", bind));
     let short = bound.is_ok() && session.try_execute("", &mut lines);
@@ -64,7 +37,7 @@ fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
     if short && is_idle && is_plain {
         // Once more as a transaction of its own, which needs no portal and no Sync.
         let bind = Bind { formats: &[], values: &values, result_formats: &[] };
-        let mut alone = Lines::default();
+        let mut alone = Told::default();
         assert!(session.try_read("", &bind, &mut alone), "what can take the fast path can be read alone");
         assert_eq!(alone.0, lines.0, "LONE-1");
     }

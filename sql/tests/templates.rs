@@ -6,23 +6,13 @@ mod memory;
 
 use std::sync::Arc;
 
-use clearway_base::sync::block_on;
 use clearway_engine::db::Db;
-use clearway_sql::session::{AtOnce, Backends, Session};
-use memory::Lines;
+use clearway_sql::session::{Backends, Session};
+use memory::as_served;
 
 /// The rows of a text, or its error with its place; as the server does, at once if that can be.
 fn answer(session: &mut Session, sql: &str) -> Result<Vec<String>, (String, String, Option<u32>)> {
-    let mut lines = Lines::default();
-    let done = match session.try_simple(sql, &mut lines) {
-        AtOnce::Nothing => block_on(session.simple(sql, &mut lines)),
-        AtOnce::Uncommitted => block_on(session.sync()),
-        AtOnce::Done => Ok(()),
-    };
-    match done.and(block_on(session.before_send())) {
-        Ok(()) => Ok(lines.0),
-        Err(e) => Err((e.code().to_owned(), e.message().to_owned(), e.position(sql))),
-    }
+    as_served(session, sql).map_err(|e| (e.code().to_owned(), e.message().to_owned(), e.position(sql)))
 }
 
 fn fresh(db: &Arc<Db>, backends: &Arc<Backends>) -> Session {

@@ -5,20 +5,13 @@ mod memory;
 
 use std::sync::Arc;
 
-use clearway_base::sync::block_on;
 use clearway_base::testkit::Rng;
-use clearway_sql::session::{AtOnce, Backends, Session};
-use memory::Lines;
+use clearway_sql::session::{Backends, Session};
+use memory::as_served;
 
 /// The rows of a text, or its error's code; as the server does, at once if that can be.
 fn answer(session: &mut Session, sql: &str) -> Result<Vec<String>, String> {
-    let mut lines = Lines::default();
-    let done = match session.try_simple(sql, &mut lines) {
-        AtOnce::Nothing => block_on(session.simple(sql, &mut lines)),
-        AtOnce::Uncommitted => block_on(session.sync()),
-        AtOnce::Done => Ok(()),
-    };
-    done.and(block_on(session.before_send())).map(|()| lines.0).map_err(|e| e.code().to_owned())
+    as_served(session, sql).map_err(|e| e.code().to_owned())
 }
 
 fn all(session: &mut Session, table: &str) -> Vec<String> {

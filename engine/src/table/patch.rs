@@ -15,8 +15,8 @@ use crate::value::{Storage, Value};
 /// A row that is put together anew has at most so many bytes: a longer one may need pages of its own, which are to be awaited.
 const ROW_MAX: usize = 1_500;
 
-/// Puts values, in the order of their columns, into a stored row, whose columns may have other lengths then; false: one of them does not fit its column,
-/// or the row is damaged or long, and `stored` has anything.
+/// Puts values, in the order of their columns, into a stored row, whose columns may have other lengths then. False: a value does not fit its column, or the
+/// row is damaged or long; what `stored` holds then is of no use.
 pub fn put_together(
     shape: &TableShape,
     key: &[u8],

@@ -307,7 +307,7 @@ impl QueryRows {
         let query = self.query.clone();
         let Body::Select(select) = &query.body else {
             return match &mut self.source {
-                Source::Outputs(rows) => given(rows.next().await, &query, cx),
+                Source::Outputs(rows) => noted(rows.next().await, &query, cx),
                 Source::Set(rows) => {
                     let row = rows.next(cx).await?;
                     if row.is_none() {
@@ -340,9 +340,9 @@ impl QueryRows {
                     }
                     row => row,
                 },
-                Source::Inputs(rows) => given(rows.next().await, &query, cx)?,
+                Source::Inputs(rows) => noted(rows.next().await, &query, cx)?,
                 Source::Aside(rows) => rows.next().await?.map(|(_, row)| row),
-                Source::Outputs(rows) => return given(rows.next().await, &query, cx),
+                Source::Outputs(rows) => return noted(rows.next().await, &query, cx),
                 Source::Start | Source::Set(_) | Source::Recursion(_) => None,
             };
             let Some(mut row) = row else {
@@ -407,7 +407,7 @@ fn sorted_at(query: &Query) -> Place {
 }
 
 /// A row that a sort gives, noted if the statement is measured.
-fn given(row: Result<Option<Row>>, query: &Query, cx: Cx<'_>) -> Result<Option<Row>> {
+fn noted(row: Result<Option<Row>>, query: &Query, cx: Cx<'_>) -> Result<Option<Row>> {
     if let (Some(measured), Ok(Some(_))) = (&cx.run.state.measured, &row) {
         measured.gave(sorted_at(query));
     }

@@ -6,8 +6,9 @@ use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, Vfs};
 use clearway_base::waits::SessionStats;
 use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::SqlError;
 use clearway_sql::session::client::Client;
-use clearway_sql::session::{Backends, Session, SessionStart};
+use clearway_sql::session::{AtOnce, Backends, Session, SessionStart};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +24,45 @@ impl Client for Lines {
         };
         self.0.push((0..columns).map(column).collect::<Vec<_>>().join("|"));
     }
+}
+
+/// Writes what a session answers as lines in one text; NULL is `~`.
+#[derive(Default)]
+pub struct Told(pub String);
+
+impl Client for Told {
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        for i in 0..fields {
+            let mut bytes = Vec::new();
+            let some = write(i, &mut bytes);
+            self.0.push_str(if some { std::str::from_utf8(&bytes).expect("text") } else { "~" });
+            self.0.push('|');
+        }
+        self.0.push('\n');
+    }
+    fn command_complete(&mut self, tag: &str) {
+        self.0.push_str(tag);
+    }
+}
+
+/// What the general path answers to a text, or the code of its error.
+pub fn simple(session: &mut Session, sql: &str) -> String {
+    let mut told = Told::default();
+    match block_on(session.simple(sql, &mut told)) {
+        Ok(()) => told.0,
+        Err(e) => e.code().to_owned(),
+    }
+}
+
+/// The rows of a text as the server asks for them: at once if that can be.
+pub fn as_served(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
+    let mut lines = Lines::default();
+    let done = match session.try_simple(sql, &mut lines) {
+        AtOnce::Nothing => block_on(session.simple(sql, &mut lines)),
+        AtOnce::Uncommitted => block_on(session.sync()),
+        AtOnce::Done => Ok(()),
+    };
+    done.and(block_on(session.before_send())).map(|()| lines.0)
 }
 
 pub fn open() -> Arc<Db> {

@@ -146,13 +146,13 @@ impl<'a> Explainer<'a> {
     }
 
     /// Whether columns come from more than one table.
-    fn has_tables(&self, levels: &[Names]) -> bool {
+    fn has_several_tables(&self, levels: &[Names]) -> bool {
         let several = |l: &Names| l.slots.iter().map(|s| &s.0).collect::<HashSet<_>>().len() > 1;
         levels.len() > 1 || levels.first().is_some_and(several)
     }
 
     fn words<'w>(&'w self, levels: &'w [Names]) -> Words<'w> {
-        let qualified = self.verbose || self.has_tables(levels);
+        let qualified = self.verbose || self.has_several_tables(levels);
         Words { conversion: self.conversion, levels, qualified, own: 0..0, style: Style::Plan }
     }
 

@@ -60,7 +60,7 @@ impl Explainer<'_> {
         if let Some(filter) = conjunction(rest) {
             details.push(("Filter", text(words.expr(&filter))));
         }
-        let own = Words { qualified: self.has_tables(levels), ..self.words(levels) };
+        let own = Words { qualified: self.has_several_tables(levels), ..self.words(levels) };
         let output = if self.verbose { self.columns_read(s, &own) } else { Vec::new() };
         Shown { kind: kind.to_owned(), head, identity, output, details, ..Shown::default() }
     }

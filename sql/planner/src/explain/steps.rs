@@ -74,7 +74,7 @@ impl Explainer<'_> {
 
     /// What VERBOSE shows of a level's targets: columns without their table's name, if there is one table only.
     pub(super) fn output(&self, targets: &[Bound], levels: &[Names]) -> Vec<String> {
-        let words = Words { qualified: self.has_tables(levels), ..self.words(levels) };
+        let words = Words { qualified: self.has_several_tables(levels), ..self.words(levels) };
         targets.iter().map(|e| words.expr(e)).collect()
     }
 
@@ -103,7 +103,8 @@ impl Explainer<'_> {
         levels: &[Names],
     ) -> Shown {
         let is_set = matches!(q.body, Body::SetOp { .. });
-        let words = Words { qualified: is_set || self.verbose || self.has_tables(levels), ..self.words(levels) };
+        let words =
+            Words { qualified: is_set || self.verbose || self.has_several_tables(levels), ..self.words(levels) };
         let key = |k: &SortKey| {
             let nulls = match (k.descending, k.nulls_first) {
                 (false, true) => " NULLS FIRST",
