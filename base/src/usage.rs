@@ -7,6 +7,8 @@
 //! - USG-1: a poll's counts are the difference of the thread's counts before and after it. What other statements count on the thread between two
 //!   polls is not in it.
 //! - USG-2: threads that help a statement add what they have counted to the thread of the statement before the statement goes on ([`add`]).
+//! - USG-3: what a statement is said to have used is what its own polls have counted between its begin and its end ([`mark`], [`since_mark`];
+//!   `waits::SessionStats::use_begins`), whichever threads polled it and whatever others counted meanwhile.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -21,6 +23,8 @@ pub struct Usage {
     pub pages_hit: u64,
     /// Pages that were read from disk into the page cache.
     pub pages_read: u64,
+    /// Pages that were as on disk, and were changed.
+    pub pages_dirtied: u64,
     /// Bytes that were read from temporary files.
     pub temp_read: u64,
     /// Bytes that were written to temporary files.
@@ -32,14 +36,22 @@ pub struct Usage {
 }
 
 impl Usage {
-    const NONE: Usage =
-        Usage { pages_hit: 0, pages_read: 0, temp_read: 0, temp_written: 0, log_records: 0, log_bytes: 0 };
+    const NONE: Usage = Usage {
+        pages_hit: 0,
+        pages_read: 0,
+        pages_dirtied: 0,
+        temp_read: 0,
+        temp_written: 0,
+        log_records: 0,
+        log_bytes: 0,
+    };
 
     /// The same of each pair of counts.
     fn with(self, other: Usage, of: impl Fn(u64, u64) -> u64) -> Usage {
         Usage {
             pages_hit: of(self.pages_hit, other.pages_hit),
             pages_read: of(self.pages_read, other.pages_read),
+            pages_dirtied: of(self.pages_dirtied, other.pages_dirtied),
             temp_read: of(self.temp_read, other.temp_read),
             temp_written: of(self.temp_written, other.temp_written),
             log_records: of(self.log_records, other.log_records),
@@ -72,10 +84,13 @@ impl Sub for Usage {
 struct Counts {
     pages_hit: Cell<u64>,
     pages_read: Cell<u64>,
+    pages_dirtied: Cell<u64>,
     temp_read: Cell<u64>,
     temp_written: Cell<u64>,
     log_records: Cell<u64>,
     log_bytes: Cell<u64>,
+    /// What they were at the last [`mark`].
+    marked: Cell<Usage>,
 }
 
 thread_local! {
@@ -83,10 +98,12 @@ thread_local! {
         Counts {
             pages_hit: Cell::new(0),
             pages_read: Cell::new(0),
+            pages_dirtied: Cell::new(0),
             temp_read: Cell::new(0),
             temp_written: Cell::new(0),
             log_records: Cell::new(0),
             log_bytes: Cell::new(0),
+            marked: Cell::new(Usage::NONE),
         }
     };
 }
@@ -105,6 +122,12 @@ pub fn page_hit() {
 /// A page was read from disk.
 pub fn page_read() {
     COUNTS.with(|counts| more(&counts.pages_read, 1));
+}
+
+/// A page that was as on disk is changed.
+#[inline(always)]
+pub fn page_dirtied() {
+    COUNTS.with(|counts| more(&counts.pages_dirtied, 1));
 }
 
 /// So many bytes were read from a temporary file.
@@ -126,16 +149,36 @@ pub fn log_record(bytes: usize) {
     });
 }
 
+impl Counts {
+    #[inline]
+    fn now(&self) -> Usage {
+        Usage {
+            pages_hit: self.pages_hit.get(),
+            pages_read: self.pages_read.get(),
+            pages_dirtied: self.pages_dirtied.get(),
+            temp_read: self.temp_read.get(),
+            temp_written: self.temp_written.get(),
+            log_records: self.log_records.get(),
+            log_bytes: self.log_bytes.get(),
+        }
+    }
+}
+
 /// What the calling thread has counted since it began.
 pub fn of_thread() -> Usage {
-    COUNTS.with(|counts| Usage {
-        pages_hit: counts.pages_hit.get(),
-        pages_read: counts.pages_read.get(),
-        temp_read: counts.temp_read.get(),
-        temp_written: counts.temp_written.get(),
-        log_records: counts.log_records.get(),
-        log_bytes: counts.log_bytes.get(),
-    })
+    COUNTS.with(Counts::now)
+}
+
+/// From here on the calling thread counts for the statement that it runs (USG-3).
+#[inline]
+pub fn mark() {
+    COUNTS.with(|counts| counts.marked.set(counts.now()));
+}
+
+/// What the calling thread has counted since it called [`mark`].
+#[inline]
+pub fn since_mark() -> Usage {
+    COUNTS.with(|counts| counts.now() - counts.marked.get())
 }
 
 /// Adds to the calling thread's counts what threads have counted that helped it (USG-2).
@@ -143,6 +186,7 @@ pub fn add(usage: Usage) {
     COUNTS.with(|counts| {
         more(&counts.pages_hit, usage.pages_hit);
         more(&counts.pages_read, usage.pages_read);
+        more(&counts.pages_dirtied, usage.pages_dirtied);
         more(&counts.temp_read, usage.temp_read);
         more(&counts.temp_written, usage.temp_written);
         more(&counts.log_records, usage.log_records);

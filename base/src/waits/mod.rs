@@ -26,6 +26,7 @@ mod processor;
 mod session;
 mod totals;
 mod tsc;
+mod used;
 mod wait;
 
 pub use books::{Books, InBooks, WaitShare, books, books_of};

@@ -211,6 +211,7 @@ impl Step {
     fn gives_way(&self, context: &Context) -> u64 {
         if let Some(session) = context.session.borrow().as_ref() {
             session.step_asks();
+            session.use_rests();
         }
         self.forgets_clocks();
         self.began_ns.set(0);
@@ -285,6 +286,7 @@ pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> 
     if ACCOUNTS.load(Relaxed) {
         step.begins_in(context, now_ns, session, session.measured());
     }
+    session.use_goes_on();
     outer
 }
 
@@ -292,6 +294,7 @@ pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> 
 #[inline]
 pub(super) fn ended(context: &Context, session: &SessionStats, outer: u64, now_ns: u64) {
     let step = &context.step;
+    session.use_rests();
     if step.is_running() {
         let (measure, before) = (step.charge(context, session, now_ns), session.measured());
         if measure != before {
@@ -303,6 +306,9 @@ pub(super) fn ended(context: &Context, session: &SessionStats, outer: u64, now_n
     // CPU-2
     if outer != 0 {
         step.begins(context, now_ns, outer, Measure::Short);
+        if let Some(session) = context.session.borrow().as_ref() {
+            session.use_goes_on();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clearway_base::usage::Usage;
 use clearway_base::waits::{self, WaitClass, WaitEvent};
 
 use super::digest::Digest;
@@ -73,6 +74,8 @@ pub struct Cost {
     pub rows: u64,
     /// Rows looked at, and what else the executions have done.
     pub work: Work,
+    /// Pages, temporary files and the log, between the begin and the end of the executions.
+    pub used: Usage,
     /// Time from begin to end, in nanoseconds.
     pub total_ns: u64,
     /// The shortest.
@@ -147,6 +150,7 @@ impl Cost {
             errors: 0,
             rows: 0,
             work: Work::default(),
+            used: Usage::default(),
             total_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
@@ -169,6 +173,7 @@ impl Cost {
         self.last_ns = ended_ns;
         self.warnings += execution.others.warnings;
         self.work.add(&execution.work());
+        self.used += execution.usual.used;
         self.calls += 1;
         self.errors += u64::from(execution.others.failed);
         self.rows += execution.usual.rows;
@@ -209,6 +214,7 @@ impl Cost {
         self.errors += other.errors;
         self.rows += other.rows;
         self.work.add(&other.work);
+        self.used += other.used;
         self.total_ns += other.total_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -275,6 +281,8 @@ pub struct Usual {
     pub examined: u64,
     /// See [`Work`]; more than 1: a series begins with it.
     pub repeated: u64,
+    /// See [`Cost::used`].
+    pub used: Usage,
 }
 
 /// One execution.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
+use clearway_base::usage::Usage;
 use clearway_base::waits::WaitEvent;
 
 use super::samples::Sample;
@@ -47,7 +48,7 @@ pub fn write_statements(all: &[Cost]) -> String {
         let waits = cost.waits.iter().map(|(event, count, ns)| format!("{}:{count}:{ns}", event.row().variant));
         let _ = writeln!(
             out,
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             cost.digest.id,
             cost.user,
             cost.database,
@@ -75,10 +76,26 @@ pub fn write_statements(all: &[Cost]) -> String {
             cost.warnings,
             cost.sample.ns,
             cost.sample.ended_us,
-            escaped(&cost.sample.text)
+            escaped(&cost.sample.text),
+            written_use(&cost.used)
         );
     }
     out
+}
+
+fn written_use(used: &Usage) -> String {
+    let Usage { pages_hit, pages_read, pages_dirtied, temp_read, temp_written, log_records, log_bytes } = used;
+    format!("{pages_hit}:{pages_read}:{pages_dirtied}:{temp_read}:{temp_written}:{log_records}:{log_bytes}")
+}
+
+/// What executions have used; an older version has not written it.
+fn read_use(field: Option<&&str>) -> Option<Usage> {
+    let Some(field) = field else { return Some(Usage::default()) };
+    let parts: Vec<u64> = field.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [pages_hit, pages_read, pages_dirtied, temp_read, temp_written, log_records, log_bytes] = parts[..] else {
+        return None;
+    };
+    Some(Usage { pages_hit, pages_read, pages_dirtied, temp_read, temp_written, log_records, log_bytes })
 }
 
 /// The entries of such lines.
@@ -105,7 +122,7 @@ fn read_work(fields: &[&str]) -> Option<(Work, String, u64, u64)> {
 
 /// When it ran last, its warnings, and its sample; an older version has left none of them.
 fn read_last(fields: &[&str]) -> Option<(Option<i64>, u64, SampleText)> {
-    let [last, warnings, ns, ended_us, text] = fields else { return Some((None, 0, SampleText::default())) };
+    let [last, warnings, ns, ended_us, text, ..] = fields else { return Some((None, 0, SampleText::default())) };
     let sample = SampleText {
         text: unescaped(text).into(),
         ns: ns.parse().ok()?,
@@ -139,6 +156,7 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         return None;
     };
     let (last_us, warnings, sample) = read_last(work.get(8..).unwrap_or_default())?;
+    let used = read_use(work.get(13))?;
     let (work, tags, busy_ns, cpu_ns) = read_work(work)?;
     let first_us = first.parse().ok()?;
     let mut counts = Box::new([0u32; BUCKETS]);
@@ -166,6 +184,7 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         errors: errors.parse().ok()?,
         rows: rows.parse().ok()?,
         work,
+        used,
         total_ns: total.parse().ok()?,
         min_ns: min.parse().ok()?,
         max_ns: max.parse().ok()?,
@@ -255,6 +274,15 @@ mod tests {
             errors: 1,
             rows: 9,
             work: Work { examined: 1, full_scans: 2, missed_index: 3, repeated: 4, series: 5 },
+            used: Usage {
+                pages_hit: 1,
+                pages_read: 2,
+                pages_dirtied: 3,
+                temp_read: 4,
+                temp_written: 5,
+                log_records: 6,
+                log_bytes: 7,
+            },
             total_ns: 100,
             min_ns: 1,
             max_ns: 50,
@@ -277,6 +305,13 @@ mod tests {
         let older = text.trim_end().split('\t').take(21).collect::<Vec<_>>().join("\t");
         let read_older = read_statements(&older);
         assert_eq!((&*read_older[0].1.digest.tags, read_older[0].1.cpu_ns), ("a=b\tc", 0), "one before the times");
+        let older = text.trim_end().split('\t').take(28).collect::<Vec<_>>().join("\t");
+        let read_older = read_statements(&older);
+        assert_eq!(
+            (read_older[0].1.warnings, read_older[0].1.used),
+            (6, Usage::default()),
+            "one before pages and the log"
+        );
         assert_eq!(format!("{:?}", read[0].1), format!("{cost:?}"));
         let sample = Sample {
             at_us: 1,

@@ -3,6 +3,7 @@
 use super::super::cost::middle_of;
 use super::*;
 
+use clearway_base::usage::Usage;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
@@ -25,6 +26,7 @@ fn run_digest(statements: &Statements, digest: &Arc<Digest>, sql: &str, ns: u64,
         rows: 1,
         examined: 2,
         repeated: ns % 2,
+        used: used_by(ns),
         ..Usual::default()
     };
     let (key, others) = (&key, Others { failed, warnings: u64::from(failed), ..Others::default() });
@@ -105,12 +107,21 @@ fn an_entry_has_a_sample_and_its_latest_execution() {
     assert!(cost.first_us <= cost.last_us && cost.last_us <= waits::wall_us());
 }
 
+/// What each execution that took `ns` has used.
+fn used_by(ns: u64) -> Usage {
+    let changes = ns % 2;
+    Usage { pages_hit: ns, pages_read: changes, log_records: changes, log_bytes: 40 * changes, ..Usage::default() }
+}
+
 /// What must hold of an entry of which each execution took `ns`, at any moment.
 fn assert_whole(cost: &Cost, ns: u64) {
     let calls = cost.calls;
     assert_eq!((cost.rows, cost.total_ns), (calls, calls * ns), "TLY-2");
     assert_eq!((cost.busy_ns, cost.cpu_ns), (calls * (ns + 5), calls * (ns / 2)), "TLY-2");
     assert_eq!((cost.work.examined, cost.work.repeated), (2 * calls, calls * (ns % 2)), "TLY-2");
+    let Usage { pages_hit, pages_read, log_records, log_bytes, .. } = used_by(ns);
+    let used = [cost.used.pages_hit, cost.used.pages_read, cost.used.log_records, cost.used.log_bytes];
+    assert_eq!(used, [pages_hit, pages_read, log_records, log_bytes].map(|one| calls * one), "TLY-2");
     assert_eq!(cost.waits, [(WaitEvent::WalSync, 2 * calls, calls * (ns / 2))], "TLY-2");
     assert_eq!(cost.histogram.iter().map(|count| u64::from(*count)).sum::<u64>(), calls, "TLY-2");
     let squares_ms = calls as f64 * (ns as f64 / 1e6).powi(2);

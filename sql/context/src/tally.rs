@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Arc, Weak};
 
+use clearway_base::usage::Usage;
 use clearway_base::waits::WaitEvent;
 
 use super::cost::{BUCKETS, Cost, Execution, Key, Usual, Work, bucket_of};
@@ -102,6 +103,9 @@ pub struct Tally {
     repeated: Count,
     queued: Count,
     queued_ns: Count,
+    pages_hit: Count,
+    log_records: Count,
+    log_bytes: Count,
     waits: [Waited; EVENTS],
     /// By duration; its sum is the number of executions.
     histogram: [Count; BUCKETS],
@@ -110,6 +114,10 @@ pub struct Tally {
     full_scans: Count,
     missed_index: Count,
     series: Count,
+    pages_read: Count,
+    pages_dirtied: Count,
+    temp_read: Count,
+    temp_written: Count,
     thread: usize,
     alive: Weak<()>,
 }
@@ -146,6 +154,13 @@ impl Tally {
             series: Count::default(),
             queued: Count::default(),
             queued_ns: Count::default(),
+            pages_hit: Count::default(),
+            pages_read: Count::default(),
+            pages_dirtied: Count::default(),
+            temp_read: Count::default(),
+            temp_written: Count::default(),
+            log_records: Count::default(),
+            log_bytes: Count::default(),
             waits: std::array::from_fn(|_| Waited::default()),
             histogram: std::array::from_fn(|_| Count::default()),
             alive,
@@ -231,6 +246,27 @@ impl Tally {
         if usual.repeated > 1 {
             self.series_begins();
         }
+        self.uses(&usual.used);
+    }
+
+    #[inline]
+    fn uses(&self, used: &Usage) {
+        self.pages_hit.add(used.pages_hit);
+        if used.log_records != 0 {
+            self.log_records.add(used.log_records);
+            self.log_bytes.add(used.log_bytes);
+        }
+        if used.pages_read | used.pages_dirtied | used.temp_read | used.temp_written != 0 {
+            self.uses_more(used);
+        }
+    }
+
+    #[cold]
+    fn uses_more(&self, used: &Usage) {
+        self.pages_read.add(used.pages_read);
+        self.pages_dirtied.add(used.pages_dirtied);
+        self.temp_read.add(used.temp_read);
+        self.temp_written.add(used.temp_written);
     }
 
     #[cold]
@@ -326,6 +362,15 @@ impl Tally {
             repeated: self.repeated.get(),
             series: self.series.get(),
         });
+        sum.used += Usage {
+            pages_hit: self.pages_hit.get(),
+            pages_read: self.pages_read.get(),
+            pages_dirtied: self.pages_dirtied.get(),
+            temp_read: self.temp_read.get(),
+            temp_written: self.temp_written.get(),
+            log_records: self.log_records.get(),
+            log_bytes: self.log_bytes.get(),
+        };
         sum.total_ns += self.total_ns.get();
         sum.min_ns = sum.min_ns.min(self.min_ns.get());
         sum.max_ns = sum.max_ns.max(self.max_ns.get());

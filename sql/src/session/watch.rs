@@ -215,6 +215,7 @@ impl Session {
         }
         (self.watch.rows, self.watch.looked) = (0, Looked::Unknown);
         let backend = &self.core.backend;
+        backend.waits.use_begins();
         backend.digest.store(digest.id, Relaxed);
         if let Some(owner) = backend.owner.get() {
             owner.statement_begins(digest.id);
@@ -291,6 +292,7 @@ impl Session {
             && backend.application.load(Relaxed) == watch.last.application
             && core.warnings() as u32 == watch.warnings
             && !backend.waits.has_others()
+            && !backend.waits.use_is_kept()
     }
 
     /// Its figures; none: it is not short, and nothing was changed (WCH-1).
@@ -305,7 +307,8 @@ impl Session {
         let single = examined > 0 && watch.rows <= 1;
         let repeated = watch.series.ran(digest.id, single, began_ns, ended_ns);
         let (ns, queued) = (ended_ns.saturating_sub(began_ns), backend.waits.take_queued());
-        Some(Usual { ended_ns, ns, busy_ns, cpu_ns, rows: watch.rows, queued, examined, repeated })
+        let used = backend.waits.use_ends();
+        Some(Usual { ended_ns, ns, busy_ns, cpu_ns, rows: watch.rows, queued, examined, repeated, used })
     }
 
     /// The end of a statement that is not as usual.
@@ -346,7 +349,8 @@ impl Session {
         let (rows, failed) = (watch.rows, failed.is_some());
         // After `read`, which may find more time in the run queue.
         let (busy_ns, queued) = (busy_ns.saturating_sub(sent_ns), backend.waits.take_queued());
-        let usual = Usual { ended_ns, ns, busy_ns, cpu_ns, rows, queued, examined, repeated };
+        let used = backend.waits.use_ends();
+        let usual = Usual { ended_ns, ns, busy_ns, cpu_ns, rows, queued, examined, repeated, used };
         let missed_index = u64::from(filtered >= MISSED_ROWS);
         let work = self.counts(digest, usual, Others { warnings, failed, full_scans, missed_index });
         let backend = &self.core.backend;

@@ -90,7 +90,18 @@ fn open_with(wanted: fn(&str) -> bool) -> Arc<Db> {
 }
 
 pub fn session(db: &Arc<Db>, backends: &Arc<Backends>, user: &str, options: &[(&str, &str)]) -> Session {
-    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
+    session_in(SessionStats::new("client"), db, backends, user, options)
+}
+
+/// The same, of which the caller polls what it does as work of `waits`.
+pub fn session_in(
+    waits: Arc<SessionStats>,
+    db: &Arc<Db>,
+    backends: &Arc<Backends>,
+    user: &str,
+    options: &[(&str, &str)],
+) -> Session {
+    let listed = backends.list(waits, 1, Default::default());
     let backend = listed.backend().clone();
     // The list outlives the test.
     std::mem::forget(listed);

@@ -9,7 +9,9 @@ use clearway_context::privileges::Judge;
 use clearway_context::statements::Cost;
 use clearway_engine::catalog::{Catalog, Object};
 use clearway_exec::{Row, Run};
+use clearway_storage::buffer::page::PAGE_BYTES;
 use clearway_values::types::Datum;
+use clearway_values::types::numeric::Numeric;
 use std::collections::HashMap;
 
 /// The rows of the views of this module.
@@ -184,6 +186,13 @@ fn statements(run: &Run<'_>) -> Vec<Row> {
             if has_sample { seen.text(cost.user, &sample.text) } else { Datum::Null },
             if has_sample { Datum::TimestampTz(sample.ended_us - EPOCH_US) } else { Datum::Null },
             if has_sample { ms(sample.ns) } else { Datum::Null },
+            int(cost.used.pages_hit),
+            int(cost.used.pages_read),
+            int(cost.used.pages_dirtied),
+            int(cost.used.temp_read),
+            int(cost.used.temp_written),
+            int(cost.used.log_records),
+            int(cost.used.log_bytes),
         ]
     });
     rows.collect()
@@ -237,8 +246,8 @@ fn session_history(run: &Run<'_>) -> Vec<Row> {
     rows.collect()
 }
 
-/// pg_stat_statements 1.10: entries of one digest, role and database are one row, whatever the application. What is not counted here
-/// (buffers that were found, records of the log by statement) is null.
+/// pg_stat_statements 1.10: entries of one digest, role and database are one row, whatever the application. The log has no images of whole pages,
+/// and temporary tables have their pages in the same cache as others.
 fn pg_stat_statements(run: &Run<'_>) -> Vec<Row> {
     let seen = VisibleStatements::new(run);
     let mut by_key: HashMap<(u64, u32, u32), Cost> = HashMap::new();
@@ -257,11 +266,12 @@ fn stat_row(cost: &Cost, seen: &VisibleStatements<'_>) -> Row {
         let waits = cost.waits.iter().filter(|(event, ..)| events.contains(event));
         waits.fold((0, 0), |(count, ns), (_, more, more_ns)| (count + more, ns + more_ns))
     };
-    let (read, read_ns) = waited(&[WaitEvent::DataFileRead]);
+    let (_, read_ns) = waited(&[WaitEvent::DataFileRead]);
     let (written, written_ns) = waited(&[WaitEvent::DataFileWrite]);
-    let (temp_read, temp_read_ns) = waited(&[WaitEvent::BufFileRead]);
-    let (temp_written, temp_written_ns) = waited(&[WaitEvent::BufFileWrite]);
-    let (unknown, zero, none) = (|| Datum::Null, || Datum::Int8(0), || Datum::Float8(0.0));
+    let (_, temp_read_ns) = waited(&[WaitEvent::BufFileRead]);
+    let (_, temp_written_ns) = waited(&[WaitEvent::BufFileWrite]);
+    let (used, zero, none) = (&cost.used, || Datum::Int8(0), || Datum::Float8(0.0));
+    let pages = |bytes: u64| int(bytes.div_ceil(PAGE_BYTES as u64));
     let mean = cost.total_ns as f64 / 1e6 / cost.calls.max(1) as f64;
     vec![
         Datum::Oid(cost.user),
@@ -283,23 +293,23 @@ fn stat_row(cost: &Cost, seen: &VisibleStatements<'_>) -> Row {
         Datum::Float8(mean),
         Datum::Float8(cost.deviation_ms()),
         int(cost.rows),
-        unknown(),
-        int(read),
-        unknown(),
+        int(used.pages_hit),
+        int(used.pages_read),
+        int(used.pages_dirtied),
         int(written),
         zero(),
         zero(),
         zero(),
         zero(),
-        int(temp_read),
-        int(temp_written),
+        pages(used.temp_read),
+        pages(used.temp_written),
         float(read_ns),
         float(written_ns),
         float(temp_read_ns),
         float(temp_written_ns),
-        unknown(),
-        unknown(),
-        unknown(),
+        int(used.log_records),
+        zero(),
+        Datum::numeric(Numeric::from(used.log_bytes as i64)),
         zero(),
         none(),
         zero(),

@@ -9,6 +9,7 @@ use super::table::{State, Word};
 use crate::ids::{Lsn, PageId};
 use crate::interleave::AtomicU64;
 use crate::mutation::{self, Mutation};
+use clearway_base::usage;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
@@ -118,6 +119,7 @@ impl<'p> Latched<'p> {
         if meta.rec_lsn.load(Relaxed) == 0 {
             meta.rec_lsn.store(self.pool.log.end_lsn().0.max(1), SeqCst);
             self.pool.dirty.fetch_add(1, Relaxed);
+            usage::page_dirtied();
         }
     }
 

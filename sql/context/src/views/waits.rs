@@ -129,6 +129,13 @@ pub static VIEWS: &[SystemView] = &[
             ("sample", TEXT),
             ("sample_seen", TIMESTAMPTZ),
             ("sample_ms", FLOAT8),
+            ("pages_hit", INT8),
+            ("pages_read", INT8),
+            ("pages_dirtied", INT8),
+            ("temp_bytes_read", INT8),
+            ("temp_bytes_written", INT8),
+            ("log_records", INT8),
+            ("log_bytes", INT8),
         ],
     },
     SystemView {
