@@ -1,5 +1,7 @@
 //! Helpers of a long computation: what they do is done once, counts to the caller, and has ended when the caller goes on (BRE-7 to BRE-9).
 
+#![allow(clippy::disallowed_types)]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard};
