@@ -23,7 +23,7 @@ pub struct Epoch {
     /// Where it began in the database. What lies between `begins` and here was written in the epoch before and is sent by this one: the
     /// archive had not reached it.
     pub started: Lsn,
-    /// Who sends it: a random number of the directory.
+    /// Its sender: a random number of the directory.
     pub claimer: u64,
     /// When it was claimed, us since 1970.
     pub claimed_us: i64,

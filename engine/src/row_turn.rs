@@ -258,7 +258,7 @@ impl Future for Waiting<'_> {
         }
         place.show(&queue);
         if !place.take(self.session) {
-            return Poll::Pending; // TRN-4: who gives back from now on sees `WAITING`
+            return Poll::Pending; // TRN-4: a session that gives back from now on sees `WAITING`
         }
         self.number = None;
         if let Ok(at) = queue.place_of(number) {

@@ -34,7 +34,7 @@ const SEEDS: u64 = 400;
 /// Those that may take hundreds of seeds; looked for when `CLEARWAY_MUTATION` names them.
 const LONG: [&str; 5] = ["SavepointGivesLocks", "LatestStrength", "RowOverDeleted", "NoUndoNext", "SkipLogSync"];
 
-/// A reader has copied a row's uncommitted version; its writer goes back before the reader looks who that is. The reader looks the row up, or
+/// A reader has copied a row's uncommitted version; its writer goes back before the reader looks which transaction that is. The reader looks the row up, or
 /// reads a range without waiting.
 fn reads_what_was_never_committed(by_range: bool) -> bool {
     let db = support::open(&support::memory());

@@ -226,7 +226,7 @@ pub struct ClassStats {
     pub holder: Option<Holder>,
 }
 
-/// Who holds a latch or mutex.
+/// The holder of a latch or mutex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The session's id; 0 for a thread without one.
@@ -282,7 +282,7 @@ pub fn restore_classes(left: Vec<(String, [u64; 7])>) {
     }
 }
 
-/// Whether holders are remembered (who, since when, where in the source) and holds counted. It costs a clock reading and a mutex per
+/// Whether holders are remembered (the session, since when, where in the source) and holds counted. It costs a clock reading and a mutex per
 /// acquisition; off by default.
 pub fn track_holders(on: bool) {
     TRACK_HOLDERS.store(on, Relaxed);

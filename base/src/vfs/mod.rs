@@ -205,7 +205,7 @@ pub trait Vfs: Send + Sync + 'static {
         IoOp::ready(Ok(()))
     }
 
-    /// Takes the exclusive lock that lives in the file `path` (created if missing), or says who has it.
+    /// Takes the exclusive lock that lives in the file `path` (created if missing), or says which process has it.
     /// Never waits.
     fn lock(&self, path: &Path) -> Result<DirLock, LockError>;
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Who performs an operation of [`super::RealVfs`].
+/// What performs an operation of [`super::RealVfs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoMode {
     /// The thread that polls it first.

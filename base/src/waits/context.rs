@@ -98,7 +98,7 @@ impl Stamp {
         if let Some(session) = &self.session {
             session.polled();
         }
-        // Who wakes writes it only while it is 0, so no locked instruction is needed to take it.
+        // A waker writes it only while it is 0, so no locked instruction is needed to take it.
         let woke_ns = self.woke_ns.load(Relaxed);
         if woke_ns != 0 {
             self.woke_ns.store(0, Relaxed);

@@ -64,7 +64,7 @@ fn commits_that_supersede_chains_keep_to_the_section() {
         session.commit(Durability::Wait).await.expect("committed");
         for a in 0..40 {
             replace(&mut session, &shape, a, &"x".repeat(40_000)).await;
-            // A checkpoint asks who is active, under the same mutex.
+            // A checkpoint asks which transactions are active, under the same mutex.
             db.transactions().store().checkpoint().await.expect("a checkpoint");
         }
         // Commits of any length, the first of a thread among them.

@@ -11,7 +11,7 @@ use super::statement_sample::SampleText;
 /// Buckets of a histogram of durations: three for each power of two, from one microsecond on.
 pub const BUCKETS: usize = 96;
 
-/// Who ran it.
+/// What was run, and the role, database and application that ran it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The digest.

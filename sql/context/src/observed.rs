@@ -132,6 +132,15 @@ fn read_last(fields: &[&str]) -> Option<(Option<i64>, u64, SampleText)> {
     Some((Some(last.parse().ok()?), warnings.parse().ok()?, sample))
 }
 
+fn read_histogram(field: &str) -> Option<Box<[u32; BUCKETS]>> {
+    let mut counts = Box::new([0u32; BUCKETS]);
+    for part in field.split(',').filter(|part| !part.is_empty()) {
+        let (bucket, count) = part.split_once(':')?;
+        *counts.get_mut(bucket.parse::<usize>().ok()?)? = count.parse().ok()?;
+    }
+    Some(counts)
+}
+
 fn read_statement(line: &str) -> Option<(Key, Cost)> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [
@@ -159,11 +168,6 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
     let used = read_use(work.get(13))?;
     let (work, tags, busy_ns, cpu_ns) = read_work(work)?;
     let first_us = first.parse().ok()?;
-    let mut counts = Box::new([0u32; BUCKETS]);
-    for part in histogram.split(',').filter(|part| !part.is_empty()) {
-        let (bucket, count) = part.split_once(':')?;
-        *counts.get_mut(bucket.parse::<usize>().ok()?)? = count.parse().ok()?;
-    }
     let event_of = |name: &str| WaitEvent::rows().iter().find(|row| row.variant == name).map(|row| row.event);
     let waits = waits.split(',').filter_map(|part| {
         let mut parts = part.split(':');
@@ -194,7 +198,7 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         last_ns: 0,
         warnings,
         sample,
-        histogram: counts,
+        histogram: read_histogram(histogram)?,
         busy_ns,
         cpu_ns,
         waits: waits.collect(),

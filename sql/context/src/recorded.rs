@@ -92,7 +92,7 @@ pub struct Recorders {
     pub sessions: bool,
     /// Processor time and elapsed time.
     pub time: bool,
-    /// Who holds a latch, where in the source it was taken, and how long it is held.
+    /// The holder of a latch, where in the source it was taken, and how long it is held.
     pub latches: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct Batch {
     values: Vec<Datum>,
     width: usize,
     rows: usize,
-    /// Who put values into the slots behind the last row (RWB-1); zero: anybody.
+    /// The number of the writer that put values into the slots behind the last row (RWB-1); zero: any may have.
     writer: usize,
 }
 

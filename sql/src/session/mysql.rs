@@ -268,7 +268,7 @@ fn section(out: &mut String, title: &str) {
     let _ = writeln!(out, "{rule}\n{title}\n{rule}");
 }
 
-/// Who waits for a mutex or latch, for how long, and where it was taken.
+/// The sessions that wait for a mutex or latch, for how long, and where it was taken.
 fn semaphores(out: &mut String) {
     section(out, "SEMAPHORES");
     let now_ns = waits::now_ns();

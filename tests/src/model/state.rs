@@ -64,7 +64,7 @@ pub enum Record {
     None,
     /// A change: redo, before-image and row identity in one, with the tag that it writes.
     Change {
-        /// Who.
+        /// The transaction.
         txn: TxnId,
         /// Which row.
         row: u8,
@@ -75,7 +75,7 @@ pub enum Record {
     },
     /// A redo-only compensation record.
     Compensation {
-        /// Who.
+        /// The transaction.
         txn: TxnId,
         /// Which row.
         row: u8,
@@ -86,12 +86,12 @@ pub enum Record {
     },
     /// The transaction committed; the end of this record is its commit LSN.
     Commit {
-        /// Who.
+        /// The transaction.
         txn: TxnId,
     },
     /// The transaction has been rolled back completely.
     Aborted {
-        /// Who.
+        /// The transaction.
         txn: TxnId,
     },
     /// A ghost was purged.

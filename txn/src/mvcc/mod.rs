@@ -5,7 +5,7 @@
 //! book ── snapshots   open snapshots and the horizon       state    writing transactions: status, changes
 //!      ├─ undo        undo records by tag                  record   one undo record, its key, the rows that share it
 //!      ├─ prune       frees records that no snapshot needs fate     how a row ended, or where it was moved
-//!      └─ budget      memory limit of undo                 span, spill   undo in the file   holders   who holds undo
+//!      └─ budget      memory limit of undo                 span, spill   undo in the file   holders   what holds undo
 //! ```
 
 pub mod book;
