@@ -47,6 +47,7 @@ impl Usage {
     };
 
     /// The same of each pair of counts.
+    #[inline]
     fn with(self, other: Usage, of: impl Fn(u64, u64) -> u64) -> Usage {
         Usage {
             pages_hit: of(self.pages_hit, other.pages_hit),
@@ -62,12 +63,14 @@ impl Usage {
 
 impl Add for Usage {
     type Output = Usage;
+    #[inline]
     fn add(self, other: Usage) -> Usage {
         self.with(other, u64::wrapping_add)
     }
 }
 
 impl AddAssign for Usage {
+    #[inline]
     fn add_assign(&mut self, other: Usage) {
         *self = *self + other;
     }
@@ -75,6 +78,7 @@ impl AddAssign for Usage {
 
 impl Sub for Usage {
     type Output = Usage;
+    #[inline]
     fn sub(self, other: Usage) -> Usage {
         self.with(other, u64::wrapping_sub)
     }

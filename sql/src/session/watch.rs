@@ -380,6 +380,7 @@ impl Session {
         let work = Work { examined, full_scans, ..Work::default() };
         let backend = &self.core.backend;
         let mut lock_ns = 0;
+        backend.waits.use_ends();
         backend.waits.take_queued();
         backend.waits.take_others(|event, _, ns| lock_ns += if event.class() == WaitClass::Lock { ns } else { 0 });
         let watch = &mut self.watch;
