@@ -73,6 +73,8 @@ counters! {
     neighbour_reads,
     /// Merges that were left because a neighbour was not in memory.
     neighbours_absent,
+    /// Reads from disk that were ahead of a scan: each brought the pages of one run.
+    ahead_runs,
     /// Pages that came into memory to be formatted, unread.
     new_pages,
     /// Pages that left memory.

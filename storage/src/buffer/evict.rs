@@ -42,19 +42,25 @@ impl Pool {
             self.counters.io_under_latch.add(1);
         }
         loop {
-            if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
-                return Ok(Ticket { pool: self, frame, used: false });
+            if let Some(ticket) = self.frame_now() {
+                return Ok(ticket);
             }
             let waiting = self.free.refilled.listen();
             // BUF-11: checked again after registering.
-            if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
-                return Ok(Ticket { pool: self, frame, used: false });
+            if let Some(ticket) = self.frame_now() {
+                return Ok(ticket);
             }
             self.poisoned()?;
             self.counters.frame_waits.add(1);
             self.free.wanted.open();
             in_wait(WaitEvent::FreeFrame, Object::NONE, waiting).await;
         }
+    }
+
+    /// The same without waiting.
+    pub(super) fn frame_now(&self) -> Option<Ticket<'_>> {
+        let frame = self.free.take().or_else(|| self.evict_one())?;
+        Some(Ticket { pool: self, frame, used: false })
     }
 
     /// Moves the clock hand until it finds a frame to empty; at most two rounds.

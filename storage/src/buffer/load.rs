@@ -1,7 +1,7 @@
 //! Misses: one task reads the page, the others wait at the gate; none of them holds a latch.
 //!
 //! # Invariants
-//! - BUF-4 (see `table`): only this module puts a frame into an entry.
+//! - BUF-4 (see `table`): only this module puts a frame into an entry; `ahead` does so through it.
 //! - BUF-13: an entry leaves LOADING whatever happens to the task that reads.
 //! - BUF-16: a page whose LSN is beyond the end of the log shows damage of the log, not of the page (BUF-8).
 //! - BUF-17: a page that can't be read is damage only while another page points to it: the page with the pointer, if any,
@@ -15,7 +15,6 @@ use super::table::{State, Word};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::interleave::AtomicU64;
-use crate::seams::BoxFuture;
 use clearway_base::usage;
 use clearway_base::vfs::IoBuf;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
@@ -49,24 +48,6 @@ impl Pool {
             Err(StorageError::Corruption(_) | StorageError::Invalid(_)) if miss.is_stale(self) => Ok(false),
             Err(err) => Err(err),
         }
-    }
-
-    /// Brings pages into memory, with all reads in flight at once, but never more than a quarter of the pool. Only an error of
-    /// the missing page is returned; an error of another page shows when that page is read.
-    pub async fn fetch_all(&self, miss: Miss, others: &[PageId]) -> Result<(), StorageError> {
-        let first = async move { self.fetch_missing(miss, ReadReason::Path).await.map(|_| ()) };
-        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(first)];
-        for page in others.iter().take(self.frames() / 4) {
-            let page = *page;
-            if !Word(self.entry(page).load(Relaxed)).is_resident() {
-                reads.push(Box::pin(async move {
-                    // A hint may be out of date; the page is verified when it is needed.
-                    let _ = self.fetch(page, ReadReason::Ahead).await;
-                    Ok(())
-                }));
-            }
-        }
-        super::cleaner::all(reads).await
     }
 
     /// Pins a page, reading it if need be.
@@ -128,7 +109,7 @@ impl Pool {
             }
         };
         // From here on dropping this future makes the entry absent again.
-        let loading = Loading { pool: self, entry, id, done: false };
+        let loading = Loading::new(self, entry, id);
         if how == Load::New {
             self.counters.new_pages.add(1);
             self.install(loading, ticket, None);
@@ -141,8 +122,7 @@ impl Pool {
             Ok(bytes) => {
                 not_ahead(id, bytes, self.log.end_lsn())
                     .map_err(|corruption| corruption.in_file(self.space.file_name(id)))?;
-                self.tree_reads.add(id, page::tree_of(bytes));
-                self.install(loading, ticket, Some(bytes));
+                self.install_read(loading, ticket, bytes);
                 Ok(true)
             }
             Err(_) if how == Load::Redo => {
@@ -153,7 +133,7 @@ impl Pool {
         }
     }
 
-    fn count_read(&self, why: ReadReason) {
+    pub(super) fn count_read(&self, why: ReadReason) {
         self.counters.misses.add(1);
         usage::page_read();
         let reason = match why {
@@ -164,6 +144,12 @@ impl Pool {
             ReadReason::Neighbour => &self.counters.neighbour_reads,
         };
         reason.add(1);
+    }
+
+    /// Makes a page resident that was read and verified.
+    pub(super) fn install_read(&self, loading: Loading<'_>, ticket: Ticket<'_>, bytes: &PageBytes) {
+        self.tree_reads.add(loading.id, page::tree_of(bytes));
+        self.install(loading, ticket, Some(bytes));
     }
 
     /// Makes the page resident with these bytes, or as an empty page of kind FREE.
@@ -227,11 +213,23 @@ enum Load {
 }
 
 /// Brings an entry out of LOADING when it is dropped (BUF-13).
-struct Loading<'p> {
+pub(super) struct Loading<'p> {
     pool: &'p Pool,
     entry: &'p AtomicU64,
     id: PageId,
     done: bool,
+}
+
+impl<'p> Loading<'p> {
+    /// The caller has put the entry into LOADING.
+    pub(super) fn new(pool: &'p Pool, entry: &'p AtomicU64, id: PageId) -> Self {
+        Self { pool, entry, id, done: false }
+    }
+
+    /// The page.
+    pub(super) fn id(&self) -> PageId {
+        self.id
+    }
 }
 
 impl Drop for Loading<'_> {

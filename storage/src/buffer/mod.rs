@@ -41,6 +41,7 @@
 //! # Not here
 //! The content of pages (trees, space); the time of checkpoints (recovery).
 
+mod ahead;
 mod cleaner;
 mod counters;
 mod double_write;
