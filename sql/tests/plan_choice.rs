@@ -86,3 +86,38 @@ fn statements_that_gain_nothing_are_not_planned_anew() {
         assert_eq!(counts(&mut one, "part").await, "2 5"); // CHO-3
     });
 }
+
+/// A change whose conditions no row meets reads nothing, and its expressions keep their slots.
+#[test]
+fn a_change_that_no_row_is_for_reads_nothing() {
+    simulate(3, || async {
+        let db = open(&SimDisk::new(3)).await;
+        let backends = Arc::new(Backends::default());
+        let mut one = connect(&db, &backends).await;
+        fill(&mut one).await;
+        one.value("CREATE TABLE s (x int, y int)").await;
+        one.value("INSERT INTO s VALUES (1, 2), (3, 4)").await;
+        one.value("CREATE VIEW v AS SELECT id, n FROM t WHERE kind = 'rare'").await;
+        for change in [
+            "UPDATE t SET n = n + 1 WHERE kind = 'rare' AND false",
+            "UPDATE t SET n = t.n + s.y FROM s WHERE s.x = t.id AND 1 = 2 RETURNING t.id, s.y",
+            "UPDATE v SET n = n * 2 WHERE id > 5 AND NULL RETURNING id, n",
+            "DELETE FROM t WHERE n < 7 AND 2 + 2 = 5 RETURNING *",
+            "DELETE FROM t USING s WHERE t.n = s.x AND false",
+            "UPDATE t SET n = (SELECT max(y) FROM s WHERE s.x = t.n) WHERE false",
+        ] {
+            let plan = plan_of(&mut one, change).await;
+            assert!(plan.contains("Result") && plan.contains("One-Time Filter: false"), "{change}:\n{plan}");
+            assert!(!plan.contains("Scan on t"), "{change}:\n{plan}");
+            assert_eq!(one.run(change).await.expect("no rows"), Vec::<String>::new(), "{change}");
+        }
+        assert_eq!(one.value("SELECT count(*) || ' ' || sum(n) FROM t").await, "4000 98000");
+        let merge = "MERGE INTO t USING s ON s.x = t.id AND false WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (x + 9000, 'new', y)";
+        one.value(merge).await;
+        assert_eq!(
+            one.value("SELECT count(*) || ' ' || sum(n) FROM t").await,
+            "4002 98006",
+            "a row of MERGE is put in"
+        );
+    });
+}

@@ -33,6 +33,8 @@ pub(super) struct Rest<'q> {
     pub exprs: Vec<&'q mut Bound>,
     /// Rows that have changed are judged again by the whole condition, whose subqueries stay (EXE-6).
     pub is_change: bool,
+    /// A change has nothing to do where no row meets the conditions.
+    pub ends: bool,
     /// The order wanted of the first rows.
     pub few: Option<f64>,
 }
@@ -111,7 +113,9 @@ impl Planner<'_> {
         level.conditions.iter_mut().for_each(fold::fold);
         rest.exprs.iter_mut().for_each(|e| fold::fold(e));
         level.conditions.retain(|e| !fold::is_always(e));
-        if !is_rechecked && let Some(never) = level.conditions.iter().position(fold::is_never) {
+        if (!is_rechecked || rest.ends)
+            && let Some(never) = level.conditions.iter().position(fold::is_never)
+        {
             // No row is read; expressions of the level keep their slots, in which nothing ever stands.
             let filter = Some(fold::never(level.conditions.swap_remove(never).pos));
             return Arranged { source: Arc::new(Node::One), filter, width: level.width, moved: HashMap::new() };

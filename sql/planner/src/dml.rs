@@ -448,7 +448,7 @@ impl Planner<'_> {
         let checks = view_checks.iter_mut().map(|c| &mut c.1);
         let exprs = set.iter_mut().map(|s| &mut s.1).chain(returning.iter_mut().flatten());
         let exprs = exprs.chain(&mut recheck).chain(checks).collect();
-        let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
+        let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ends: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
         self.writes(&mut target, set.iter().map(|s| s.0), false)?;
         let Arranged { mut source, filter, width, .. } = arranged;
@@ -470,7 +470,7 @@ impl Planner<'_> {
         self.change_guard(&face, 'd', &mut conditions)?;
         let (mut target, mut recheck) = (target, conjunction(conditions.clone()));
         let exprs = returning.iter_mut().flatten().chain(&mut recheck).collect();
-        let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
+        let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ends: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
         let Arranged { mut source, filter, width, .. } = arranged;
         wanted::judge_first(&mut source);

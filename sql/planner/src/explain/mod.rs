@@ -136,7 +136,11 @@ impl<'a> Explainer<'a> {
         let levels = [self.names(source)];
         let mut node = self.node(source, &levels);
         if let Some(filter) = filter {
-            node.details.push(("Filter", text(self.words(&levels).expr(filter))));
+            let name = if matches!(&**source, Node::One) { "One-Time Filter" } else { "Filter" };
+            node.details.push((name, text(self.words(&levels).expr(filter))));
+            if super::fold::is_never(filter) {
+                node.estimate = (0.0, 0.0, 0.0, 0);
+            }
         }
         let mut ids = Vec::new();
         filter.iter().for_each(|e| subqueries(e, &mut ids));
