@@ -132,6 +132,25 @@ fn explain_says_how_many_helped() {
 }
 
 #[test]
+fn several_threads_group_only_where_there_are_few_groups() {
+    let (_db, _backends, mut session) = begin();
+    rows(&mut session, "SET force_parallel_mode = off");
+    // In a complete plan the slots are those of the wanted columns alone (PLN-10): the first one is `k`, or `n`, and not the table's first column, of
+    // which each row has another value. The second one is `n`, or `f`, and not `k`, of which there are seven.
+    for (sql, are_few) in [
+        ("SELECT k, count(*) FROM big GROUP BY k", true),
+        ("SELECT k, max(n) FROM big GROUP BY k", true),
+        ("SELECT k, t, max(f) FROM big GROUP BY t, k", true),
+        ("SELECT n, count(*) FROM big GROUP BY n", false),
+        ("SELECT n, max(k) FROM big GROUP BY n", false),
+        ("SELECT k, f, min(t) FROM big GROUP BY k, f", false),
+    ] {
+        let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+        assert_eq!(plan.contains("Partial HashAggregate"), are_few, "{sql}: {plan}");
+    }
+}
+
+#[test]
 fn what_the_transaction_has_done_itself_is_seen_once() {
     let (_db, _backends, mut session) = begin();
     rows(&mut session, "BEGIN; UPDATE big SET k = 100 WHERE id % 1000 = 0; DELETE FROM big WHERE id % 1000 = 1");
