@@ -116,6 +116,9 @@ pub(super) async fn plain(
         more = source.fill(cx, ROWS, &mut batch).await?;
         cx.breathe_for(batch.len()).await?;
         for at in 0..batch.len() {
+            if select.filter.is_none() && sorter.passes_over(batch.row(at)) {
+                continue;
+            }
             if cx.judge(select.filter.as_ref(), waits, batch.row(at)).await? {
                 sorter.push_of(&mut batch, at, given, cx, held).await?;
             } else {

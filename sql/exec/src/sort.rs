@@ -13,6 +13,7 @@ use clearway_base::breath;
 use clearway_base::memory::Held;
 use clearway_planner::explain::{Method, Step};
 use clearway_planner::plan::SortKey;
+use clearway_planner::walk;
 use clearway_syntax::error::Result;
 use clearway_values::types::Datum;
 use std::cmp::Ordering;
@@ -74,6 +75,8 @@ pub struct Sorter<'a> {
     first: Option<usize>,
     /// Some sort value has to be awaited.
     waits: bool,
+    /// Where the first sort value stands in a row, if all of them stand there: nothing is to be computed, and nothing can fail.
+    first_slot: Option<usize>,
     /// Each with its sort values behind it (EXE-26).
     rows: Vec<Row>,
     /// Sort values that a row must stay below to be among the first.
@@ -160,12 +163,15 @@ impl<'a> Sorter<'a> {
         let first = first.filter(|n| *n <= FIRST_MAX);
         let work_bytes = cx.work_bytes() as i64;
         let waits = keys.iter().any(|k| k.expr.may_wait());
+        let slots: Option<Vec<usize>> = keys.iter().map(|k| walk::slot(&k.expr)).collect();
+        let first_slot = slots.and_then(|slots| slots.first().copied());
         Self {
             keys,
             by,
             width,
             first,
             waits,
+            first_slot,
             rows: Vec::new(),
             bound: None,
             key: Row::new(),
@@ -185,6 +191,14 @@ impl<'a> Sorter<'a> {
     /// How many rows it has taken.
     pub fn taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Takes a row that is not among the first, as the first of its sort values says already; false: it is to be pushed.
+    pub fn passes_over(&mut self, row: &[Datum]) -> bool {
+        let (Some(bound), Some(slot)) = (&self.bound, self.first_slot) else { return false };
+        let is_behind = order_of(&row[slot..=slot], &bound[..1], &self.by[..1]).is_gt();
+        self.taken += u64::from(is_behind);
+        is_behind
     }
 
     /// Takes a row out of a batch; `given`: only these slots of it.
