@@ -257,6 +257,11 @@ impl Scan {
         Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default(), plain: false }
     }
 
+    /// The next step reads no more than so many rows of its leaf, until it is told otherwise; the one behind it goes on there.
+    pub fn expect(&mut self, rows: usize) {
+        self.cursor.expect(rows);
+    }
+
     /// The keys behind the rows that were read.
     pub fn rest(&self) -> &KeyRange {
         &self.range

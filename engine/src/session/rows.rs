@@ -158,13 +158,14 @@ impl Session {
         Ok(more)
     }
 
-    /// Looks the rows of a walk's next entries up that stand in one leaf (`IndexScan::buffered_row`); false: `advance` goes on.
+    /// Looks the rows of a walk's next entries up without waiting (`IndexScan::buffered_row`), some `want` of them; false: `advance` goes on.
     ///
     /// # Errors
     /// From the trees; `BadRow`.
-    pub async fn fill_by_index(&mut self, scan: &mut IndexScan) -> Result<bool, EngineError> {
-        let Some(rows) = scan.fill_rows(self.db.transactions(), &mut self.dep_lsn).await? else { return Ok(false) };
-        self.used.fetched_by_index(scan.table(), scan.index().oid, scan.begins(), rows as u64);
+    pub async fn fill_by_index(&mut self, scan: &mut IndexScan, want: usize) -> Result<bool, EngineError> {
+        let found = scan.fill_rows(self.db.transactions(), want, &mut self.dep_lsn).await?;
+        let Some(ahead) = found else { return Ok(false) };
+        self.used.fetched_by_index((scan.table(), scan.index().oid), scan.begins(), (ahead.rows, ahead.leaves));
         Ok(true)
     }
 

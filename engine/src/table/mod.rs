@@ -26,6 +26,7 @@ pub mod row_id;
 pub mod sample;
 pub mod scan;
 pub mod shape;
+pub mod sieve;
 pub mod statistics;
 pub mod stored;
 pub mod terms;

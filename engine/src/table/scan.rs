@@ -14,6 +14,7 @@ use clearway_txn::transactions::Transactions;
 
 use super::gathered::Gathered;
 use super::shape::{IndexShape, TableShape};
+use super::sieve::Sieve;
 use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::value::Value;
@@ -119,6 +120,13 @@ impl TableScan {
         !std::mem::replace(&mut self.begun, true)
     }
 
+    /// Steps over rows that have been read ahead, at most so many; over how many.
+    pub fn pass(&mut self, rows_max: usize) -> usize {
+        let passed = self.left().min(rows_max);
+        self.next += passed;
+        passed
+    }
+
     /// Key and value part of the next row, if it has already been read from its leaf.
     pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
         if self.next == self.batch.len() {
@@ -148,6 +156,19 @@ pub struct IndexScan {
     reorders: bool,
     /// Entries in the order of their rows; none: the entries are taken in the order of the index.
     gathered: Option<Box<Ordered>>,
+    /// Rows of the entries before the next one that were found without waiting, and how many of them have been given.
+    rows: RowBatch,
+    given: usize,
+    /// So many of the next entries are looked up one by one.
+    apart: usize,
+    /// How many rows are found ahead at least when the next ones are asked for.
+    ahead: usize,
+    /// Entries whose rows it holds back are stepped over.
+    sieve: Option<Arc<Sieve>>,
+    /// There are no more entries behind those that have been read ahead.
+    ended: bool,
+    /// How many entries of its leaf the next step takes at most: a leaf has hundreds, of which a look-up may want one.
+    expected: usize,
     entry: Vec<u8>,
     key: Vec<u8>,
     /// The present row is one that only the snapshot shows (TAB-4).
@@ -159,11 +180,24 @@ pub struct IndexScan {
 struct Ordered {
     entries: Gathered,
     picks: Picks,
-    /// Rows of the entries before the next one, and how many of them have been given.
-    rows: RowBatch,
-    given: usize,
-    /// So many of the next entries are looked up one by one.
-    apart: usize,
+}
+
+/// So many rows are found ahead at most, in the order of the index.
+const AHEAD_MAX: usize = 64;
+
+/// Entries from which on a step takes its whole leaf.
+const EXPECTED_MAX: usize = 256;
+
+/// So many entries are held back by a sieve in one go.
+const PASSED_MAX: usize = 20_000;
+
+/// What was found ahead.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    /// How many rows.
+    pub(crate) rows: u64,
+    /// From how many leaves they were read.
+    pub(crate) leaves: u64,
 }
 
 impl IndexScan {
@@ -187,16 +221,35 @@ impl IndexScan {
             reading: Reading::default(),
             reorders: false,
             gathered: None,
+            rows: RowBatch::default(),
+            given: 0,
+            apart: 0,
+            ahead: 1,
+            sieve: None,
+            ended: false,
+            expected: usize::MAX,
             entry: Vec::new(),
             key: Vec::new(),
             at_shown: false,
         }
     }
 
-    /// The rows may come in another order than that of the index, which finds many of them sooner. Those of the index's first leaf do not: often a
-    /// statement needs no more.
+    /// The rows may come in another order than that of the index, which finds many of them sooner. Those of the first steps and of one whole leaf do not:
+    /// often a statement needs no more.
     pub fn may_reorder(&mut self) {
         self.reorders = true;
+    }
+
+    /// Says before the first step how many rows are wanted first. Each step takes eight times as many as the one before, and soon whole leaves.
+    pub fn expect(&mut self, rows: usize) {
+        if !self.begun {
+            self.expected = rows.max(1);
+        }
+    }
+
+    /// Only rows are wanted that pass a sieve; others may be given, too.
+    pub fn sift(&mut self, sieve: Arc<Sieve>) {
+        self.sieve = Some(sieve);
     }
 
     /// The table.
@@ -216,11 +269,37 @@ impl IndexScan {
     pub(crate) async fn fill(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
         while self.next == self.batch.len() {
             self.next = 0;
+            if self.expected < usize::MAX {
+                self.scan.expect(self.expected);
+                self.expected = if self.expected < EXPECTED_MAX { 8 * self.expected } else { usize::MAX };
+            }
             if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+                self.ended = true;
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The same of an entry that its sieve lets pass.
+    async fn fill_sifted(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
+        while self.fill(all, dep_lsn).await? {
+            let Some(sieve) = &self.sieve else { return Ok(true) };
+            let index = &self.shape.indexes[self.index];
+            while self.next < self.batch.len() {
+                if sieve.passes(index.row_key(self.batch.get(self.next).0)?) {
+                    return Ok(true);
+                }
+                self.next += 1;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether it is known to have given its last row.
+    pub fn has_ended(&self) -> bool {
+        let is_used_up = self.gathered.as_ref().is_none_or(|ordered| ordered.entries.is_used_up());
+        self.ended && !self.has_buffered() && is_used_up && self.given == self.rows.len()
     }
 
     /// Whether an entry has been read ahead.
@@ -231,6 +310,14 @@ impl IndexScan {
     /// How many have.
     pub(crate) fn left(&self) -> usize {
         self.batch.len().saturating_sub(self.next)
+    }
+
+    /// Steps over entries that have been read ahead, at most so many, before any row was asked for; over how many.
+    pub fn pass(&mut self, entries_max: usize) -> usize {
+        assert!(self.gathered.is_none() && self.rows.is_empty(), "entries are stepped over before rows are read");
+        let passed = self.left().min(entries_max);
+        self.next += passed;
+        passed
     }
 
     /// The next entry, if it has already been read from its leaf: its row is not read (IXO-1).
@@ -296,11 +383,10 @@ impl IndexScan {
 
     /// Goes to the next entry: its bytes, and the key of its row. Whether it leads to a row that only the snapshot shows; none: there is no entry.
     async fn next_entry(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<bool>, EngineError> {
-        if let Some(ordered) = &self.gathered {
-            assert!(ordered.given == ordered.rows.len(), "rows that were looked up leaf by leaf are given first");
-        }
+        assert!(self.given == self.rows.len(), "rows that were found ahead are given first");
+        self.apart = self.apart.saturating_sub(1);
         if !self.is_ordered() {
-            if !self.fill(all, dep_lsn).await? {
+            if !self.fill_sifted(all, dep_lsn).await? {
                 return Ok(None);
             }
             let (entry, _) = self.batch.get(self.next);
@@ -312,10 +398,10 @@ impl IndexScan {
             return Ok(Some(only_shown));
         }
         self.gather(all, dep_lsn).await?;
-        let found = self.gathered.as_mut().and_then(|ordered| {
-            ordered.apart = ordered.apart.saturating_sub(1);
-            ordered.entries.take()
-        });
+        while self.gathered.as_ref().is_some_and(|ordered| ordered.entries.is_used_up()) && !self.ended {
+            self.gather(all, dep_lsn).await?;
+        }
+        let found = self.gathered.as_mut().and_then(|ordered| ordered.entries.take());
         Ok(found.map(|(entry, key_at, only_shown)| {
             replace(&mut self.entry, entry);
             replace(&mut self.key, &entry[key_at..]);
@@ -325,20 +411,27 @@ impl IndexScan {
 
     /// Whether the entries behind those that have been taken come in the order of their rows.
     fn is_ordered(&self) -> bool {
-        self.gathered.is_some() || self.reorders && self.next > 0 && self.next == self.batch.len()
+        let is_behind_leaf = || self.expected == usize::MAX && self.next > 0 && self.next == self.batch.len();
+        self.gathered.is_some() || self.reorders && (self.sieve.is_some() || is_behind_leaf())
     }
 
-    /// Sees to it that a window has the next entry, if there is one.
+    /// Sees to it that a window has the next entry, if there is one. Where a sieve holds many back, the window may be empty though more entries follow:
+    /// the caller may take a breath.
     async fn gather(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<(), EngineError> {
         let mut ordered = self.gathered.take().unwrap_or_default();
         if ordered.entries.is_used_up() {
             let gathered = &mut ordered.entries;
             gathered.begin();
-            while !gathered.is_full() && self.fill(all, dep_lsn).await? {
+            let mut passed = 0;
+            while !gathered.is_full() && passed < PASSED_MAX && self.fill(all, dep_lsn).await? {
                 let index = &self.shape.indexes[self.index];
                 for at in std::mem::replace(&mut self.next, self.batch.len())..self.batch.len() {
                     let (entry, _) = self.batch.get(at);
                     let key = index.row_key(entry)?;
+                    if self.sieve.as_ref().is_some_and(|sieve| !sieve.passes(key)) {
+                        passed += 1;
+                        continue;
+                    }
                     gathered.push(entry, entry.len() - key.len(), self.batch.shown(at).is_some());
                 }
             }
@@ -348,47 +441,89 @@ impl IndexScan {
         Ok(())
     }
 
-    /// Looks the rows of the next entries up that stand in one leaf, so that `buffered_row` gives them; how many. None: [`Self::advance`] goes on.
+    /// Looks the rows of the next entries up without waiting, so that `buffered_row` gives them: those that stand in one leaf, or, where the order of the
+    /// index is kept, some `want`; how many. None: [`Self::advance`] goes on.
     ///
     /// # Errors
     /// From the trees; `BadRow`.
     pub(crate) async fn fill_rows(
         &mut self,
         all: &Transactions,
+        want: usize,
         dep_lsn: &mut Lsn,
-    ) -> Result<Option<usize>, EngineError> {
+    ) -> Result<Option<Ahead>, EngineError> {
+        assert!(self.given == self.rows.len(), "rows that were found ahead are given first");
         if !self.is_ordered() {
-            return Ok(None);
+            return self.fill_in_order(all, want, dep_lsn).await;
         }
         self.gather(all, dep_lsn).await?;
         let Some(ordered) = &mut self.gathered else { return Ok(None) };
-        if ordered.apart > 0 || ordered.entries.is_used_up() {
+        if self.apart > 0 {
             return Ok(None);
         }
-        let Ordered { entries, picks, rows, given, apart } = &mut **ordered;
+        if ordered.entries.is_used_up() {
+            return Ok((!self.ended).then_some(Ahead { rows: 0, leaves: 0 }));
+        }
+        let Ordered { entries, picks } = &mut **ordered;
         let from = (&**all.book(), self.shape.rows(all));
-        *given = 0;
-        match picks.pick_now(from, |n| entries.key(n), &self.view, dep_lsn, rows) {
+        self.given = 0;
+        match picks.pick_now(from, |n| entries.key(n), &self.view, dep_lsn, &mut self.rows) {
             Picked::Apart(keys) => {
-                *apart = keys;
+                self.apart = keys;
                 Ok(None)
             }
             Picked::Rows(keys) => {
                 entries.skip(keys);
-                Ok(Some(keys))
+                Ok(Some(Ahead { rows: keys as u64, leaves: 1 }))
             }
         }
     }
 
-    /// Key and value part of the next row, if it has already been read from its leaf.
+    /// The same in the order of the index. What is found beyond `want` is at most as much as was found before: a filter may ask for more.
+    async fn fill_in_order(
+        &mut self,
+        all: &Transactions,
+        want: usize,
+        dep_lsn: &mut Lsn,
+    ) -> Result<Option<Ahead>, EngineError> {
+        if self.apart > 0 || !self.fill_sifted(all, dep_lsn).await? {
+            return Ok(None);
+        }
+        let want = want.clamp(self.ahead, AHEAD_MAX);
+        self.ahead = (self.ahead * 2).min(AHEAD_MAX);
+        self.rows.clear();
+        self.given = 0;
+        let index = &self.shape.indexes[self.index];
+        while self.rows.len() < want && self.has_buffered() && self.batch.shown(self.next).is_none() {
+            let key = index.row_key(self.batch.get(self.next).0)?;
+            if self.sieve.as_ref().is_some_and(|sieve| !sieve.passes(key)) {
+                self.next += 1;
+                continue;
+            }
+            let found = self.reading.get_now(all.book(), self.shape.rows(all), key, &self.view, dep_lsn);
+            if found != Some(true) {
+                break;
+            }
+            self.rows.push(key, self.reading.value());
+            self.next += 1;
+        }
+        if self.rows.is_empty() {
+            // `advance` waits, gives one of two rows at a key (TAB-4), or tells that there is none.
+            self.apart = 1;
+            return Ok(None);
+        }
+        let rows = self.rows.len() as u64;
+        Ok(Some(Ahead { rows, leaves: rows }))
+    }
+
+    /// Key and value part of the next row, if it has been found ahead.
     #[inline]
     pub fn buffered_row(&mut self) -> Option<(&[u8], &[u8])> {
-        let ordered = self.gathered.as_mut()?;
-        if ordered.given == ordered.rows.len() {
+        if self.given == self.rows.len() {
             return None;
         }
-        ordered.given += 1;
-        Some(ordered.rows.get(ordered.given - 1))
+        self.given += 1;
+        Some(self.rows.get(self.given - 1))
     }
 
     /// TAB-4: whether the transaction's own row, of two at a key, has this entry.

@@ -126,13 +126,15 @@ impl Used {
         }
     }
 
-    /// A walk by an index has read the rows of several entries from one leaf of the table.
-    pub(crate) fn fetched_by_index(&mut self, table: Oid, index: Oid, begins: bool, rows: u64) {
+    /// A walk by an index has read the rows of several entries from so many leaves of the table.
+    pub(crate) fn fetched_by_index(&mut self, (table, index): (Oid, Oid), begins: bool, (rows, leaves): (u64, u64)) {
         self.walked_index(table, index, begins, rows > 0);
         let more = rows.saturating_sub(1);
         self.examined += more;
         self.at(index).lookup_rows += more;
-        self.at(table).fetched += more;
+        let used = self.at(table);
+        used.fetched += more;
+        used.leaves += leaves.saturating_sub(1);
     }
 
     /// A walk by an index has read a leaf of entries whose rows are not read.

@@ -62,7 +62,7 @@ async fn by_leaves(session: &mut Session, shape: &Arc<TableShape>) -> (Vec<Seen>
     scan.may_reorder();
     let (mut found, mut together) = (Vec::new(), 0);
     loop {
-        let read = session.fill_by_index(&mut scan).await.expect("rows");
+        let read = session.fill_by_index(&mut scan, 1).await.expect("rows");
         let before = found.len();
         while let Some((key, value)) = scan.buffered_row() {
             found.push(seen(&shape.row(key, value).expect("sound"), None));

@@ -229,7 +229,7 @@ impl Cx<'_> {
         enough: usize,
         out: &mut Batch,
     ) -> Result<bool> {
-        let seen = self.walked_now(&mut part.walk, (scan, scan.filter.as_ref()), prefix, enough, out)?;
+        let seen = self.walked_now((&mut part.walk, None), (scan, scan.filter.as_ref()), prefix, enough, out)?;
         self.breathe_for(seen).await?;
         Ok(seen > 0 || part.fill(self.run.core.db.transactions()).await.map_err(from_engine)?)
     }

@@ -26,6 +26,7 @@
 
 pub mod anew;
 mod apart;
+mod appended;
 mod backup;
 pub mod bare;
 mod batch;
@@ -66,6 +67,7 @@ mod merge_join;
 mod met;
 pub mod nodes;
 mod parts;
+mod passed;
 pub mod pending;
 mod policies;
 pub mod query;
@@ -85,6 +87,7 @@ pub mod scan;
 pub mod series;
 mod set_operation;
 mod shown;
+mod sifted;
 pub mod sink;
 mod sizes;
 pub mod sort;

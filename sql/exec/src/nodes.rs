@@ -28,6 +28,8 @@ pub struct Rows {
     ready: Batch,
     taken: usize,
     ask: usize,
+    /// So many of the first rows are still to be stepped over.
+    pass: usize,
     /// What failed behind the rows that were given last (EXE-17).
     failed: Option<SqlError>,
 }
@@ -54,7 +56,7 @@ enum State {
 impl Rows {
     /// Begins to read a node; its rows begin with `prefix`.
     pub fn new(node: Arc<Node>, prefix: Row) -> Self {
-        Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1, failed: None }
+        Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1, pass: 0, failed: None }
     }
 
     /// Goes on reading a scan where others have read what came before.
@@ -75,6 +77,13 @@ impl Rows {
     /// Says that so many rows will be taken at once.
     pub fn expect(&mut self, rows: usize) {
         self.ask = rows.clamp(1, ROWS);
+    }
+
+    /// Says that so many of the first rows are not wanted; false: they are given nevertheless.
+    pub fn pass_over(&mut self, rows: usize) -> bool {
+        let passes = matches!((&*self.node, &self.state), (Node::Scan(_), State::Start));
+        self.pass = if passes { rows } else { 0 };
+        passes
     }
 
     /// The next row that has been read ahead; none: ask `ahead`.
@@ -103,7 +112,7 @@ impl Rows {
     /// The one row of a table that is read by its whole key, if that needs no wait; none: ask `next`.
     fn point(&mut self, cx: Cx<'_>) -> Option<Result<Option<Row>>> {
         let (State::Start, Node::Scan(scan)) = (&self.state, &*self.node) else { return None };
-        if cx.run.state.measured.is_some() {
+        if cx.run.state.measured.is_some() || self.pass > 0 {
             return None;
         }
         let found = cx.point_now(scan, &self.prefix)?;
@@ -145,10 +154,10 @@ impl Rows {
         let Some(measured) = &cx.run.state.measured else { return self.fill_rows(cx, want, out) };
         let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
         Box::pin(async move {
-            let (began, before) = (measured.begin(), out.len());
+            let (began, before, pass) = (measured.begin(), out.len(), self.pass);
             let (more, usage) = Counted::new(self.fill_rows(cx, want, out)).await;
             let more = more?;
-            measured.note(address, is_first, (began, usage), out.len() - before);
+            measured.note(address, is_first, (began, usage), out.len() - before + (pass - self.pass));
             Ok(more)
         })
     }
@@ -173,7 +182,11 @@ impl Rows {
         let node = self.node.clone();
         let mark = out.len();
         let more = match (&mut self.state, &*node) {
-            (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
+            (State::Table(rows), Node::Scan(scan)) => {
+                let there = self.pass == 0
+                    || Box::pin(cx.pass_over(rows, scan, &mut self.pass, (&self.prefix, &mut *out))).await?;
+                there && cx.read_rows(rows, scan, &self.prefix, want, out).await?
+            }
             (State::Table(rows), Node::Sample(s)) => cx.read_rows(rows, &s.scan, &self.prefix, want, out).await?,
             (State::System(rows), Node::System(scan)) => cx.read_system(rows, scan, &self.prefix, want, out).await?,
             (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,

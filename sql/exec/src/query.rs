@@ -242,6 +242,7 @@ impl QueryRows {
                 let sorted = query.sort.is_empty() || in_order(&select.source, cx);
                 let late_order = select.sets.as_ref().is_some_and(|s| s.in_order);
                 if select.grouping.is_none() && select.windows.is_empty() && sorted && !late_order {
+                    self.pass_over(&query, select, &mut source);
                     if let (Some(n), None, false) = (self.left, &select.filter, query.ties) {
                         source.expect(usize::try_from(n.saturating_add(self.skip)).unwrap_or(ROWS));
                     }
@@ -300,6 +301,14 @@ impl QueryRows {
             }
         };
         Ok(())
+    }
+
+    /// Lets the source step over the rows that OFFSET leaves out, where nothing is to be done with them.
+    fn pass_over(&mut self, query: &Query, select: &Select, source: &mut Rows) {
+        let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX);
+        if skipped > 0 && skips_rows(query, select) && source.pass_over(skipped) {
+            self.skip = 0;
+        }
     }
 
     /// The next row of the output before LIMIT.
@@ -420,6 +429,14 @@ fn at_once(query: &Query, select: &Select) -> bool {
     plain
         && !matches!(select.distinct, Some(Distinct::On(_)))
         && !select.filter.iter().chain(&select.targets).any(Bound::may_wait)
+}
+
+/// Whether the first rows of the output that are left out are as many of the source's, and nothing is to be done with them.
+fn skips_rows(query: &Query, select: &Select) -> bool {
+    at_once(query, select)
+        && select.filter.is_none()
+        && select.distinct.is_none()
+        && !select.targets.iter().any(Bound::is_volatile)
 }
 
 /// The parts of a query that reads one row by its whole key and does nothing else; none: the query is of another kind.

@@ -17,12 +17,14 @@ use clearway_values::expr::Bound;
 
 use clearway_base::memory::{Held, Kind};
 use clearway_engine::codec::key::{KeyColumn, encode_value};
+use clearway_engine::table::sieve::Sieve;
 use clearway_engine::value::Value;
 use clearway_planner::facts::prefix;
 use clearway_planner::plan::{KeyValues, RangePart, Ranges, RowEnd, Scan};
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_values::types::Datum;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The byte that begins a present value in a key, and the one behind every present value.
 const PRESENT: u8 = 0x01;
@@ -37,6 +39,8 @@ pub struct RangeRows {
     given: Option<Given>,
     /// The table is read in whole; rows are judged by what the ranges guarantee.
     whole: bool,
+    /// What another index says of the rows (RGS-2).
+    sieve: Option<Arc<Sieve>>,
 }
 
 impl Cx<'_> {
@@ -63,6 +67,7 @@ impl Cx<'_> {
                 current: Some(walk),
                 given: None,
                 whole,
+                sieve: None,
             })));
         }
         // The next one stands at the end.
@@ -89,11 +94,18 @@ impl Cx<'_> {
             left.reverse();
         }
         let given = several.then(|| (HashSet::new(), Held::new(Kind::Distinct)));
-        Ok(TableRows::Ranges(Box::new(RangeRows { left, current: None, given, whole })))
+        let sieve = match &ranges.beside {
+            Some(beside) => Box::pin(self.sieve(scan, beside, outer)).await?,
+            None => None,
+        };
+        if sieve.as_ref().is_some_and(|sieve| sieve.keys() == 0) {
+            left.clear();
+        }
+        Ok(TableRows::Ranges(Box::new(RangeRows { left, current: None, given, whole, sieve })))
     }
 
     /// The ranges of one part; none: it says nothing after all.
-    async fn part_ranges(self, scan: &Scan, part: &RangePart, outer: &[Datum]) -> Result<Option<Vec<KeyRange>>> {
+    pub(super) async fn part_ranges(self, scan: &Scan, part: &RangePart, outer: &[Datum]) -> Result<PartRanges> {
         let own;
         let columns: &[KeyColumn] = match part.index {
             Some(i) => &scan.table.shape.indexes[i].key,
@@ -307,6 +319,51 @@ impl Cx<'_> {
         })
     }
 
+    /// Begins to read the next range; false: there is none.
+    fn next_range(self, rows: &mut RangeRows, scan: &Scan) -> bool {
+        let Some((index, range)) = rows.left.pop() else { return false };
+        let Some(place) = index else {
+            rows.current = Some(self.walk(scan, range));
+            return true;
+        };
+        let mut walk = self.walk_index(scan, place, range);
+        if let TableRows::Index(walk) = &mut walk {
+            if scan.order.is_none() {
+                walk.may_reorder();
+            }
+            rows.sieve.iter().for_each(|sieve| walk.sift(sieve.clone()));
+        }
+        rows.current = Some(walk);
+        true
+    }
+
+    /// Appends rows of a union of ranges that meet the filter, which can't wait, as `read_ahead` does; false: there are no more. None:
+    /// [`Self::next_of_ranges`] gives the next row.
+    pub(super) async fn ranges_ahead(
+        self,
+        rows: &mut RangeRows,
+        (scan, filter): (&Scan, Option<&Bound>),
+        prefix: &[Datum],
+        enough: usize,
+        out: &mut Batch,
+    ) -> Result<Option<bool>> {
+        if rows.whole {
+            return Ok(None);
+        }
+        while out.len() < enough {
+            if rows.current.is_none() && !self.next_range(rows, scan) {
+                return Ok(Some(false));
+            }
+            let Some(current) = &mut rows.current else { return Ok(None) };
+            match self.read_ahead((current, rows.given.as_mut()), (scan, filter), prefix, enough, out).await? {
+                Some(true) => {}
+                Some(false) => rows.current = None,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(true))
+    }
+
     /// Appends the next row of a union of ranges; false: there is none.
     pub(super) async fn next_of_ranges(
         self,
@@ -317,11 +374,9 @@ impl Cx<'_> {
     ) -> Result<bool> {
         loop {
             let Some(current) = &mut rows.current else {
-                let Some((index, range)) = rows.left.pop() else { return Ok(false) };
-                rows.current = Some(match index {
-                    None => self.walk(scan, range),
-                    Some(place) => self.walk_index(scan, place, range),
-                });
+                if !self.next_range(rows, scan) {
+                    return Ok(false);
+                }
                 continue;
             };
             if !self.next_row(current, scan, outer, rows.given.as_mut(), out).await? {
@@ -353,6 +408,9 @@ enum RowEdge {
     Begins(Vec<u8>),
     Ends(Option<Vec<u8>>),
 }
+
+/// The ranges of one part; none: it says nothing after all.
+type PartRanges = Option<Vec<KeyRange>>;
 
 /// The beginning and the end of a range; none: open.
 type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);

@@ -27,7 +27,9 @@ use std::collections::HashSet;
 /// So many rows are looked at between two breaths.
 const BURST: usize = 32;
 /// What holds where entries of an index are read.
-const ENTRIES: &str = "walk_index asks for entries only where the plan has a picker";
+pub(super) const ENTRIES: &str = "walk_index asks for entries only where the plan has a picker";
+
+pub(super) use super::appended::{append_entry, append_row, append_walked, key_slot};
 
 /// Rows of one scan.
 pub enum TableRows {
@@ -58,10 +60,12 @@ pub enum TableRows {
 /// Keys of rows that have been given, where one row may be found twice.
 pub(super) type Given = (HashSet<Vec<u8>>, Held);
 
-/// The filter by which rows are judged: none of entries of which their range says all of it (COV-3).
-fn asked_of<'s>(rows: &TableRows, scan: &'s Scan) -> Option<&'s Bound> {
+/// The filter by which rows are judged: none where the range of an index says all of it (COV-3).
+pub(super) fn asked_of<'s>(rows: &TableRows, scan: &'s Scan) -> Option<&'s Bound> {
     let filter = scan.filter.as_ref()?;
-    let (TableRows::Entries(_), Access::Index(_, range)) = (rows, &scan.access) else { return Some(filter) };
+    let (TableRows::Entries(_) | TableRows::Index(_), Access::Index(_, range)) = (rows, &scan.access) else {
+        return Some(filter);
+    };
     (!range.says_all).then_some(filter)
 }
 
@@ -249,7 +253,14 @@ impl Cx<'_> {
                 waits = false;
             }
             let filter = known.as_ref().or(filter);
-            if !waits && let Some(more) = self.read_ahead(rows, (scan, filter), prefix, enough, out).await? {
+            let ahead = match rows {
+                _ if waits => None,
+                TableRows::Ranges(ranges) => {
+                    Box::pin(self.ranges_ahead(ranges, (scan, filter), prefix, enough, out)).await?
+                }
+                _ => self.read_ahead((rows, None), (scan, filter), prefix, enough, out).await?,
+            };
+            if let Some(more) = ahead {
                 if !more {
                     return Ok(false);
                 }
@@ -283,10 +294,10 @@ impl Cx<'_> {
         Ok(true)
     }
 
-    /// Appends rows of a walk that have been read ahead and meet the filter, which can't wait; how many were looked at.
+    /// Appends rows of a walk that have been read ahead, have not been given and meet the filter, which can't wait; how many were looked at.
     pub(super) fn walked_now(
         self,
-        walk: &mut impl Walk,
+        (walk, mut given): (&mut impl Walk, Option<&mut Given>),
         (scan, filter): (&Scan, Option<&Bound>),
         prefix: &[Datum],
         enough: usize,
@@ -299,11 +310,15 @@ impl Cx<'_> {
             Some(picker) => picker.read(shape, key, value, put),
             None => shape.read(key, value, put),
         };
-        let (mut seen, before) = (0, out.len());
+        let (mut seen, before, mut known) = (0, out.len(), 0);
         while seen < BURST && out.len() < enough {
             let shown = walk.next_shown();
             let Some(row) = walk.buffered() else { break };
             seen += 1;
+            if given.is_some() && !is_new(given.as_deref_mut(), row.0, shown)? {
+                known += 1;
+                continue;
+            }
             let slots = slots_of(scan, prefix, out);
             fill(scan, &mut slots[prefix.len()..], |put| read(first, row, put))?;
             let key_at = prefix.len() + scan.table.types.len();
@@ -321,23 +336,23 @@ impl Cx<'_> {
             }
             out.add();
         }
-        self.note_removed(scan.filter.as_ref(), seen - (out.len() - before));
+        self.note_removed(scan.filter.as_ref(), seen - known - (out.len() - before));
         Ok(seen)
     }
 
     /// Appends rows of a walk over a table, or over entries, that meet the filter, which can't wait; false: there are no more. None: the scan is of
     /// another kind.
-    async fn read_ahead(
+    pub(super) async fn read_ahead(
         self,
-        rows: &mut TableRows,
+        (rows, given): (&mut TableRows, Option<&mut Given>),
         (scan, filter): (&Scan, Option<&Bound>),
         prefix: &[Datum],
         enough: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>> {
         let seen = match rows {
-            TableRows::Table(walk) => self.walked_now(&mut **walk, (scan, filter), prefix, enough, out)?,
-            TableRows::Index(walk) => self.walked_now(&mut **walk, (scan, filter), prefix, enough, out)?,
+            TableRows::Table(walk) => self.walked_now((&mut **walk, given), (scan, filter), prefix, enough, out)?,
+            TableRows::Index(walk) => self.walked_now((&mut **walk, given), (scan, filter), prefix, enough, out)?,
             TableRows::Entries(walk) => {
                 let picker = &scan.entries.as_ref().expect(ENTRIES).picker;
                 let (mut seen, before) = (0, out.len());
@@ -362,12 +377,22 @@ impl Cx<'_> {
         let mut session = self.run.core.engine.take();
         let more = match rows {
             TableRows::Table(walk) => session.fill(walk).await,
-            // Rows that are not read leaf by leaf are read one at a time.
+            // Rows that can't be found without waiting are read one at a time.
             TableRows::Index(walk) => {
-                let read = session.fill_by_index(walk).await.map_err(from_engine)?;
-                return Ok(read.then_some(true));
+                walk.expect(enough - out.len());
+                let read = session.fill_by_index(walk, enough - out.len()).await.map_err(from_engine)?;
+                drop(session);
+                if !read {
+                    return Ok(walk.has_ended().then_some(false));
+                }
+                // A sieve may have held many entries back.
+                self.breathe_for(BURST / 4).await?;
+                return Ok(Some(true));
             }
-            TableRows::Entries(walk) => session.fill_entries(walk).await,
+            TableRows::Entries(walk) => {
+                walk.expect(enough - out.len());
+                session.fill_entries(walk).await
+            }
             _ => Ok(false),
         };
         more.map(Some).map_err(from_engine)
@@ -534,54 +559,9 @@ fn is_new(given: Option<&mut Given>, key: &[u8], shown: Option<ShownEnd>) -> Res
     Ok(is_new)
 }
 
-/// Appends a row that a walk gave; one that has ended gets no key (EXE-22).
-pub(super) fn append_walked(
-    scan: &Scan,
-    (key, value, shown): (&[u8], &[u8], Option<ShownEnd>),
-    prefix: &[Datum],
-    row: &mut Vec<Datum>,
-) -> Result<()> {
-    append_row(scan, key, value, prefix, row)?;
-    if let (Some(_), None, Some(slot)) = (shown, &scan.wanted, row.last_mut()) {
-        *slot = key_slot(key, shown);
-    }
-    Ok(())
-}
-
-/// What the slot of a row's key has.
-pub(super) fn key_slot(key: &[u8], shown: Option<ShownEnd>) -> Datum {
-    match shown {
-        None => Datum::Bytea(key.into()),
-        Some(end) => Datum::Bool(end == ShownEnd::Deleted),
-    }
-}
-
 /// A row behind `prefix`, as far as the plan wants it; its key last (PLN-1).
 fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row> {
     let mut row = Vec::with_capacity(prefix.len() + scan.width());
     append_row(scan, key, value, prefix, &mut row)?;
     Ok(row)
-}
-
-/// Appends it to a list.
-pub(super) fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
-    let table = &scan.table;
-    let from = row.len() + prefix.len();
-    row.extend_from_slice(prefix);
-    row.resize(from + scan.width(), Datum::Null);
-    let Some(wanted) = &scan.wanted else {
-        row[from + table.types.len()] = Datum::Bytea(key.into());
-        return fill(scan, &mut row[from..], |put| table.shape.read(key, value, put));
-    };
-    fill(scan, &mut row[from..], |put| wanted.read(&table.shape, key, value, put))
-}
-
-/// Appends a row behind `prefix` out of an entry of an index, as far as the plan wants it.
-pub(super) fn append_entry(scan: &Scan, entry: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
-    let table = &scan.table;
-    let from = row.len() + prefix.len();
-    row.extend_from_slice(prefix);
-    row.resize(from + scan.width(), Datum::Null);
-    let entries = scan.entries.as_ref().expect(ENTRIES);
-    fill(scan, &mut row[from..], |put| entries.picker.read(&table.shape, entry, put))
 }

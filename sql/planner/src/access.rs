@@ -10,10 +10,12 @@
 //!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
 //!   read instead.
 
-use super::cost::{Figures, JUMP, PROBE, SORT};
-use super::facts::{ColumnTest, Fact, fact_of};
+use super::cost::{Figures, JUMP, PROBE, SIFT, SIFTED_LEAST, SORT};
+use super::facts::{ColumnTest, Fact, fact_of, is_beginning};
 use super::indexes::is_usable;
-use super::plan::{Access, EachValue, KeyValues, Range, RangePart, Ranges, RowEnd, TableSlot, conjunction, split};
+use super::plan::{
+    Access, Beside, EachValue, KeyValues, Range, RangePart, Ranges, RowEnd, TableSlot, conjunction, split,
+};
 use super::tids;
 use clearway_engine::catalog::IndexState;
 use clearway_storage::btree::Direction;
@@ -191,15 +193,16 @@ fn bound_row(
 fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], key: &mut KeyConditions, figures: &Figures<'_>) {
     let ([low, high], covered) = ends(list, column);
     key.covered.extend(covered);
-    key.part.pattern = list.iter().filter(|f| f.column == column).find_map(|fact| match &fact.test {
-        ColumnTest::Begins(op, pattern) => Some((*op, (*pattern).clone())),
+    let pattern = list.iter().filter(|f| f.column == column).find_map(|fact| match &fact.test {
+        ColumnTest::Begins(op, pattern) => Some((fact.at, *op, *pattern)),
         _ => None,
     });
     if low.is_some() || high.is_some() {
-        key.part.pattern = None;
         key.share *= figures.between(table, column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
-    } else if key.part.pattern.is_some() {
-        key.share *= figures.pattern();
+    } else if let Some((at, op, pattern)) = pattern {
+        key.share *= figures.begins(table, column, op, pattern);
+        key.part.pattern = Some((op, pattern.clone()));
+        key.covered.extend(is_beginning(op, pattern).then_some(at));
     }
     (key.part.low, key.part.high) = (low, high);
 }
@@ -371,6 +374,11 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
             union_of = Some((at, union));
         }
     }
+    let both = together(table, &list, conditions, cheapest.min(rows), figures);
+    if let Some((main, beside, cost)) = both {
+        let (equal, covered) = (main.equal(), main.covered.clone());
+        return Chosen { access: one_part(main, conditions, Some(beside)), covered, equal, cost };
+    }
     if cheapest >= rows && figures.is_known(table) && rows > figures.small() {
         return whole;
     }
@@ -378,7 +386,7 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
         let covered = if union.is_exact { vec![at] } else { Vec::new() };
         let parts = union.parts.into_iter().map(|l| l.part).collect();
         let guarantees = Some(conditions[at].clone());
-        let access = Access::Ranges(Box::new(Ranges { parts, guarantees }));
+        let access = Access::Ranges(Box::new(Ranges { parts, guarantees, beside: None }));
         return Chosen { access, covered, equal: 0, cost: cheapest };
     }
     let Some(key) = found else { return whole };
@@ -395,7 +403,44 @@ fn ranges(key: KeyConditions, conditions: &[Bound]) -> Access {
     if let (None, true, [KeyValues::List(list)]) = (key.part.index, key.rows_max <= 1.0, &key.part.columns[..]) {
         return Access::Keys(list.iter().map(|v| vec![v.clone()]).collect());
     }
-    one_part(key, conditions)
+    one_part(key, conditions, None)
+}
+
+/// Two indexes whose entries together lead to few rows, if reading these costs less than `least`: the one that finds more rows, what the other one says
+/// of them, and the cost.
+fn together(
+    table: &TableSlot,
+    list: &[Fact<'_>],
+    conditions: &[Bound],
+    least: f64,
+    figures: &Figures<'_>,
+) -> Option<(KeyConditions, Beside, f64)> {
+    if least < SIFTED_LEAST || table.shape.indexes.len() < 2 || list.len() < 2 || !figures.is_known(table) {
+        return None;
+    }
+    let rows = figures.rows(table);
+    let of = |place: usize| index_conditions(table, place, list, conditions, false, figures);
+    let mut keys: Vec<KeyConditions> = (0..table.shape.indexes.len()).filter_map(of).collect();
+    keys.retain(|key| !key.covered.is_empty() && key.bounding.is_empty() && key.rows_max > 1.0);
+    let sifting =
+        |a: &KeyConditions, b: &KeyConditions| (a.ranges + b.ranges) * PROBE + rows * (a.share + b.share) * SIFT;
+    let cost = |main: &KeyConditions, beside: &KeyConditions| {
+        sifting(main, beside) + (rows * main.share * beside.share).max(1.0) * main.each
+    };
+    let mut found: Option<(usize, usize, f64)> = None;
+    for (at, main) in keys.iter().enumerate() {
+        for (other, beside) in keys.iter().enumerate() {
+            let is_apart = at != other && !main.covered.iter().any(|c| beside.covered.contains(c));
+            if is_apart && main.share >= beside.share && cost(main, beside) < found.map_or(least, |f| f.2) {
+                found = Some((at, other, cost(main, beside)));
+            }
+        }
+    }
+    let (at, other, cost) = found?;
+    let (main, beside) = (&keys[at], &keys[other]);
+    let says = beside.covered.iter().map(|at| conditions[*at].clone()).collect();
+    let beside = Beside { part: beside.part.clone(), says, share: beside.share, cost: sifting(main, beside) };
+    Some((keys.swap_remove(at), beside, cost))
 }
 
 /// What is asked of a way that gives rows in an order.
@@ -441,7 +486,7 @@ pub fn along(
                 (None, true) if !key.is_useful() => Access::Full,
                 (None, true) => Access::KeyRange(key.into_range()),
                 (Some(place), true) => Access::Index(place, key.into_range()),
-                (_, false) => one_part(key, conditions),
+                (_, false) => one_part(key, conditions, None),
             };
             found = Some((access, direction));
         }
@@ -467,10 +512,10 @@ pub fn by_entries(
     }
     let cost = cost(&key);
     let plain = key.is_plain(table);
-    Some((if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions) }, cost))
+    Some((if plain { Access::Index(place, key.into_range()) } else { one_part(key, conditions, None) }, cost))
 }
 
-fn one_part(key: KeyConditions, conditions: &[Bound]) -> Access {
+fn one_part(key: KeyConditions, conditions: &[Bound], beside: Option<Beside>) -> Access {
     let guarantees = conjunction(key.covered.iter().chain(&key.bounding).map(|at| conditions[*at].clone()).collect());
-    Access::Ranges(Box::new(Ranges { parts: vec![key.part], guarantees }))
+    Access::Ranges(Box::new(Ranges { parts: vec![key.part], guarantees, beside: beside.map(Box::new) }))
 }

@@ -2,7 +2,7 @@
 //!
 //! The unit of cost is the cost of reading one row when rows are read in the order of their table's key.
 
-use super::facts::{ColumnTest, Fact, fact_of};
+use super::facts::{ColumnTest, Fact, fact_of, is_beginning, prefix};
 use super::indexes::{condition_of, is_unique_of_all};
 use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
 use super::row_ends::RowTest;
@@ -30,6 +30,10 @@ const INDEX_ROW_NEAR: f64 = 1.2;
 pub const PROBE: f64 = 2.0;
 /// Finding the next value of the leading columns of a key: the rest of a leaf is read for it.
 pub const JUMP: f64 = 40.0;
+/// Reading an entry of an index for its row's key alone, and putting that into a sieve or asking for it there.
+pub const SIFT: f64 = 0.35;
+/// Rows that an index finds above which another index may be asked, too.
+pub const SIFTED_LEAST: f64 = 300.0;
 /// Sorting a row, for each doubling of their number.
 pub const SORT: f64 = 0.1;
 /// Rows of a table of which nothing is known.
@@ -45,6 +49,8 @@ const WITHIN: f64 = 0.01;
 const LEAST: f64 = 1e-6;
 /// The same of a pattern that begins with text.
 const BEGINS: f64 = 0.005;
+/// Of the rows whose text begins as a pattern does, the share that fits the rest of it.
+const FITS: f64 = 0.25;
 /// Values of an array that is not known yet, and rows of a query.
 const ARRAY_VALUES: f64 = 10.0;
 const QUERY_VALUES: f64 = 30.0;
@@ -152,9 +158,15 @@ impl Figures<'_> {
         }
     }
 
-    /// The share of rows that fits a pattern that begins with text.
-    pub fn pattern(&self) -> f64 {
-        BEGINS
+    /// The share of rows whose text begins as everything does that fits a pattern.
+    pub fn begins(&self, table: &TableSlot, column: usize, op: Op, pattern: &Bound) -> f64 {
+        let text = constant(pattern).and_then(|value| value.as_str()).map(|pattern| prefix(op, pattern));
+        let (Some(text), Some(known)) = (text.filter(|text| !text.is_empty()), self.column(table, column)) else {
+            return BEGINS;
+        };
+        let behind: String = text.chars().chain([char::MAX]).collect();
+        let bytes = |text: &str| Value::Bytes(text.as_bytes().into());
+        known.between(Some(&bytes(&text)), Some(&bytes(&behind))).unwrap_or(BEGINS)
     }
 
     /// Rows that a way of access finds, and its cost.
@@ -190,6 +202,10 @@ impl Figures<'_> {
                 let found = (rows * share.product::<f64>()).max(1.0);
                 let each = |part: &RangePart| part.index.map_or(1.0, |place| self.index_row(table, place));
                 let most = ranges.parts.iter().map(each).fold(0.0, f64::max);
+                if let Some(beside) = &ranges.beside {
+                    let left = (found * beside.share).max(1.0);
+                    return (left, finding + beside.cost + left * most);
+                }
                 (found, finding + found * most)
             }
         }
@@ -300,7 +316,8 @@ impl Figures<'_> {
             ColumnTest::InArray(e) => among(self.values(&KeyValues::Array((*e).clone()))),
             ColumnTest::InRows(_) => among(QUERY_VALUES),
             ColumnTest::Null => self.null(table, column),
-            ColumnTest::Begins(..) => BEGINS,
+            ColumnTest::Begins(op, pattern) if is_beginning(*op, pattern) => self.begins(table, column, *op, pattern),
+            ColumnTest::Begins(op, pattern) => self.begins(table, column, *op, pattern) * FITS,
             ColumnTest::Row(test) => self.share_of_rows(table, std::slice::from_ref(test)),
         }
     }

@@ -3,9 +3,9 @@
 //! # Invariants
 //! - COV-1: every slot that an expression names (PLN-6) is filled from the index entry (IXO-2), including the columns of conditions and
 //!   of the scan's own filter. With a snapshot that may not use the index, the table is read instead, by `Scan::wanted`.
-//! - COV-3: where entries are read, and their range and the index's condition say all that the scan's filter asks (`says_all`), the filter is not
-//!   evaluated on them, and the columns that only the filter names need not be in the entries. A filter that gets another condition, and an
-//!   access that is chosen anew, have a new range, of which nothing is noted.
+//! - COV-3: where a range of an index and the index's condition say all that the scan's filter asks (`says_all`), the filter is not evaluated on the
+//!   entries of the range, nor on the rows to which they lead; and the columns that only the filter names need not be in entries that are read instead
+//!   of rows. A filter that gets another condition, and an access that is chosen anew, have a new range, of which nothing is noted.
 
 use super::access;
 use super::cost::Figures;
@@ -39,6 +39,7 @@ pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures
             }
         }
         Access::Index(place, _) => (*place, None),
+        Access::Ranges(ranges) if ranges.beside.is_some() => return,
         Access::Ranges(ranges) => match ranges.parts.first().and_then(|p| p.index) {
             Some(place) if ranges.parts.iter().all(|p| p.index == Some(place)) => (place, None),
             _ => return,
@@ -75,6 +76,15 @@ pub(super) fn says_all(scan: &Scan) -> bool {
     let condition = condition_of(&scan.table, index).unwrap_or_default();
     let is_said = |e: &Bound| implied(&condition, e) || is_said_by(e, &scan.table, &index.columns, range);
     scan.filter.iter().cloned().flat_map(split).all(|e| is_said(&e))
+}
+
+/// Notes of a scan that reads rows by an index whether its filter is not to be evaluated on them (COV-3).
+pub(super) fn note_said(scan: &mut Scan) {
+    let says_all = scan.filter.is_some() && says_all(scan);
+    if let (Access::Index(_, range), true) = (&mut scan.access, says_all) {
+        range.says_all = true;
+        scan.judged_first = None;
+    }
 }
 
 /// The columns that a scan gives.

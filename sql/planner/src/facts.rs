@@ -148,6 +148,14 @@ fn has_prefix(op: Op, pattern: &Bound) -> bool {
     }
 }
 
+/// Whether a pattern of LIKE asks for the beginning of a text alone: `abc%`.
+pub fn is_beginning(op: Op, pattern: &Bound) -> bool {
+    let text = super::select::constant(pattern).and_then(|value| value.as_str());
+    let Some(begins) = text.filter(|_| op == Op::Like).and_then(|text| text.strip_suffix('%')) else { return false };
+    // An escape says that the character behind it stands for itself.
+    !begins.contains(['%', '_', '\\'])
+}
+
 /// The text with which everything begins that fits a pattern of LIKE or `~`.
 pub fn prefix(op: Op, pattern: &str) -> String {
     let mut out = String::new();

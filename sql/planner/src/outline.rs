@@ -92,7 +92,7 @@ impl Outline {
             Access::KeyRange(r) => self.add(range(r)),
             Access::Index(place, r) => self.add((place, range(r))),
             Access::Ranges(ranges) => {
-                for part in &ranges.parts {
+                for part in ranges.all_parts() {
                     self.add((part.index, part.columns.len(), part.low.is_some(), part.high.is_some()));
                 }
             }

@@ -19,7 +19,7 @@ pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
 pub use super::join::{Carried, Join, JoinType, Merge};
 pub use super::policies::{InsertGuard, PolicyCheck};
-pub use super::ranges::{EachValue, Entries, Jump, KeyValues, Range, RangePart, Ranges, RowEnd};
+pub use super::ranges::{Beside, EachValue, Entries, Jump, KeyValues, Range, RangePart, Ranges, RowEnd};
 pub use super::sought::FoundBy;
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 pub use super::with::KeptRows;

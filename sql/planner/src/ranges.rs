@@ -24,6 +24,44 @@ pub struct Ranges {
     pub parts: Vec<RangePart>,
     /// The conditions that they guarantee: rows are judged by them where an index can't be read.
     pub guarantees: Option<Bound>,
+    /// What another index says of their rows.
+    pub beside: Option<Box<Beside>>,
+}
+
+/// Ranges of an index that are read first, to leave out rows that the ranges of another one find alone (RGS-2). The conditions from which they were made
+/// stay in the scan's filter.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// What gives them.
+    pub part: RangePart,
+    /// These conditions.
+    pub says: Vec<Bound>,
+    /// The share of the rows found by the other index that is left.
+    pub share: f64,
+    /// What reading the entries of both indexes costs.
+    pub cost: f64,
+}
+
+impl Ranges {
+    /// All their parts.
+    pub fn all_parts(&self) -> impl Iterator<Item = &RangePart> {
+        self.parts.iter().chain(self.beside.iter().map(|beside| &beside.part))
+    }
+
+    /// The expressions that give them, and those that they guarantee.
+    pub fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        let said = self.beside.iter().flat_map(|beside| &beside.says);
+        self.all_parts().flat_map(RangePart::exprs).chain(&self.guarantees).chain(said)
+    }
+
+    /// The same, to change.
+    pub fn each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Bound)) {
+        self.parts.iter_mut().flat_map(RangePart::exprs_mut).for_each(&mut *f);
+        self.guarantees.iter_mut().for_each(&mut *f);
+        if let Some(beside) = &mut self.beside {
+            beside.part.exprs_mut().chain(&mut beside.says).for_each(f);
+        }
+    }
 }
 
 /// Ranges of one key.

@@ -197,12 +197,7 @@ fn access_pieces(access: &mut Access, f: &mut dyn FnMut(&mut Bound)) {
             r.equal.iter_mut().for_each(&mut *f);
             r.low.iter_mut().chain(&mut r.high).for_each(|b| f(&mut b.0));
         }
-        Access::Ranges(ranges) => {
-            for part in &mut ranges.parts {
-                part.exprs_mut().for_each(&mut *f);
-            }
-            ranges.guarantees.iter_mut().for_each(f);
-        }
+        Access::Ranges(ranges) => ranges.each_expr_mut(f),
     }
 }
 

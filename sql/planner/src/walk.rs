@@ -137,12 +137,7 @@ pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
         Access::Tids(tids) => tids.exprs().for_each(f),
         Access::Keys(keys) => keys.iter().flatten().for_each(f),
         Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(f),
-        Access::Ranges(ranges) => {
-            for part in &ranges.parts {
-                part.exprs().for_each(&mut *f);
-            }
-            ranges.guarantees.iter().for_each(f);
-        }
+        Access::Ranges(ranges) => ranges.exprs().for_each(f),
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn want(scan: &mut Scan, columns: &[usize], named: &Named) {
     // The filter is evaluated on what jumps read.
     let says_all = matches!(&scan.access, Access::Index(_, range) if range.says_all) && scan.jump.is_none();
     scan.wanted = Some(Picker::new(&scan.table.shape, columns));
-    scan.judged_first = judged_first(scan, columns);
+    scan.judged_first = if says_all { None } else { judged_first(scan, columns) };
     if let Some(entries) = &mut scan.entries {
         // COV-3
         let columns = if says_all { &beside } else { columns };
@@ -123,4 +123,7 @@ fn narrow_scan(scan: &mut Scan, named: &Named, figures: &Figures<'_>) {
     scan.judged_first = judged_first(scan, &columns);
     let beside = beside(scan, &columns, named);
     covering::cover(scan, Some(&beside), figures);
+    if scan.entries.is_none() {
+        covering::note_said(scan);
+    }
 }

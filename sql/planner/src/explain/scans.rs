@@ -6,6 +6,7 @@ use super::{Explainer, skip, text};
 use crate::facts::is_said_by;
 use crate::indexes::expression_at;
 use crate::plan::{Access, KeyValues, Range, RangePart, Ranges, RowEnd, Scan, TableSlot, conjunction, split};
+use crate::walk;
 use clearway_storage::btree::Direction;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -27,7 +28,7 @@ impl Explainer<'_> {
             Access::Tids(_) => None,
             Access::Keys(_) | Access::KeyRange(_) => Some(vec![None]),
             Access::Index(i, _) => Some(vec![Some(*i)]),
-            Access::Ranges(r) => Some(r.parts.iter().map(|p| p.index).collect::<Vec<_>>()),
+            Access::Ranges(r) => Some(r.all_parts().map(|p| p.index).collect::<Vec<_>>()),
         };
         let mut identity = Vec::new();
         let mut indexes: Vec<String> = place.iter().flatten().map(|i| index_name(*i)).collect();
@@ -54,6 +55,7 @@ impl Explainer<'_> {
         // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
         let guaranteed = |e: &Bound| match &s.access {
             Access::Index(i, r) => is_said_by(e, table, &table.shape.indexes[*i].columns, r),
+            Access::Ranges(r) => r.beside.iter().flat_map(|beside| &beside.says).any(|said| walk::same(said, e)),
             _ => false,
         };
         let rest: Vec<Bound> = s.filter.iter().cloned().flat_map(split).filter(|e| !guaranteed(e)).collect();
@@ -134,7 +136,11 @@ impl Explainer<'_> {
             if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() }
         };
         let parts: Vec<String> = ranges.parts.iter().map(part).collect();
-        if parts.len() > 1 { format!("({})", parts.join(" OR ")) } else { parts.concat() }
+        let own = if parts.len() > 1 { format!("({})", parts.join(" OR ")) } else { parts.concat() };
+        match &ranges.beside {
+            Some(beside) => format!("({own} AND {})", part(&beside.part)),
+            None => own,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn note(scan: &Scan, words: &Words<'_>, details: &mut Vec<(&'static s
     let mut names: Vec<String> = Vec::new();
     match &scan.access {
         Access::Ranges(ranges) => {
-            for part in &ranges.parts {
+            for part in ranges.all_parts() {
                 let each = part.columns.iter().zip(columns(part.index));
                 let each = each.filter(|(values, _)| matches!(values, KeyValues::Each(_)));
                 names.extend(each.map(|(_, c)| name(c)));
