@@ -76,6 +76,8 @@ fn what_has_effects_is_evaluated_for_each_row() {
         one.value("CREATE SEQUENCE q").await;
         one.value("INSERT INTO t SELECT generate_series(1, 20)").await;
         assert_eq!(one.value("SELECT nextval('q') FROM t ORDER BY id OFFSET 9 LIMIT 1").await, "10");
+        let failed = one.run("SELECT 1 / (id - 3) FROM t ORDER BY id OFFSET 9 LIMIT 1").await;
+        assert_eq!(failed.expect_err("the third row fails").code(), "22012");
         let plan =
             "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t ORDER BY id LIMIT 2 OFFSET 9";
         let plan = one.run(plan).await.expect("a plan").join("\n");

@@ -24,7 +24,7 @@ use clearway_planner::explain::Step;
 use clearway_planner::order::relied_on;
 use clearway_planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select};
 use clearway_syntax::error::{Result, SqlError};
-use clearway_values::expr::Bound;
+use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
 use std::sync::Arc;
 
@@ -431,12 +431,13 @@ fn at_once(query: &Query, select: &Select) -> bool {
         && !select.filter.iter().chain(&select.targets).any(Bound::may_wait)
 }
 
-/// Whether the first rows of the output that are left out are as many of the source's, and nothing is to be done with them.
+/// Whether the first rows of the output that are left out are as many of the source's, and nothing is to be done with them: an expression is evaluated for
+/// each of them, since it may fail or have an effect.
 fn skips_rows(query: &Query, select: &Select) -> bool {
     at_once(query, select)
         && select.filter.is_none()
         && select.distinct.is_none()
-        && !select.targets.iter().any(Bound::is_volatile)
+        && select.targets.iter().all(|e| matches!(e.kind, BoundKind::Column { .. } | BoundKind::Const(_)))
 }
 
 /// The parts of a query that reads one row by its whole key and does nothing else; none: the query is of another kind.
