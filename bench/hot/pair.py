@@ -6,7 +6,8 @@ usage: bench/hot/pair.py OLD NEW [--sysbench] [--rounds N] [--seconds N] [--case
 Both servers run at the same time, each on a new directory with pgbench's tables at scale 5. pgbench drives them in turns; the order changes
 from round to round, so that both see the same of what else the machine does. Each figure is a median over the rounds. Processor time is that
 of the server's process, in user mode and in the kernel, divided by the transactions that pgbench counted. With --sysbench the cases are those of
-sysbench 1.0 instead (8 threads, one table of 100,000 rows, prepared statements).
+sysbench 1.0 instead (8 threads, one table of 100,000 rows, prepared statements). oltp_delete deletes rows and never puts one back, so each of its runs begins
+with all rows and has so many deletes: by time, the faster server would soon delete nothing, and what is left says nothing about deletes.
 """
 import argparse, os, re, shutil, statistics, subprocess, tempfile, time
 
@@ -27,6 +28,10 @@ CASES = {
     "TPC-B, prepared, 8": PREPARED + CLIENTS,
     "TPC-B, simple protocol, 8": CLIENTS,
 }
+
+# Rows with the keys that are missing.
+REFILL = "INSERT INTO sbtest1 (id, k, c, pad) SELECT g, 1 + g * 7919 % 100000, repeat('c', 119), repeat('p', 59) FROM generate_series(1, 100000) g ON CONFLICT DO NOTHING"
+DELETES_A_SECOND = 20000
 
 SYSBENCH = [f"oltp_{name}" for name in "point_select read_only read_write update_index update_non_index write_only insert delete".split()]
 
@@ -51,7 +56,8 @@ def sysbench(port, case, *more):
 def counted(port, options, seconds):
     """How many transactions there were, and how many a second."""
     if options[0].startswith("oltp_"):
-        shown = sysbench(port, options[0], f"--time={seconds}", "run")
+        length = ["--time=0", f"--events={seconds * DELETES_A_SECOND}"] if options[0] == "oltp_delete" else [f"--time={seconds}"]
+        shown = sysbench(port, options[0], *length, "run")
         count, rate = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per sec", shown).groups()
         return int(count), float(rate)
     shown = pgbench(port, "-n", "-T", str(seconds), *options)
@@ -60,6 +66,9 @@ def counted(port, options, seconds):
 
 def measure(server, port, scratch, options, seconds):
     options = [os.path.join(scratch, o + ".sql") if o in SCRIPTS else o for o in options]
+    if options[0] == "oltp_delete":
+        connection = f"host=127.0.0.1 port={port} user=postgres dbname=clearway"
+        subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", connection, "-c", REFILL], check=True)
     user, kernel = processor_seconds(server.pid)
     count, rate = counted(port, options, seconds)
     user_after, kernel_after = processor_seconds(server.pid)

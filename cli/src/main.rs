@@ -31,9 +31,8 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use args::Command;
-
-#[global_allocator]
-static ALLOCATOR: clearway_base::memory::Accounted = clearway_base::memory::Accounted;
+// Installs the allocator.
+use clearway_allocator as _;
 
 /// Plants the mistake that the environment names, to prove that tests against the program find it.
 #[cfg(feature = "mutations")]

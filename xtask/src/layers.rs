@@ -24,7 +24,7 @@ pub const LAYERS: [(&str, &str); 16] = [
 ];
 
 /// Crates of tools: what they may depend on.
-const TOOLS: [(&str, &str, &[&str]); 8] = [
+const TOOLS: [(&str, &str, &[&str]); 9] = [
     ("embedded/c", "clearway-c", &["clearway-base", "clearway"]),
     // The library for Python; it sees what every program sees.
     ("embedded/python", "clearway-python", &["clearway-base", "clearway"]),
@@ -36,6 +36,8 @@ const TOOLS: [(&str, &str, &[&str]); 8] = [
     ("console", "clearway-console", &["clearway-base", "clearway-mysql"]),
     // A client of another server: it knows nothing of ours.
     ("cli/mysql", "clearway-mysql", &[]),
+    // The program's allocator, which no library may bring with it.
+    ("cli/allocator", "clearway-allocator", &["clearway-base"]),
     ("xtask", "xtask", &[]),
     (
         "tests",
@@ -69,7 +71,7 @@ fn allowed(dir: &str) -> Option<Vec<&'static str>> {
     if let Some(level) = LAYERS.iter().position(|(layer, _)| *layer == dir) {
         // The command line watches servers, those of others too.
         let tools = match dir {
-            "cli" => &["clearway-mysql", "clearway-console"][..],
+            "cli" => &["clearway-allocator", "clearway-mysql", "clearway-console"][..],
             "embedded" => &["clearway-derive"],
             _ => &[],
         };

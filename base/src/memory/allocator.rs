@@ -13,30 +13,30 @@ pub struct Accounted;
 
 // SAFETY: MEM-5: every call goes to `System` unchanged and its answer comes back unchanged; counting
 // touches plain cells and atomics, allocates nothing and can't unwind.
-// Never inline: the program's crate, which would take them in, may be optimised less than this one.
+// Inlined in the crate that installs it, which therefore has to be optimised (`cli/allocator`).
 unsafe impl GlobalAlloc for Accounted {
-    #[inline(never)]
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
         // SAFETY: MEM-5, the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
-    #[inline(never)]
+    #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
         // SAFETY: MEM-5, the caller's promise is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
-    #[inline(never)]
+    #[inline]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         freed(layout.size());
         // SAFETY: MEM-5, the caller's promise is passed on.
         unsafe { System.dealloc(place, layout) }
     }
 
-    #[inline(never)]
+    #[inline]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if size >= layout.size() {
             allocated(size - layout.size());

@@ -478,7 +478,7 @@ impl Cx<'_> {
 
     /// Runs a DELETE.
     async fn delete(self, delete: &Delete, pending: &mut Pending) -> Result<Changes> {
-        if let Some(deleted) = Box::pin(self.delete_walked(delete)).await? {
+        if let Some(deleted) = self.delete_walked(delete).await? {
             return Ok(deleted);
         }
         let mut out = Changes::default();
