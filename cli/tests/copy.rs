@@ -210,3 +210,122 @@ fn long_lines_cost_no_more_than_many_and_memory_does_not_grow_with_the_table() {
         assert_eq!(refused.code().map(|c| c.code()), Some("53200"), "CPY-3: {refused:?}");
     });
 }
+
+/// A value for a column, mostly one that needs no conversion.
+fn cell(random: &mut Random, column: usize, id: u64, csv: bool) -> String {
+    let null = if csv { "" } else { "\\N" };
+    let pick = |random: &mut Random, of: &[&str]| of[random.below(of.len() as u64) as usize].to_owned();
+    let rare = random.below(60) == 0;
+    match column {
+        0 if rare => pick(random, &["-7", " 8", "+9", "99999", "x", null, "-32768", "32768", "\\x31", "0012"]),
+        0 => (id % 100).to_string(),
+        1 if rare => pick(random, &["-1", "9223372036854775807", "9223372036854775808", "1", "1.5"]),
+        1 => (10 * id).to_string(),
+        2 if rare => pick(random, &["\\n", "\\N ", "\\\\N", "a\\tb", "\"q\"", "€", "ä\u{1}", " ", "null"]),
+        2 => format!("text {id} {}", "long ".repeat(random.below(20) as usize)),
+        3 if rare => pick(random, &["abc", "abcd", "äöü", "äöüß", "ab   ", "a    b", "  "]),
+        3 => (id % 1000).to_string(),
+        4 if rare => pick(random, &["abcdef", "ä€      ", "      ", "abcde          ", "", "abc d f"]),
+        4 => format!("{}{}", id % 9, " ".repeat(random.below(12) as usize)),
+        5 if rare => pick(random, &["NaN", "1e3", "-0.00", "one", "1e200000"]),
+        5 => format!("{}.{:02}", id, id % 100),
+        _ if rare => pick(random, &["infinity", "2024-02-30", "now", null, "10000-1-1"]),
+        _ => format!("2024-01-{:02}", 1 + id % 28),
+    }
+}
+
+#[test]
+fn rows_that_are_taken_where_they_stand_are_those_that_conversion_makes() {
+    with_server("copy-taken", &[], async |_, client| {
+        let columns = "(a int2 not null, b int8, c text, d varchar(3), e char(5), f numeric(9,1), g date";
+        // What the table has beside its columns, and whether it is made in the transaction of the COPY.
+        let kinds =
+            [(")", ""), (", primary key (b))", ""), (")", "create index on T (c, e)"), (", primary key (b, c))", "")];
+        let mut random = Random(0x51d3_7a0b_9e21_4c67);
+        let shown = "select count(*), md5(string_agg(r::text, '~')) from (select * from t) r";
+        let (mut whole, mut refused) = (0, 0);
+        for turn in 0..240_u64 {
+            let (rest, index) = kinds[turn as usize % 4];
+            let csv = turn % 3 == 0;
+            let (delimiter, options) = if csv { (",", " csv") } else { ("\t", "") };
+            // In one of three every line is without a fault, so that the rows are compared.
+            let lines: String = (0..1 + random.below(300))
+                .map(|id| {
+                    let cells: Vec<String> = (0..7)
+                        .map(|column| {
+                            loop {
+                                let made = cell(&mut random, column, id, csv);
+                                let harmless = [
+                                    "x",
+                                    "32768",
+                                    "99999",
+                                    "1.5",
+                                    "9223372036854775808",
+                                    "abcd",
+                                    "äöüß",
+                                    "a    b",
+                                    "abcdef",
+                                    "abc d f",
+                                    "one",
+                                    "1e200000",
+                                    "2024-02-30",
+                                    "\\x31",
+                                    " 8",
+                                    "+9",
+                                ];
+                                let faulty = harmless.contains(&made.as_str())
+                                    || column == 0 && ["\\N", ""].contains(&made.as_str())
+                                    || column == 1 && made == "1";
+                                if turn % 3 == 2 || !faulty {
+                                    break made;
+                                }
+                            }
+                        })
+                        .collect();
+                    let end = if turn % 5 == 4 { "\r\n" } else { "\n" };
+                    let more = if turn % 3 == 2 && random.below(900) == 0 { "\tmore" } else { "" };
+                    format!("{}{more}{end}", cells.join(delimiter))
+                })
+                .collect();
+            let piece = if turn % 7 == 0 { 1 + random.below(50) as usize } else { 1 << 20 };
+            let mut results = Vec::new();
+            for check in ["", ", check (a is null or a > -32769)"] {
+                let same_transaction = turn % 8 >= 4;
+                let index = index.replace('T', "t");
+                let make = format!("drop table if exists t; create table t {columns}{check}{rest}; {index}");
+                if same_transaction {
+                    client.batch_execute(&format!("begin; {make}")).await.expect("made");
+                } else {
+                    client.batch_execute(&make).await.expect("made");
+                }
+                let copied = copy_in(&client, &format!("copy t from stdin{options}"), lines.as_bytes(), piece).await;
+                let copied = copied.map_err(|e| {
+                    let e = e.as_db_error().expect("of the server");
+                    (
+                        e.code().code().to_owned(),
+                        e.message().to_owned(),
+                        e.where_().map(str::to_owned),
+                        e.detail().map(str::to_owned),
+                    )
+                });
+                if same_transaction {
+                    client.batch_execute(if copied.is_ok() { "commit" } else { "rollback" }).await.expect("ended");
+                }
+                let rows = match copied.is_ok() {
+                    true => {
+                        let row = client.query_one(shown, &[]).await.expect("summed");
+                        Some((row.get::<_, i64>(0), row.get::<_, Option<String>>(1)))
+                    }
+                    false => None,
+                };
+                results.push((copied, rows));
+            }
+            match &results[0].0 {
+                Ok(_) => whole += 1,
+                Err(_) => refused += 1,
+            }
+            assert_eq!(results[0], results[1], "CPY-6, FED-1, LDG-5: turn {turn}:\n{lines}");
+        }
+        assert!(whole > 40 && refused > 40, "{whole} streams were taken, {refused} refused");
+    });
+}

@@ -44,6 +44,7 @@ mod distinct;
 mod duplicates;
 mod expand;
 mod external;
+pub mod feed;
 pub mod filling;
 pub mod foreign;
 mod foreign_values;
