@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::key::{KeyColumn, decode_value, encode_key, encode_value, prefix_end};
 use super::row::{RowReader, encode_row};
 use crate::decimal::{Decimal, Sign};
-use crate::value::{Storage, Value};
+use crate::value::{Storage, Value, ValueRef};
 
 struct Rng(u64);
 
@@ -120,7 +120,7 @@ fn rows_come_back_and_damage_is_an_error() {
 #[test]
 fn a_narrow_row_costs_one_byte() {
     let mut bytes = Vec::new();
-    encode_row(1, &[Storage::Int(2); 5], [const { Value::Int(7) }; 5].iter(), &mut bytes);
+    encode_row(1, &[Storage::Int(2); 5], [ValueRef::Int(7); 5].into_iter(), &mut bytes);
     assert_eq!(bytes.len(), 11);
 }
 

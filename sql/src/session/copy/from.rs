@@ -123,7 +123,7 @@ enum Source<'a> {
         /// Of each row of the batch, the number of its line, and the line.
         batch: Vec<(u64, Line)>,
         /// None: every row is converted.
-        direct: Option<Direct>,
+        direct: Option<Box<Direct>>,
     },
     Binary(Rows),
 }
@@ -350,7 +350,7 @@ pub(super) async fn copy_from(
         Format::Binary => Source::Binary(Rows::new(form.encoding)),
         _ => {
             let (lines, fields) = (Lines::new(form), Fields::default());
-            let direct = Direct::new(form, &into, &feed, execution.insert()?);
+            let direct = Direct::new(form, &into, &feed, execution.insert()?).map(Box::new);
             Source::Lines { lines, fields, header: form.header, batch: Vec::new(), direct }
         }
     };
