@@ -114,7 +114,7 @@ impl Vfs for RealVfs {
         self.op(OpKind::Open, how.kind, path, None, move |path| {
             let (file, direct) = open_file(path, how).map_err(|err| VfsError::new(OpKind::Open, path, err))?;
             let (id, path) = (file_id(path), Arc::new(path.to_path_buf()));
-            // A thread of the pool makes it, and whoever lets go of it last frees it (MEM-8).
+            // A thread of the pool makes it, and its last holder frees it (MEM-8).
             let bytes = size_of::<RealFile>() + size_of::<PathBuf>() + path.capacity() + 3 * 2 * size_of::<usize>();
             let file = RealFile { file: Arc::new(file), id, path, how, direct, vfs, _outside: Outside::new(bytes) };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)

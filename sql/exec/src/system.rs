@@ -54,7 +54,7 @@ enum Left {
 const OBJECT: u32 = 8 * breath::ROW;
 
 impl RunState {
-    /// A breath of whoever builds rows of an object for a view; false: the statement has to end, and the building with it, early (VRB-1).
+    /// A breath between two objects of which rows are built for a view; false: the statement has to end, and the building with it, early (VRB-1).
     pub fn goes_on(&self) -> bool {
         let told = breath::step(OBJECT);
         if let Err(Stopped(reason)) = told {
@@ -89,7 +89,7 @@ impl Cx<'_> {
         Ok(SystemRows { rows, sought, waits: scan.conditions().iter().any(Bound::may_wait) })
     }
 
-    /// The rows of a view. Whoever builds them ends early where the statement has to end: so the reason is asked for (VRB-1).
+    /// The rows of a view. Their building ends early where the statement has to end: so the reason is asked for (VRB-1).
     fn view_rows(self, view: &SystemView, sought: Option<&SoughtRows>, columns: Option<&[usize]>) -> Result<Vec<Row>> {
         let rows = self.run.views.rows(view, sought, columns, self.run);
         self.run.state.was_cut()?;

@@ -4,7 +4,6 @@
 //! - CPY-6: a row that is taken so is the row that its conversion makes (`from::values`). A line that is not plain, a text that the rules here do not read, a row with which the
 //!   statement does more than put it in (FED-1), and one that cannot be taken now are left to the conversion, which makes every error.
 
-use super::from::CopyTarget;
 use super::lines::{Line, Lines, plain_len};
 use super::options::{Form, Format};
 use crate::context::convert::{to_value, without_blanks};
@@ -81,16 +80,15 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// None: no row of this COPY can be taken.
-    pub(super) fn new(form: &Form, into: &CopyTarget, feed: &Feed, insert: &Insert) -> Option<Direct> {
-        let forced = into.not_null.iter().chain(&into.null).any(|forced| *forced);
-        if form.format == Format::Binary || form.encoding.differs() || forced || into.types.is_empty() {
+    /// For a COPY without FORCE options; none: no row of it can be taken.
+    pub(super) fn new(form: &Form, types: &[SqlType], feed: &Feed, insert: &Insert) -> Option<Direct> {
+        if form.format == Format::Binary || form.encoding.differs() || types.is_empty() {
             return None;
         }
-        let ways: Vec<Way> = into.types.iter().map(|ty| Way::of(*ty)).collect();
+        let ways: Vec<Way> = types.iter().map(|ty| Way::of(*ty)).collect();
         let converts = ways.iter().any(|way| matches!(way, Way::Converted(_)));
         let read = Direct { ways, converts, places: Vec::new(), converted: Vec::new(), row: Vec::new() };
-        feed.takes(insert, into.types.len()).then_some(read)
+        feed.takes(insert, types.len()).then_some(read)
     }
 
     /// Takes a line, if it can be taken.

@@ -26,14 +26,14 @@ const BATCH_ROWS: usize = 512;
 const CONVERTED_ROWS: usize = 16;
 
 /// What is copied where.
-pub(super) struct CopyTarget {
+struct CopyTarget {
     table: String,
     columns: Vec<String>,
-    pub(super) types: Vec<SqlType>,
+    types: Vec<SqlType>,
     /// The columns of FORCE_NOT_NULL.
-    pub(super) not_null: Vec<bool>,
+    not_null: Vec<bool>,
     /// Those of FORCE_NULL.
-    pub(super) null: Vec<bool>,
+    null: Vec<bool>,
 }
 
 /// Columns by name, with their types.
@@ -350,7 +350,9 @@ pub(super) async fn copy_from(
         Format::Binary => Source::Binary(Rows::new(form.encoding)),
         _ => {
             let (lines, fields) = (Lines::new(form), Fields::default());
-            let direct = Direct::new(form, &into, &feed, execution.insert()?).map(Box::new);
+            let forced = into.not_null.iter().chain(&into.null).any(|forced| *forced);
+            let insert = execution.insert()?;
+            let direct = if forced { None } else { Direct::new(form, &into.types, &feed, insert).map(Box::new) };
             Source::Lines { lines, fields, header: form.header, batch: Vec::new(), direct }
         }
     };
