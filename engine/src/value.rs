@@ -124,6 +124,7 @@ pub enum ValueRef<'a> {
 
 impl Value {
     /// The value where it stands.
+    #[inline]
     pub fn borrow(&self) -> ValueRef<'_> {
         match self {
             Value::Null => ValueRef::Null,
@@ -146,16 +147,31 @@ impl Value {
     }
 
     /// Whether the value can stand in a column of this storage: integers fit their width.
+    #[inline]
     pub fn fits(&self, storage: Storage) -> bool {
+        self.borrow().fits(storage)
+    }
+}
+
+impl ValueRef<'_> {
+    /// As [`Value::is_null`].
+    #[inline]
+    pub fn is_null(self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    /// As [`Value::fits`].
+    #[inline]
+    pub fn fits(self, storage: Storage) -> bool {
         match (self, storage) {
-            (Value::Null, _)
-            | (Value::Bool(_), Storage::Bool)
-            | (Value::Float(_), Storage::Float)
-            | (Value::Decimal(_), Storage::Decimal)
-            | (Value::Bytes(_), Storage::Bytes | Storage::Folded | Storage::Sorted(_)) => true,
-            (Value::Int(i), Storage::Int(width)) => {
+            (ValueRef::Null, _)
+            | (ValueRef::Bool(_), Storage::Bool)
+            | (ValueRef::Float(_), Storage::Float)
+            | (ValueRef::Decimal(_) | ValueRef::StoredDecimal(_), Storage::Decimal)
+            | (ValueRef::Bytes(_), Storage::Bytes | Storage::Folded | Storage::Sorted(_)) => true,
+            (ValueRef::Int(i), Storage::Int(width)) => {
                 let bits = 8 * u32::from(width);
-                bits >= 64 || (*i >> (bits - 1)) == 0 || (*i >> (bits - 1)) == -1
+                bits >= 64 || (i >> (bits - 1)) == 0 || (i >> (bits - 1)) == -1
             }
             _ => false,
         }

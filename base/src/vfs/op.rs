@@ -11,6 +11,7 @@
 
 use super::booking::Booking;
 use super::error::{OpKind, VfsError};
+use crate::memory::Outside;
 use crate::waits::{InWait, Wait, in_wait};
 use std::future::Future;
 use std::io;
@@ -72,6 +73,8 @@ struct Cell<T> {
     slot: Mutex<Slot<T>>,
     // For `wait` on an operation that is already in flight.
     filled: Condvar,
+    /// Either end may be the last one (MEM-8).
+    _outside: Outside,
 }
 
 struct Slot<T> {
@@ -81,7 +84,9 @@ struct Slot<T> {
 
 /// The two ends of an operation in flight.
 pub(super) fn in_flight<T>(op: OpKind, path: Arc<PathBuf>) -> (Completer<T>, InFlight<T>) {
-    let cell = Arc::new(Cell { slot: Mutex::new(Slot { result: None, waker: None }), filled: Condvar::new() });
+    let slot = Mutex::new(Slot { result: None, waker: None });
+    let outside = Outside::new(size_of::<Cell<T>>() + 2 * size_of::<usize>());
+    let cell = Arc::new(Cell { slot, filled: Condvar::new(), _outside: outside });
     (Completer { cell: cell.clone(), op, path, completed: false }, InFlight(cell))
 }
 

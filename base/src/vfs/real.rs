@@ -21,6 +21,7 @@ use super::{
     DIR_MODE, DirEntry, DirLock, EntryKind, FILE_MODE, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow,
     Vfs, VfsError, VfsFile, io_mode,
 };
+use crate::memory::{Outside, uncharged};
 use crate::waits::Wait;
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
@@ -95,11 +96,15 @@ where
 
     fn submit(self: Box<Self>) -> InFlight<T> {
         let RealOp { op, path, pool, run } = *self;
-        let (completer, future) = in_flight(op, path.clone());
-        if let Some(pool) = pool {
-            pool.submit(Box::new(move || completer.complete(run(&path))));
-        }
-        future
+        // The thread of the pool frees the job and its path: they are the server's memory (MEM-8).
+        uncharged(|| {
+            let path = Arc::new(path.to_path_buf());
+            let (completer, future) = in_flight(op, path.clone());
+            if let Some(pool) = pool {
+                pool.submit(Box::new(move || completer.complete(run(&path))));
+            }
+            future
+        })
     }
 }
 
@@ -109,7 +114,9 @@ impl Vfs for RealVfs {
         self.op(OpKind::Open, how.kind, path, None, move |path| {
             let (file, direct) = open_file(path, how).map_err(|err| VfsError::new(OpKind::Open, path, err))?;
             let (id, path) = (file_id(path), Arc::new(path.to_path_buf()));
-            let file = RealFile { file: Arc::new(file), id, path, how, direct, vfs };
+            // A thread of the pool makes it, and its last holder frees it (MEM-8).
+            let bytes = size_of::<RealFile>() + size_of::<PathBuf>() + path.capacity() + 3 * 2 * size_of::<usize>();
+            let file = RealFile { file: Arc::new(file), id, path, how, direct, vfs, _outside: Outside::new(bytes) };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)
         })
     }
@@ -239,6 +246,7 @@ struct RealFile {
     how: OpenHow,
     direct: bool,
     vfs: RealVfs,
+    _outside: Outside,
 }
 
 impl RealFile {

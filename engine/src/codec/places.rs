@@ -105,7 +105,7 @@ mod tests {
                 all.iter().enumerate().map(|(i, s)| (*s, (mask >> i & 1 == 1).then_some(i + 10))).collect();
             let places = Places::of(5, &columns).expect("one column has no fixed width");
             let mut row = Vec::new();
-            encode_row(5, &all, values.iter(), &mut row);
+            encode_row(5, &all, values.iter().map(Value::borrow), &mut row);
             let sorted = |text: String| {
                 let mut parts: Vec<String> = text.split(", ").map(str::to_owned).collect();
                 parts.sort();
@@ -113,12 +113,12 @@ mod tests {
             };
             assert_eq!(read(&places, &row).map(sorted), Some(sorted(picked(&columns, &row))), "{mask:b}");
             let mut older = Vec::new();
-            encode_row(4, &all, values.iter(), &mut older);
+            encode_row(4, &all, values.iter().map(Value::borrow), &mut older);
             assert_eq!(read(&places, &older), None, "another version");
             let mut with_null = values.clone();
             with_null[0] = Value::Null;
             let mut row = Vec::new();
-            encode_row(5, &all, with_null.iter(), &mut row);
+            encode_row(5, &all, with_null.iter().map(Value::borrow), &mut row);
             assert_eq!(read(&places, &row), None, "a null");
             assert_eq!(read(&places, &[5, 1, 2]), None, "it is cut off");
             assert_eq!(read(&places, &[]), None);

@@ -32,11 +32,19 @@ pub struct RowDamage(pub &'static str);
 pub fn encode_row<'v>(
     version: u16,
     columns: &[Storage],
-    values: impl ExactSizeIterator<Item = &'v Value> + Clone,
+    values: impl ExactSizeIterator<Item = ValueRef<'v>> + Clone,
     out: &mut Vec<u8>,
 ) {
     assert_eq!(columns.len(), values.len(), "a row has a value for each column");
-    let nulls = values.clone().any(Value::is_null);
+    let (mut nulls, mut variable_columns, mut variable_bytes) = (false, 0, 0);
+    for (storage, value) in columns.iter().zip(values.clone()) {
+        assert_form(storage, value);
+        nulls |= value.is_null();
+        if let Some(len) = variable_len(value) {
+            variable_columns += 1;
+            variable_bytes += len;
+        }
+    }
     encode_head(version, nulls, out);
     if nulls {
         let from = out.len();
@@ -45,21 +53,15 @@ pub fn encode_row<'v>(
             out[from + i / 8] |= 1 << (i % 8);
         }
     }
-    let (mut variable_columns, mut variable_bytes) = (0, 0);
     for (storage, value) in columns.iter().zip(values.clone()) {
-        assert_form(storage, value);
-        match value {
-            Value::Null => {}
-            Value::Bool(b) => out.push(u8::from(*b)),
-            Value::Int(i) => {
-                let width = storage.fixed_width().unwrap_or(8);
-                out.extend_from_slice(&i.to_le_bytes()[..width]);
-            }
-            Value::Float(f) => out.extend_from_slice(&f.to_le_bytes()),
-            Value::Decimal(_) | Value::Bytes(_) => {
-                variable_columns += 1;
-                variable_bytes += variable_len(value);
-            }
+        match (value, storage.fixed_width()) {
+            (ValueRef::Bool(b), _) => out.push(u8::from(b)),
+            // A copy of a known length takes no call.
+            (ValueRef::Int(i), Some(4)) => out.extend_from_slice(&(i as i32).to_le_bytes()),
+            (ValueRef::Int(i), Some(width @ ..8)) => out.extend_from_slice(&i.to_le_bytes()[..width]),
+            (ValueRef::Int(i), _) => out.extend_from_slice(&i.to_le_bytes()),
+            (ValueRef::Float(f), _) => out.extend_from_slice(&f.to_le_bytes()),
+            (ValueRef::Null | ValueRef::Decimal(_) | ValueRef::StoredDecimal(_) | ValueRef::Bytes(_), _) => {}
         }
     }
     if variable_columns > 1 {
@@ -70,22 +72,19 @@ pub fn encode_row<'v>(
             _ => 4,
         };
         out.push(width as u8);
-        let (mut end, mut left) = (0, variable_columns - 1);
-        for value in values.clone().filter(|v| matches!(v, Value::Decimal(_) | Value::Bytes(_))) {
-            if left == 0 {
-                break;
-            }
-            left -= 1;
-            end += variable_len(value);
+        let mut end = 0;
+        for len in values.clone().filter_map(variable_len).take(variable_columns - 1) {
+            end += len;
             out.extend_from_slice(&(end as u32).to_le_bytes()[..width]);
         }
     }
     let from = out.len();
     for value in values {
         match value {
-            Value::Decimal(d) => d.encode(out),
-            Value::Bytes(bytes) => out.extend_from_slice(bytes),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+            ValueRef::Decimal(d) => d.encode(out),
+            ValueRef::StoredDecimal(d) => d.to_decimal().encode(out),
+            ValueRef::Bytes(bytes) => out.extend_from_slice(bytes),
+            ValueRef::Null | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Float(_) => {}
         }
     }
     assert_eq!(out.len() - from, variable_bytes, "ROW-1: the offsets are those of the bytes");
@@ -103,23 +102,28 @@ pub(crate) fn encode_head(version: u16, nulls: bool, out: &mut Vec<u8>) {
 }
 
 /// A value in another form than its column's would be read back as another value (ROW-1).
-fn assert_form(storage: &Storage, value: &Value) {
+#[inline]
+fn assert_form(storage: &Storage, value: ValueRef<'_>) {
     let width = storage.fixed_width();
     match value {
-        Value::Null => {}
-        Value::Bool(_) => assert_eq!(width, Some(1), "ROW-1: a boolean in a column of another width"),
-        Value::Int(_) => assert!(width.is_some(), "ROW-1: an integer in a column without a width"),
-        Value::Float(_) => assert_eq!(width, Some(8), "ROW-1: a float in a column of another width"),
-        Value::Decimal(_) | Value::Bytes(_) => assert_eq!(width, None, "ROW-1: bytes in a column of a fixed width"),
+        ValueRef::Null => {}
+        ValueRef::Bool(_) => assert_eq!(width, Some(1), "ROW-1: a boolean in a column of another width"),
+        ValueRef::Int(_) => assert!(width.is_some(), "ROW-1: an integer in a column without a width"),
+        ValueRef::Float(_) => assert_eq!(width, Some(8), "ROW-1: a float in a column of another width"),
+        ValueRef::Decimal(_) | ValueRef::StoredDecimal(_) | ValueRef::Bytes(_) => {
+            assert_eq!(width, None, "ROW-1: bytes in a column of a fixed width");
+        }
     }
 }
 
-/// Bytes of a value of a variable column.
-fn variable_len(value: &Value) -> usize {
+/// Bytes of a value of a variable column; none: it is no such value.
+#[inline]
+fn variable_len(value: ValueRef<'_>) -> Option<usize> {
     match value {
-        Value::Decimal(d) => d.encoded_len(),
-        Value::Bytes(bytes) => bytes.len(),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+        ValueRef::Decimal(d) => Some(d.encoded_len()),
+        ValueRef::StoredDecimal(d) => Some(d.to_decimal().encoded_len()),
+        ValueRef::Bytes(bytes) => Some(bytes.len()),
+        ValueRef::Null | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Float(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::key::{KeyColumn, decode_value, encode_key, encode_value, prefix_end};
 use super::row::{RowReader, encode_row};
 use crate::decimal::{Decimal, Sign};
-use crate::value::{Storage, Value};
+use crate::value::{Storage, Value, ValueRef};
 
 struct Rng(u64);
 
@@ -99,7 +99,7 @@ fn rows_come_back_and_damage_is_an_error() {
         let values: Vec<Value> = columns.iter().map(|s| random_value(&mut rng, *s)).collect();
         let version = [0u16, 1, 63, 64, 9_999][rng.below(5) as usize];
         let mut bytes = Vec::new();
-        encode_row(version, &columns, values.iter(), &mut bytes);
+        encode_row(version, &columns, values.iter().map(Value::borrow), &mut bytes);
         let (read_version, head) = RowReader::head(&bytes).expect("a head");
         assert_eq!(read_version, version);
         let back = head.reader(columns.len()).and_then(|r| r.values(&columns)).expect("a row");
@@ -120,7 +120,7 @@ fn rows_come_back_and_damage_is_an_error() {
 #[test]
 fn a_narrow_row_costs_one_byte() {
     let mut bytes = Vec::new();
-    encode_row(1, &[Storage::Int(2); 5], [const { Value::Int(7) }; 5].iter(), &mut bytes);
+    encode_row(1, &[Storage::Int(2); 5], [ValueRef::Int(7); 5].into_iter(), &mut bytes);
     assert_eq!(bytes.len(), 11);
 }
 
@@ -196,7 +196,7 @@ fn a_new_value_of_fixed_width_changes_the_bytes_of_its_place_only() {
         let version = [0, 7, 100][rng.below(3) as usize];
         let encode = |values: &[Value]| {
             let mut out = Vec::new();
-            encode_row(version, &columns, values.iter(), &mut out);
+            encode_row(version, &columns, values.iter().map(Value::borrow), &mut out);
             out
         };
         let before = encode(&values);
@@ -235,7 +235,7 @@ fn texts_that_differ_in_case_alone_are_one_key_which_does_not_give_them_back() {
     assert_eq!(decode_value(column, &two), Some((None, &key("x")[..])));
     assert!(!Storage::Folded.key_is_invertible(), "SHP-2, IXO-2: the text stands in the value");
     let mut row = Vec::new();
-    encode_row(1, &[Storage::Folded], [Value::bytes(b"Ab")].iter(), &mut row);
+    encode_row(1, &[Storage::Folded], [Value::bytes(b"Ab")].iter().map(Value::borrow), &mut row);
     let (_, head) = RowReader::head(&row).expect("a head");
     let values = head.reader(1).expect("a row").values(&[Storage::Folded]).expect("values");
     assert_eq!(values, [Value::bytes(b"Ab")]);

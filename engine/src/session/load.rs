@@ -10,6 +10,7 @@
 //! - LDG-3: the statement ends its loading before anything else reads the table.
 //! - LDG-4: rows that have gathered are inserted in the order in which they came. So a duplicate key is refused at the same row as if the
 //!   rows had been inserted one by one, and [`Loading::failed`] says which row it was.
+//! - LDG-5: a row that is given as values where they stand becomes the row that values of its own would become, or is not taken.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ use crate::error::EngineError;
 use crate::table::batch::EntryBatch;
 use crate::table::shape::TableShape;
 use crate::table::write;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// Loads that end before they have so many rows cost more than they save.
 const WORTHWHILE_ROWS: u32 = 64;
@@ -80,6 +81,14 @@ enum State {
     Open(Box<Load>),
 }
 
+/// Where a row goes that needs no wait.
+enum Place {
+    /// To those that gather.
+    Gather,
+    /// Into the open load.
+    Load,
+}
+
 impl Loading {
     /// For rows whose entries come later.
     pub(super) fn rows_alone() -> Loading {
@@ -94,6 +103,18 @@ impl Loading {
     /// Whether the rows that gathered are to be inserted.
     fn is_full(&self) -> bool {
         self.gathered.len() >= GATHER_ROWS || self.bytes.len() >= GATHER_BYTES
+    }
+
+    /// Where a row goes that is given now, if that needs no wait.
+    fn place_now(&mut self, shape: &TableShape) -> Option<Place> {
+        if self.bytes.len() >= GATHER_BYTES || shape.indexes.iter().any(|index| index.unique) {
+            return None;
+        }
+        match &self.state {
+            State::OneByOne if self.gathered.len() + 1 < GATHER_ROWS => Some(Place::Gather),
+            State::Open(_) if !self.entries.is_full() => Some(Place::Load),
+            _ => None,
+        }
     }
 
     /// Which of the rows the last error was about, if it was not the one that was given last (LDG-4).
@@ -208,14 +229,9 @@ impl Session {
         shape: &TableShape,
         row: Vec<Value>,
     ) -> Result<Option<Vec<Value>>, EngineError> {
-        let gathers = matches!(loading.state, State::OneByOne) && loading.gathered.len() + 1 < GATHER_ROWS;
-        let loads = matches!(loading.state, State::Open(_)) && !loading.entries.is_full();
-        let waits = shape.indexes.iter().any(|index| index.unique) || loading.bytes.len() >= GATHER_BYTES;
-        if waits || !(gathers || loads) {
-            return Ok(Some(row));
-        }
+        let Some(place) = loading.place_now(shape) else { return Ok(Some(row)) };
         shape.check_fit(&row)?;
-        if loads {
+        if let Place::Load = place {
             return self.load_now(loading, shape, row);
         }
         if !shape.has_row_id() {
@@ -225,6 +241,82 @@ impl Session {
         let Some(id) = self.row_ids.next_now(shape.tree) else { return Ok(Some(row)) };
         gather(loading, shape, &id, row);
         Ok(None)
+    }
+
+    /// As [`Session::take_one_of`], of a row's values where they stand (LDG-5); false: it has not been taken.
+    ///
+    /// # Errors
+    /// `DoesNotFit`.
+    pub fn take_refs(
+        &mut self,
+        loading: &mut Loading,
+        shape: &TableShape,
+        row: &[ValueRef<'_>],
+    ) -> Result<bool, EngineError> {
+        let Some(place) = loading.place_now(shape) else { return Ok(false) };
+        shape.check_refs(row)?;
+        let from = loading.bytes.len();
+        match shape.has_row_id() {
+            true => {
+                if self.row_ids.peek(shape.tree).is_none() {
+                    self.db.row_ids().refill_now(&mut self.row_ids, shape.tree);
+                }
+                match self.row_ids.peek(shape.tree) {
+                    Some(id) => loading.bytes.extend_from_slice(&id),
+                    None => return Ok(false),
+                }
+            }
+            false => shape.key_of_refs(row, &mut loading.bytes),
+        }
+        let middle = loading.bytes.len();
+        shape.value_of_refs(row, &mut loading.bytes);
+        // What enters the row into indexes reads its values.
+        let values = || row.iter().map(|value| Value::from(*value)).collect::<Vec<_>>();
+        match place {
+            Place::Gather => {
+                let (key, value) = (from..middle, middle..loading.bytes.len());
+                let row = (!shape.indexes.is_empty()).then(values);
+                loading.gathered.push(Gathered { key, value, row, number: loading.number });
+            }
+            Place::Load => {
+                let (key, value) = loading.bytes[from..].split_at(middle - from);
+                let taken = match &mut loading.state {
+                    State::Open(load) => load.load_now(key, value)?,
+                    _ => false,
+                };
+                if taken {
+                    self.loaded(loading, shape, from..middle, &values)?;
+                }
+                loading.bytes.truncate(from);
+                if !taken {
+                    return Ok(false);
+                }
+            }
+        }
+        if shape.has_row_id() {
+            self.row_ids.next_now(shape.tree);
+        }
+        Ok(true)
+    }
+
+    /// An open load has taken a row, whose key stands there among the bytes.
+    fn loaded(
+        &mut self,
+        loading: &mut Loading,
+        shape: &TableShape,
+        key: Range<usize>,
+        values: &dyn Fn() -> Vec<Value>,
+    ) -> Result<(), EngineError> {
+        loading.rows = loading.rows.saturating_add(1);
+        if !shape.indexes.is_empty() {
+            let row = values();
+            for place in 0..shape.indexes.len() {
+                loading.entries.note(shape, place, &loading.bytes[key.clone()], &row, true)?;
+            }
+        }
+        self.counted.note(self.db.statistics(), shape.oid);
+        self.used.inserted(shape.oid);
+        Ok(())
     }
 
     /// Gives a row to an open load that has room for it.
@@ -285,13 +377,14 @@ impl Session {
             }
         }
         drop(changes);
+        let inserted = rows.len() as u32;
         for Gathered { key, row, .. } in rows.drain(..) {
             if let Some(row) = row {
                 self.enter(loading, shape, &bytes[key], &row).await?;
             }
-            self.counted.note(self.db.statistics(), shape.oid);
-            self.used.inserted(shape.oid);
         }
+        self.counted.note_many(self.db.statistics(), shape.oid, u64::from(inserted));
+        self.used.inserted_many(shape.oid, inserted);
         bytes.clear();
         (loading.gathered, loading.bytes) = (rows, bytes);
         Ok(())

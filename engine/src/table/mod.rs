@@ -22,6 +22,7 @@ pub mod parts;
 pub mod patch;
 pub mod pick;
 pub(crate) mod recode;
+mod refs;
 pub mod row_id;
 pub mod sample;
 pub mod scan;

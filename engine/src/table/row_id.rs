@@ -31,22 +31,47 @@ impl Default for RowIds {
 }
 
 /// A session's ranges.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RowIdRanges {
+    /// That of the table to which the last row went: many rows in a row go to one.
+    latest: (TreeId, (u64, u64)),
+    /// Those of the others.
     of: HashMap<TreeId, (u64, u64)>,
 }
 
+impl Default for RowIdRanges {
+    fn default() -> Self {
+        RowIdRanges { latest: (TreeId(0), (0, 0)), of: HashMap::new() }
+    }
+}
+
 impl RowIdRanges {
+    /// A table's range, which becomes the latest one.
+    #[inline]
+    fn range(&mut self, tree: TreeId) -> &mut (u64, u64) {
+        if self.latest.0 != tree {
+            let own = self.of.remove(&tree).unwrap_or_default();
+            let (other, range) = std::mem::replace(&mut self.latest, (tree, own));
+            if range.0 < range.1 {
+                self.of.insert(other, range);
+            }
+        }
+        &mut self.latest.1
+    }
+
     /// The next id for a row of a table, if it is at hand, as a key; it is not taken.
-    pub fn peek(&self, tree: TreeId) -> Option<[u8; 8]> {
-        self.of.get(&tree).filter(|range| range.0 < range.1).map(|range| range.0.to_be_bytes())
+    pub fn peek(&mut self, tree: TreeId) -> Option<[u8; 8]> {
+        let range = self.range(tree);
+        (range.0 < range.1).then(|| range.0.to_be_bytes())
     }
 
     /// Takes the next id for a row of a table, if it is at hand.
     pub fn next_now(&mut self, tree: TreeId) -> Option<[u8; 8]> {
-        let range = self.of.get_mut(&tree).filter(|range| range.0 < range.1)?;
-        range.0 += 1;
-        Some((range.0 - 1).to_be_bytes())
+        let range = self.range(tree);
+        (range.0 < range.1).then(|| {
+            range.0 += 1;
+            (range.0 - 1).to_be_bytes()
+        })
     }
 }
 
@@ -67,6 +92,17 @@ impl RowIds {
         Ok((from, from + RANGE))
     }
 
+    /// Gives a session that has used up its range another one, if that needs no search in the tree.
+    pub fn refill_now(&self, ranges: &mut RowIdRanges, tree: TreeId) {
+        let known = self.next.lock().get(&tree).cloned();
+        let range = ranges.range(tree);
+        if let Some(next) = known.filter(|_| range.0 >= range.1) {
+            // RID-2
+            let from = next.fetch_add(RANGE, Ordering::Relaxed);
+            *range = (from, from + RANGE);
+        }
+    }
+
     /// The next id for a session's row in a table, as a key.
     ///
     /// # Errors
@@ -76,7 +112,7 @@ impl RowIds {
             return Ok(id);
         }
         let (id, end) = self.take(tree).await?;
-        ranges.of.insert(tree.id(), (id + 1, end));
+        *ranges.range(tree.id()) = (id + 1, end);
         Ok(id.to_be_bytes())
     }
 }

@@ -241,7 +241,7 @@ impl TableShape {
     /// Appends the value part of a row.
     pub fn value_into(&self, values: &[Value], out: &mut Vec<u8>) {
         assert!(values.len() >= self.columns.len(), "SHP-1: a row has a value for each column of {}", self.name);
-        let stored = self.stored.iter().map(|c| &values[*c]);
+        let stored = self.stored.iter().map(|c| values[*c].borrow());
         encode_row(self.version, &self.stored_storages, stored, out);
     }
 
@@ -544,7 +544,7 @@ fn index_shape(
 /// The form in which the catalog keeps a value for old rows: one stored row of one column, in hexadecimal.
 pub fn encode_missing(value: &Value, storage: Storage) -> String {
     let mut bytes = Vec::new();
-    encode_row(0, &[storage], std::iter::once(value), &mut bytes);
+    encode_row(0, &[storage], std::iter::once(value.borrow()), &mut bytes);
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 

@@ -109,13 +109,18 @@ pub struct Changes {
 impl Changes {
     /// Notes that a row was changed.
     pub(crate) fn note(&mut self, statistics: &Statistics, table: Oid) {
+        self.note_many(statistics, table, 1);
+    }
+
+    /// Notes that so many rows were changed.
+    pub(crate) fn note_many(&mut self, statistics: &Statistics, table: Oid, rows: u64) {
         let at = self.of.iter().position(|(oid, _)| *oid == table).unwrap_or_else(|| {
             self.of.push((table, 0));
             self.of.len() - 1
         });
-        self.of[at].1 += 1;
-        if self.of[at].1 == TOLD_AT_ONCE {
-            statistics.changed(table, TOLD_AT_ONCE);
+        self.of[at].1 += rows;
+        if self.of[at].1 >= TOLD_AT_ONCE {
+            statistics.changed(table, self.of[at].1);
             self.of.swap_remove(at);
         }
     }

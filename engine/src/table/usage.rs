@@ -148,11 +148,16 @@ impl Used {
 
     /// A row was inserted.
     pub(crate) fn inserted(&mut self, table: Oid) {
-        self.inserted += 1;
+        self.inserted_many(table, 1);
+    }
+
+    /// So many rows were inserted.
+    pub(crate) fn inserted_many(&mut self, table: Oid, rows: u32) {
+        self.inserted += u64::from(rows);
         let used = self.at(table);
-        used.inserted += 1;
-        used.live += 1;
-        used.leaves += 1;
+        used.inserted += u64::from(rows);
+        used.live += i64::from(rows);
+        used.leaves += u64::from(rows);
     }
 
     /// A row was updated.

@@ -87,9 +87,11 @@ pub fn to_value(d: &Datum) -> Value {
 }
 
 /// A text without the blanks at its end. By bytes: a blank is no part of another character.
-fn without_blanks(mut text: &[u8]) -> &[u8] {
+pub fn without_blanks(mut text: &[u8]) -> &[u8] {
     // Eight at a time: the texts of a wide char(n) are mostly blanks.
-    while let Some((rest, [b' ', b' ', b' ', b' ', b' ', b' ', b' ', b' '])) = text.split_last_chunk::<8>() {
+    while let Some((rest, last)) = text.split_last_chunk::<8>()
+        && u64::from_ne_bytes(*last) == u64::from_ne_bytes([b' '; 8])
+    {
         text = rest;
     }
     let last = text.iter().rposition(|byte| *byte != b' ');

@@ -14,6 +14,7 @@ use super::query::QueryRows;
 use super::shown::detailed;
 use super::sought::Keys;
 use super::{Cx, Row, Run, SoughtRows};
+use clearway_base::breath;
 use clearway_context::changeable::{self, Changeable, Edit, Here};
 use clearway_context::errors::{concurrent, from_engine};
 use clearway_context::names::CatalogNames;
@@ -190,7 +191,8 @@ impl Cx<'_> {
             place: places[0],
             keys: Keys::Oids(vec![number]),
         });
-        let rows = run.views.rows(view, sought.as_ref(), None, &run);
+        // An error has no way out of here, so all rows are built (VRB-1).
+        let rows = breath::unstopped(|| run.views.rows(view, sought.as_ref(), None, &run));
         let mut found = rows.into_iter().find(|row| places.iter().zip(key).all(|(at, value)| row[*at] == *value))?;
         found.truncate(view.columns.len());
         Some(found)

@@ -14,7 +14,7 @@ use clearway_engine::error::EngineError;
 use clearway_engine::session::Mark;
 use clearway_engine::session::load::Loading;
 use clearway_engine::value::Value;
-use clearway_planner::plan::{Action, Conflict, Delete, Insert, InsertValue, Query, TableSlot, Target, Update};
+use clearway_planner::plan::{Action, Conflict, Delete, Insert, Query, TableSlot, Target, Update};
 use clearway_storage::space::giving_back;
 use clearway_syntax::ast::LockWait;
 use clearway_syntax::error::{Result, SqlError};
@@ -59,85 +59,7 @@ pub fn engine_row(row: &[Datum]) -> Vec<Value> {
     row.iter().map(to_value).collect()
 }
 
-/// What an INSERT keeps from row to row.
-#[derive(Default)]
-struct Intake {
-    loading: Loading,
-    pending: Pending,
-}
-
-/// Rows that come from outside of the plan: an INSERT that is fed, for COPY.
-pub struct Feed {
-    filter: Option<Bound>,
-    intake: Intake,
-    out: Changes,
-    /// Rows taken so far, whether or not they were inserted.
-    pub taken: u64,
-    /// Those of them that did not meet the filter.
-    pub left_out: u64,
-    /// There are no more rows.
-    pub is_last: bool,
-}
-
-impl Feed {
-    /// Nothing yet. Rows that do not meet `filter`, over the columns of the table, are passed over.
-    pub fn new(filter: Option<Bound>) -> Self {
-        Feed { filter, intake: Intake::default(), out: Changes::default(), taken: 0, left_out: 0, is_last: false }
-    }
-
-    /// The number of the row that the last error was about.
-    pub fn failed(&self) -> u64 {
-        self.intake.loading.failed().map_or(self.taken, |failed| failed.number)
-    }
-}
-
 impl Cx<'_> {
-    /// Inserts rows as those of the plan's source.
-    pub async fn feed(self, insert: &Insert, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
-        for given in rows.drain(..) {
-            feed.taken += 1;
-            feed.intake.loading.set_number(feed.taken);
-            self.breathe().await?;
-            let row = self.row_to_insert(insert, given).await?;
-            if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
-                self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out)
-                    .await?;
-            } else {
-                feed.left_out += 1;
-            }
-        }
-        // An error of a row comes before that of a row which has gathered, as in PostgreSQL's COPY.
-        if feed.is_last {
-            self.end_loading(insert, &mut feed.intake.loading).await?;
-        }
-        Ok(())
-    }
-
-    /// There are no more rows; how many were inserted.
-    pub async fn end_feed(self, feed: Feed) -> Result<u64> {
-        if !feed.intake.pending.is_empty() {
-            self.settle(feed.intake.pending).await?;
-        }
-        Ok(feed.out.count)
-    }
-
-    /// A row of the table from one of the source.
-    pub(super) async fn row_to_insert(self, insert: &Insert, given: Row) -> Result<Row> {
-        let is_same = |(at, v): (usize, &InsertValue)| matches!(v, InsertValue::Source(n) if *n == at);
-        if given.len() == insert.values.len() && insert.values.iter().enumerate().all(is_same) {
-            return Ok(given);
-        }
-        let mut row = Row::with_capacity(insert.values.len());
-        for v in &insert.values {
-            row.push(match v {
-                InsertValue::Source(i) => given.get(*i).cloned().unwrap_or(Datum::Null),
-                InsertValue::Default(e) => self.value(e, &[]).await?,
-                InsertValue::Null => Datum::Null,
-            });
-        }
-        Ok(row)
-    }
-
     /// Runs whatever changes rows; none for a query.
     /// What foreign keys ask for is left in `pending`, to be settled when the whole statement is done.
     pub async fn change(self, action: &Action, pending: &mut Pending) -> Result<Option<Changes>> {
@@ -201,7 +123,7 @@ impl Cx<'_> {
     }
 
     /// LDG-3; nothing more is inserted after a row that has failed.
-    async fn end_loading(self, insert: &Insert, loading: &mut Loading) -> Result<()> {
+    pub(super) async fn end_loading(self, insert: &Insert, loading: &mut Loading) -> Result<()> {
         if loading.failed().is_some() {
             return Ok(());
         }
@@ -246,7 +168,7 @@ impl Cx<'_> {
         Ok((self.run.core.lock_wait(pin!(session.insert_one_of(loading, shape, values))).await, None))
     }
 
-    async fn insert_one(
+    pub(super) async fn insert_one(
         self,
         insert: &Insert,
         mut row: Row,

@@ -44,6 +44,7 @@ mod distinct;
 mod duplicates;
 mod expand;
 mod external;
+pub mod feed;
 pub mod filling;
 pub mod foreign;
 mod foreign_values;
@@ -120,6 +121,7 @@ pub use sought::{Keys, SoughtRows};
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, OnceLock};
 
 /// A row.
@@ -212,6 +214,8 @@ pub struct RunState {
     looked_up: Option<Mutex<Vec<system::LookUp>>>,
     /// What nodes and queries have taken, by their addresses, if they are measured.
     measured: Option<Measured>,
+    /// Why the building of a view's rows was cut short (VRB-1), and one more; 0: it was not.
+    cut: AtomicU16,
 }
 
 impl RunState {
@@ -223,6 +227,7 @@ impl RunState {
             kept: Some(Mutex::new("sql/exec/kept", HashMap::new())),
             looked_up: Some(Mutex::new("sql/exec/looked_up", Vec::new())),
             measured: None,
+            cut: AtomicU16::new(0),
         }
     }
 

@@ -11,7 +11,8 @@
 //!   tables that are made of nothing but that version. They have the columns of the scan that looked them up, and are given to it alone.
 
 use super::row_batch::Batch;
-use super::{Cx, Keys, Row, SoughtRows, boxed};
+use super::{Cx, Keys, Row, RunState, SoughtRows, boxed};
+use clearway_base::breath::{self, Stopped};
 use clearway_base::sync::Mutex;
 use clearway_context::views::SystemView;
 use clearway_planner::plan::SystemScan;
@@ -20,6 +21,7 @@ use clearway_syntax::error::Result;
 use clearway_values::expr::Bound;
 use clearway_values::types::{Datum, Oid, oid};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// So many look-ups a statement keeps. A join looks up the same few types for the columns of all tables.
 const LOOK_UPS: usize = 16;
@@ -48,6 +50,28 @@ enum Left {
     Known(Arc<[Row]>, usize),
 }
 
+/// What the rows of one object of the catalog cost about: a table has some fifteen of pg_attribute.
+const OBJECT: u32 = 8 * breath::ROW;
+
+impl RunState {
+    /// A breath between two objects of which rows are built for a view; false: the statement has to end, and the building with it, early (VRB-1).
+    pub fn goes_on(&self) -> bool {
+        let told = breath::step(OBJECT);
+        if let Err(Stopped(reason)) = told {
+            self.cut.store(1 + u16::from(reason), Relaxed);
+        }
+        told.is_ok()
+    }
+
+    /// Whether a view's rows are not all there.
+    fn was_cut(&self) -> std::result::Result<(), Stopped> {
+        match self.cut.swap(0, Relaxed) {
+            0 => Ok(()),
+            more => Err(Stopped((more - 1) as u8)),
+        }
+    }
+}
+
 impl Cx<'_> {
     /// Begins a scan behind these slots.
     pub(super) async fn open_system(self, scan: &SystemScan, prefix: &[Datum]) -> Result<SystemRows> {
@@ -65,10 +89,17 @@ impl Cx<'_> {
         Ok(SystemRows { rows, sought, waits: scan.conditions().iter().any(Bound::may_wait) })
     }
 
+    /// The rows of a view. Their building ends early where the statement has to end: so the reason is asked for (VRB-1).
+    fn view_rows(self, view: &SystemView, sought: Option<&SoughtRows>, columns: Option<&[usize]>) -> Result<Vec<Row>> {
+        let rows = self.run.views.rows(view, sought, columns, self.run);
+        self.run.state.was_cut()?;
+        Ok(rows)
+    }
+
     async fn rows_of(self, scan: &SystemScan, sought: Option<&SoughtRows>, again: bool) -> Result<Left> {
         let (run, view, columns) = (self.run, scan.view, scan.wanted.as_deref());
         if is_of_data(view) {
-            let mut rows = run.views.rows(view, sought, None, run);
+            let mut rows = self.view_rows(view, sought, None)?;
             boxed(self.add_large_objects(view, sought, &mut rows)).await?;
             if let Some(columns) = columns {
                 rows.iter_mut().for_each(|row| *row = picked(row, columns));
@@ -80,12 +111,12 @@ impl Cx<'_> {
             Keys::Names(_) => None,
         });
         let (Some(number), Some(kept), Some(sought)) = (number, &run.state.looked_up, sought) else {
-            return Ok(Left::Built(run.views.rows(view, sought, columns, run).into_iter()));
+            return Ok(Left::Built(self.view_rows(view, sought, columns)?.into_iter()));
         };
         if let Some(rows) = known(kept, scan, number) {
             return Ok(Left::Known(rows, 0));
         }
-        let mut rows = run.views.rows(view, Some(sought), columns, run);
+        let mut rows = self.view_rows(view, Some(sought), columns)?;
         if rows.len() > ROWS_KEPT {
             return Ok(Left::Built(rows.into_iter()));
         }
@@ -109,7 +140,7 @@ impl Cx<'_> {
         }
         let (column, _) = scan.view.columns[at];
         let sought = SoughtRows { column, place: at, keys: Keys::Oids(vec![number]) };
-        let mut rows = run.views.rows(scan.view, Some(&sought), scan.wanted.as_deref(), run);
+        let mut rows = self.view_rows(scan.view, Some(&sought), scan.wanted.as_deref())?;
         let place = place_of(scan, at);
         rows.retain(|row| sought.keys.have(&row[place]));
         Ok(Some(if rows.len() > ROWS_KEPT { rows.into() } else { keep(kept, scan, number, rows) }))

@@ -10,7 +10,7 @@ use super::planned::{Purpose, Unplanned, permitted, plan_or_locks};
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
-use crate::exec::change::Feed;
+use crate::exec::feed::Feed;
 use crate::exec::pending::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::row_list::TakenRows;
@@ -18,7 +18,7 @@ use crate::exec::sink::Sink;
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Params;
 use crate::planner::explain::Actuals;
-use crate::planner::plan::{Action, OutputColumn, Plan};
+use crate::planner::plan::{Action, Insert, OutputColumn, Plan};
 use crate::syntax::stmt::Statement;
 use crate::types::text::Conversion;
 use crate::types::{Datum, Oid};
@@ -421,10 +421,15 @@ impl Execution {
     /// Inserts rows that come from outside.
     pub async fn feed(&self, core: &Core, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
         let run = self.run(core);
-        let Action::Insert(insert) = &self.cached.plan.action else {
-            return Err(SqlError::internal("only an INSERT can be fed"));
-        };
-        Cx { run: &run, outer: &[] }.feed(insert, feed, rows).await
+        Cx { run: &run, outer: &[] }.feed(self.insert()?, feed, rows).await
+    }
+
+    /// The INSERT that is fed.
+    pub fn insert(&self) -> Result<&Insert> {
+        match &self.cached.plan.action {
+            Action::Insert(insert) => Ok(insert),
+            _ => Err(SqlError::internal("only an INSERT can be fed")),
+        }
     }
 
     /// There are no more of them; how many were inserted.

@@ -1,7 +1,7 @@
 //! The rows of pg_class and related catalogs: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
-use super::{Columns, PickedOf, ViewOf, letter, text};
+use super::{Columns, PickedOf, ViewOf, breathes, letter, text};
 use clearway_context::names::acl_name;
 use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed, named};
 use clearway_engine::catalog::acl::LETTERS;
@@ -53,7 +53,7 @@ pub(super) fn schema_name(run: &Run<'_>, oid: u32) -> String {
 /// Objects of the session's database that live in schemas.
 pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
     let database = run.names.database;
-    run.names.catalog.objects().map(|o| &**o).filter(move |o| is_local(o, database))
+    run.names.catalog.objects().map_while(breathes(run)).map(|o| &**o).filter(move |o| is_local(o, database))
 }
 
 pub(super) fn is_local(object: &Object, database: u32) -> bool {

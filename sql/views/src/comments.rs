@@ -1,6 +1,6 @@
 //! The rows of pg_description that COMMENT has made, appended to those with which the catalog begins; the rows of pg_shdescription.
 
-use super::{ViewOf, text};
+use super::{ViewOf, breathes, text};
 use clearway_context::comments::{Place, place_of, shared_place_of};
 use clearway_engine::catalog::{Comment, Object};
 use clearway_exec::{Row, Run, SoughtRows};
@@ -18,7 +18,7 @@ fn comments<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Comment> {
 
 /// Appends the comments on the objects of this database.
 pub(super) fn append(run: &Run<'_>, sought: Option<&SoughtRows>, rows: &mut Vec<Row>) {
-    for comment in comments(run) {
+    for comment in comments(run).map_while(breathes(run)) {
         let Some(Place { object, class, part }) = place_of(&run.names.catalog, run.names.database, comment) else {
             continue;
         };
@@ -35,5 +35,5 @@ fn shared(run: &Run<'_>) -> Vec<Row> {
         let Place { object, class, .. } = shared_place_of(&run.names.catalog, comment)?;
         Some(vec![Datum::Oid(object), Datum::Oid(class), text(comment.text.as_str())])
     };
-    comments(run).filter_map(row).collect()
+    comments(run).map_while(breathes(run)).filter_map(row).collect()
 }

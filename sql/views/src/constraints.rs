@@ -1,6 +1,6 @@
 //! The rows of pg_constraint, pg_attrdef and pg_tablespace.
 
-use super::{SoughtOf, ViewOf, expressions, opt, text};
+use super::{SoughtOf, ViewOf, breathes, expressions, opt, text};
 use clearway_context::names::{check_oid, check_oid_of, quote};
 use clearway_context::routines::qualified_of;
 use clearway_engine::catalog::types::{Domain, TypeBody, TypeObject};
@@ -63,7 +63,7 @@ fn sought_defaults(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
 }
 
 fn pg_attrdef(run: &Run<'_>) -> Vec<Row> {
-    default_rows(run, relations(run))
+    default_rows(run, relations(run).map_while(breathes(run)))
 }
 
 fn default_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>) -> Vec<Row> {
@@ -219,8 +219,8 @@ impl<'a> Line<'a> {
 }
 
 fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
-    let mut out = constraint_rows(run, relations(run));
-    for (ty, domain) in domains(run) {
+    let mut out = constraint_rows(run, relations(run).map_while(breathes(run)));
+    for (ty, domain) in domains(run).map_while(breathes(run)) {
         for (at, check) in domain.checks.iter().enumerate() {
             let condition = expressions::domain_check(run, (ty, domain), check, false);
             let line = Line {

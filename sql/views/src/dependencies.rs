@@ -4,7 +4,7 @@
 use super::catalog::{int_oid, local};
 use super::constraints::{columns_in, default_oid, referenced_index, relations};
 use super::routines::language;
-use super::{ViewOf, text};
+use super::{ViewOf, breathes, text};
 use clearway_context::names::check_oid;
 use clearway_context::operators::written;
 use clearway_context::routines::named_sequences;
@@ -250,7 +250,7 @@ fn pg_rewrite(run: &Run<'_>) -> Vec<Row> {
             text("<>"),
         ]);
     };
-    for r in relations(run) {
+    for r in relations(run).map_while(breathes(run)) {
         if r.kind != RelationKind::Table {
             rule(r, 0, "_RETURN", "1");
         }

@@ -19,6 +19,10 @@
 //! table_statistics, server_statistics          PostgreSQL's pg_stat views
 //! mysql              views under MySQL's names
 //! ```
+//!
+//! # Invariants
+//! - VRB-1: a loop over the objects of the catalog takes a breath at each of them. Where the statement has to end, the loop ends early, and `Cx::view_rows` fails before anything is
+//!   made of the rows.
 #![forbid(unsafe_code)]
 
 mod activity;
@@ -225,6 +229,12 @@ impl ViewRows for SystemViews {
     fn constraint_definition(&self, constraint: Oid, pretty: bool, run: &Run<'_>) -> Option<String> {
         constraints::definition(run, constraint, pretty)
     }
+}
+
+/// A breath for an object of which rows are built; none: the statement has to end (VRB-1).
+fn breathes<'r, T>(run: &'r Run<'_>) -> impl FnMut(T) -> Option<T> + use<'r, T> {
+    let state = run.state;
+    move |object| state.goes_on().then_some(object)
 }
 
 /// 2000-01-01, from which SQL's timestamps count, in microseconds since 1970.

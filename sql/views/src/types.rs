@@ -126,7 +126,7 @@ fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, sought: Option<&S
         return; // most types that are sought are PostgreSQL's own
     }
     let (Some(row), Some(array)) = (like(oid::RECORD), like(oid::TEXT_ARRAY)) else { return };
-    for object in tables {
+    for object in tables.into_iter().map_while(super::breathes(run)) {
         let Object::Relation(r) = object else { continue };
         let (Some(row_oid), Some(array_oid)) = (row_type(r.oid), row_array(r.oid)) else { continue };
         let named = |mut like: Row, oid: u32, name: &str| {

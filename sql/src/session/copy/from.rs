@@ -1,12 +1,15 @@
 //! COPY FROM: reads rows from the client's bytes; one statement inserts them.
 
 use super::binary::Rows;
-use super::lines::{Fields, Lines};
+use super::direct::{Direct, Taken};
+use super::lines::{Fields, Line, Lines};
 use super::options::{Form, Format, Header, forced_columns};
 use crate::context::core::Core;
 use crate::error::{Result, SqlError, code};
-use crate::exec::change::Feed;
+use crate::exec::Row;
+use crate::exec::feed::Feed;
 use crate::planner::environment::relation_oid;
+use crate::planner::plan::Insert as InsertPlan;
 use crate::session::client::{Client, CopyFormat, CopyIn};
 use crate::session::run::{Execution, Request};
 use crate::session::session::{Prepared, Session};
@@ -15,18 +18,21 @@ use crate::syntax::stmt::{Copy, CopySource, Delete, Insert, Statement};
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, SqlType, user};
 use clearway_base::memory::{Held, Kind};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows that go into the statement at a time.
 const BATCH_ROWS: usize = 512;
+/// Rows that are converted and fed together where others are taken as they stand.
+const CONVERTED_ROWS: usize = 16;
 
 /// What is copied where.
 struct CopyTarget {
     table: String,
     columns: Vec<String>,
     types: Vec<SqlType>,
+    /// The columns of FORCE_NOT_NULL.
     not_null: Vec<bool>,
+    /// Those of FORCE_NULL.
     null: Vec<bool>,
 }
 
@@ -114,8 +120,10 @@ enum Source<'a> {
         lines: Lines<'a>,
         fields: Fields,
         header: Header,
-        /// Of each row of the batch, the number of its line and where its text stands.
-        batch: Vec<(u64, Range<usize>)>,
+        /// Of each row of the batch, the number of its line, and the line.
+        batch: Vec<(u64, Line)>,
+        /// None: every row is converted.
+        direct: Option<Box<Direct>>,
     },
     Binary(Rows),
 }
@@ -128,44 +136,47 @@ impl Source<'_> {
         }
     }
 
-    /// The next row; none: more bytes are needed.
-    fn row(&mut self, into: &CopyTarget, conversion: &Conversion<'_>, all_here: bool) -> Result<Option<Vec<Datum>>> {
+    /// Reads the rows of a batch, or those of them that are to be fed before the next one is read. Rows that need no conversion are in already (CPY-6).
+    fn read(&mut self, to: &mut To<'_>, conversion: &Conversion<'_>, rows: &mut Vec<Row>) -> Result<()> {
         match self {
-            Source::Binary(rows) => {
-                let row = rows.row(&into.types).map_err(|e| located(e, into, rows.number + 1, None))?;
-                Ok(row)
-            }
-            Source::Lines { lines, fields, header, batch } => loop {
-                let found = lines.line(all_here).map_err(|e| located(e, into, lines.number + 1, None))?;
-                let Some(line) = found else { return Ok(None) };
-                let number = lines.number;
-                let in_line = |e: SqlError| {
-                    let text = lines.text(&line);
-                    located(e, into, number, text.map(|text| format!(": \"{}\"", shortened(&text))))
-                };
-                match std::mem::take(header) {
-                    Header::None => {}
-                    Header::Names => continue,
-                    Header::Match => {
-                        lines.fields(&line, (&[], &[]), fields).map_err(in_line)?;
-                        matched(fields, into, lines.null()).map_err(in_line)?;
-                        continue;
+            Source::Binary(binary) => {
+                while rows.len() < BATCH_ROWS {
+                    let row = binary.row(&to.into.types).map_err(|e| located(e, to.into, binary.number + 1, None))?;
+                    match row {
+                        Some(row) => rows.push(row),
+                        None => break,
                     }
                 }
-                lines.fields(&line, (&into.not_null, &into.null), fields).map_err(in_line)?;
-                let row = values(fields, into, conversion, number)
-                    .map_err(|(e, of_line)| if of_line { in_line(e) } else { e })?;
-                batch.push((number, line));
-                return Ok(Some(row));
-            },
+            }
+            Source::Lines { lines, fields, header, batch, direct } => {
+                batch.clear();
+                while batch.len() < BATCH_ROWS {
+                    let found = lines.line(to.all_here).map_err(|e| located(e, to.into, lines.number + 1, None))?;
+                    let Some(line) = found else { break };
+                    if *header != Header::None {
+                        pass_header(std::mem::take(header), (lines, &line), fields, to.into)?;
+                        continue;
+                    }
+                    let mut fed_next = false;
+                    if let (Some(direct), true) = (&mut *direct, rows.is_empty()) {
+                        match direct.take((lines, &line), conversion, (to.core, to.insert), to.feed)? {
+                            Taken::Done => {
+                                batch.push((lines.number, line));
+                                continue;
+                            }
+                            Taken::Unlike => {}
+                            Taken::Later => fed_next = true,
+                        }
+                    }
+                    rows.push(converted((lines, &line), fields, to.into, conversion)?);
+                    batch.push((lines.number, line));
+                    if fed_next || direct.is_some() && rows.len() >= CONVERTED_ROWS {
+                        break;
+                    }
+                }
+            }
         }
-    }
-
-    /// Begins another batch of rows.
-    fn begin_batch(&mut self) {
-        if let Source::Lines { batch, .. } = self {
-            batch.clear();
-        }
+        Ok(())
     }
 
     /// The error of a row, by its number among all rows; `first` is that of the batch's first one. As in PostgreSQL, the line's text stands beside
@@ -183,6 +194,48 @@ impl Source<'_> {
         let shown = text.map(|text| format!(": \"{}\"", shortened(&text)));
         located(error, into, number, shown)
     }
+}
+
+/// Where rows go.
+struct To<'a> {
+    into: &'a CopyTarget,
+    core: &'a Core,
+    insert: &'a InsertPlan,
+    feed: &'a mut Feed,
+    /// The client has sent everything.
+    all_here: bool,
+}
+
+/// An error of a line, with its text.
+fn in_line(error: SqlError, (lines, line): (&Lines<'_>, &Line), into: &CopyTarget) -> SqlError {
+    let text = lines.text(line);
+    located(error, into, lines.number, text.map(|text| format!(": \"{}\"", shortened(&text))))
+}
+
+/// A line that has names instead of values.
+fn pass_header(
+    header: Header,
+    (lines, line): (&Lines<'_>, &Line),
+    fields: &mut Fields,
+    into: &CopyTarget,
+) -> Result<()> {
+    if header != Header::Match {
+        return Ok(());
+    }
+    let read = lines.fields(line, (&[], &[]), fields).and_then(|()| matched(fields, into, lines.null()));
+    read.map_err(|e| in_line(e, (lines, line), into))
+}
+
+/// The row of the line that was given last.
+fn converted(
+    (lines, line): (&Lines<'_>, &Line),
+    fields: &mut Fields,
+    into: &CopyTarget,
+    conversion: &Conversion<'_>,
+) -> Result<Row> {
+    lines.fields(line, (&into.not_null, &into.null), fields).map_err(|e| in_line(e, (lines, line), into))?;
+    values(fields, into, conversion, lines.number)
+        .map_err(|(e, of_line)| if of_line { in_line(e, (lines, line), into) } else { e })
 }
 
 /// HEADER MATCH.
@@ -209,7 +262,7 @@ fn values(
     into: &CopyTarget,
     conversion: &Conversion<'_>,
     number: u64,
-) -> std::result::Result<Vec<Datum>, (SqlError, bool)> {
+) -> std::result::Result<Row, (SqlError, bool)> {
     let of_line = |message: String| (SqlError::new("22P04", message), true);
     // A table without columns has empty lines.
     if into.types.is_empty() && fields.len() == 1 && fields.get(0) == Some("") {
@@ -292,15 +345,20 @@ pub(super) async fn copy_from(
     }
     core.wait_told().await?;
     client.copy_in(CopyFormat { binary: form.format == Format::Binary, columns: into.columns.len() });
+    let feed = Feed::new(filter);
     let source = match form.format {
         Format::Binary => Source::Binary(Rows::new(form.encoding)),
         _ => {
-            Source::Lines { lines: Lines::new(form), fields: Fields::default(), header: form.header, batch: Vec::new() }
+            let (lines, fields) = (Lines::new(form), Fields::default());
+            let forced = into.not_null.iter().chain(&into.null).any(|forced| *forced);
+            let insert = execution.insert()?;
+            let direct = if forced { None } else { Direct::new(form, &into.types, &feed, insert).map(Box::new) };
+            Source::Lines { lines, fields, header: form.header, batch: Vec::new(), direct }
         }
     };
     let progress = core.engine.take().progress().clone();
     let _working = progress.begin(super::shown::now("COPY FROM", &core, &c.source));
-    let copied = pump(&core, source, &into, filter, execution, client).await?;
+    let copied = pump(&core, source, (&into, feed), execution, client).await?;
     Ok(format!("COPY {copied}"))
 }
 
@@ -308,14 +366,12 @@ pub(super) async fn copy_from(
 async fn pump(
     core: &Arc<Core>,
     mut source: Source<'_>,
-    into: &CopyTarget,
-    filter: Option<crate::expr::Bound>,
+    (into, mut feed): (&CopyTarget, Feed),
     execution: Execution,
     client: &mut dyn Client,
 ) -> Result<u64> {
     let mut held = Held::new(Kind::Copy);
     let progress = core.engine.take().progress().clone();
-    let mut feed = Feed::new(filter);
     let mut rows = Vec::new();
     let mut done = false;
     while !done {
@@ -330,23 +386,22 @@ async fn pump(
         held.grow()?;
         loop {
             let first = feed.taken + 1;
-            source.begin_batch();
-            execution.with_run(core, |run| {
+            let insert = execution.insert()?;
+            let mut to = To { into, core, insert, feed: &mut feed, all_here: done };
+            let read = execution.with_run(core, |run| {
                 let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
-                while rows.len() < BATCH_ROWS
-                    && let Some(row) = source.row(into, &conversion, done)?
-                {
-                    rows.push(row);
-                }
-                Ok::<_, SqlError>(())
-            })?;
-            if rows.is_empty() {
+                source.read(&mut to, &conversion, &mut rows)
+            });
+            if rows.is_empty() && feed.taken < first {
+                read?;
                 break;
             }
+            // What the rows before a line violate comes before what is wrong with the line.
             execution
                 .feed(core, &mut feed, &mut rows)
                 .await
                 .map_err(|e| source.not_taken(e, into, (first.max(feed.taken).min(feed.failed().max(1)), first)))?;
+            read?;
             progress.reach(feed.taken - feed.left_out);
             progress.leave_out(feed.left_out);
             core.backend.interrupt.check()?;

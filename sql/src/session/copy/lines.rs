@@ -16,6 +16,7 @@
 use super::options::{Form, Format};
 use crate::encoding::utf8;
 use crate::error::{Result, SqlError, code};
+use std::ops::Range;
 
 /// The longest line, in bytes: as long as PostgreSQL's.
 pub const LINE_BYTES_MAX: usize = (1 << 30) - 1;
@@ -74,9 +75,19 @@ impl Fields {
     }
 }
 
+/// A line without its end.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Where it stands in the buffer.
+    at: Range<usize>,
+    /// There may be escapes of the text form in it, or quotes or escapes of the csv form.
+    pub has_escapes: bool,
+}
+
 /// Lines of a stream.
 pub struct Lines<'a> {
-    form: &'a Form,
+    /// The form in which they are.
+    pub form: &'a Form,
     buffer: Vec<u8>,
     /// Where the line begins that has not been given yet.
     start: usize,
@@ -84,6 +95,8 @@ pub struct Lines<'a> {
     at: usize,
     quoted: bool,
     escaped: bool,
+    /// Escapes or quotes have been passed in the line.
+    has_escapes: bool,
     line_end: LineEnd,
     /// The end-of-data marker has come: the rest is passed over.
     ended: bool,
@@ -110,6 +123,7 @@ impl<'a> Lines<'a> {
             at: 0,
             quoted: false,
             escaped: false,
+            has_escapes: false,
             line_end: LineEnd::Unknown,
             ended: false,
             number: 0,
@@ -141,11 +155,22 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// The next line without its end, as a range of the buffer; none: more bytes are needed. `all_here`: there are no more.
+    /// A line, which stays the last one of this number until the next one ends.
+    fn given(&mut self, at: Range<usize>) -> Line {
+        self.number += 1;
+        Line { at, has_escapes: std::mem::take(&mut self.has_escapes) }
+    }
+
+    /// The bytes of a line.
+    pub fn bytes(&self, line: &Line) -> &[u8] {
+        &self.buffer[line.at.clone()]
+    }
+
+    /// The next line; none: more bytes are needed. `all_here`: there are no more.
     ///
     /// # Errors
     /// 22P04.
-    pub fn line(&mut self, all_here: bool) -> Result<Option<std::ops::Range<usize>>> {
+    pub fn line(&mut self, all_here: bool) -> Result<Option<Line>> {
         if self.ended {
             return Ok(None);
         }
@@ -173,21 +198,24 @@ impl<'a> Lines<'a> {
                     Some(b'\n' | b'\r') | None => return Ok(Some(self.cut_off())),
                     Some(_) => return Err(bad("end-of-copy marker corrupt")),
                 },
-                b'\\' if !csv => self.at += if next.is_some() { 2 } else { 1 },
+                b'\\' if !csv => {
+                    self.at += if next.is_some() { 2 } else { 1 };
+                    self.has_escapes = true;
+                }
                 _ => {
                     let (x, y) = if csv { (self.form.quote, self.form.escape) } else { (b'\\', b'\\') };
+                    self.has_escapes |= csv && (byte == x || byte == y);
                     self.at += 1;
-                    self.at += plain_len(&self.buffer[self.at..], [b'\n', b'\r', x, y]);
+                    self.at += line_len(&self.buffer[self.at..], x, y);
                 }
             }
         }
     }
 
     /// The part of a line before an end-of-data marker.
-    fn cut_off(&mut self) -> std::ops::Range<usize> {
+    fn cut_off(&mut self) -> Line {
         self.ended = true;
-        self.number += 1;
-        self.start..self.at
+        self.given(self.start..self.at)
     }
 
     fn quotes(&mut self, byte: u8) {
@@ -206,7 +234,7 @@ impl<'a> Lines<'a> {
 
     /// A line ends here, or it does not end so. The inner none: the end-of-data marker.
     #[allow(clippy::option_option, reason = "none: go on; some none: the data is over")]
-    fn end_of_line(&mut self, byte: u8, next: Option<u8>) -> Result<Option<Option<std::ops::Range<usize>>>> {
+    fn end_of_line(&mut self, byte: u8, next: Option<u8>) -> Result<Option<Option<Line>>> {
         let found = match (byte, next) {
             (b'\r', Some(b'\n')) if matches!(self.line_end, LineEnd::Unknown | LineEnd::CrLf) => LineEnd::CrLf,
             (b'\r', _) => LineEnd::Cr,
@@ -218,11 +246,10 @@ impl<'a> Lines<'a> {
         if self.line_end != found {
             return Err(self.literal_end(byte));
         }
-        let line = self.start..self.at;
+        let line = self.given(self.start..self.at);
         self.at += if found == LineEnd::CrLf { 2 } else { 1 };
         self.start = self.at;
-        self.number += 1;
-        if self.buffer[line.clone()] == *b"\\." {
+        if *self.bytes(&line) == *b"\\." {
             self.ended = true;
             return Ok(Some(None));
         }
@@ -240,41 +267,35 @@ impl<'a> Lines<'a> {
     }
 
     /// The line at the end of the stream, which need not have an end.
-    fn last(&mut self, all_here: bool) -> Result<Option<std::ops::Range<usize>>> {
+    fn last(&mut self, all_here: bool) -> Result<Option<Line>> {
         if !all_here || self.start == self.buffer.len() {
             return Ok(None);
         }
         if self.quoted {
             return Err(bad("unterminated CSV quoted field"));
         }
-        let line = self.start..self.buffer.len();
-        (self.start, self.at) = (line.end, line.end);
-        self.number += 1;
+        let line = self.given(self.start..self.buffer.len());
+        (self.start, self.at) = (line.at.end, line.at.end);
         self.ended = true;
-        Ok((self.buffer[line.clone()] != *b"\\.").then_some(line))
+        Ok((*self.bytes(&line) != *b"\\.").then_some(line))
     }
 
     /// A line's text, for contexts of errors; none where it has none in its encoding.
-    pub fn text(&self, line: &std::ops::Range<usize>) -> Option<String> {
-        self.form.encoding.decode(&self.buffer[line.clone()]).ok().map(std::borrow::Cow::into_owned)
+    pub fn text(&self, line: &Line) -> Option<String> {
+        self.form.encoding.decode(self.bytes(line)).ok().map(std::borrow::Cow::into_owned)
     }
 
     /// Takes a line apart. `not_null` and `null` are the columns of the FORCE options.
     ///
     /// # Errors
     /// 22021, 22P04.
-    pub fn fields(
-        &self,
-        line: &std::ops::Range<usize>,
-        (not_null, null): (&[bool], &[bool]),
-        out: &mut Fields,
-    ) -> Result<()> {
+    pub fn fields(&self, line: &Line, (not_null, null): (&[bool], &[bool]), out: &mut Fields) -> Result<()> {
         out.clear();
         // Every encoding that is read has one byte a character, and those of ASCII where they are: so lines end where they seem to.
         let encoding = self.form.encoding;
-        let bytes = &self.buffer[line.clone()];
+        let bytes = self.bytes(line);
         // The bytes of a line without escapes, and zeros, are those of its values and delimiters, so that its values tell of the whole line whether it is text.
-        let has_escapes = plain_len(bytes, [b'\\', 0, b'\\', 0]) < bytes.len();
+        let has_escapes = line.has_escapes || memchr::memchr(0, bytes).is_some();
         let tells = !encoding.differs() && self.form.format != Format::Csv && !has_escapes;
         if tells {
             self.separated(bytes, out);
@@ -283,11 +304,11 @@ impl<'a> Lines<'a> {
             }
             out.clear();
         }
-        let line = match encoding.decode(&self.buffer[line.clone()]) {
+        let line = match encoding.decode(bytes) {
             Ok(text) => text,
             // The error shows as many bytes as the first announces, also where they stand in the next line.
             Err(error) if encoding.differs() => return Err(error),
-            Err(_) => std::borrow::Cow::Borrowed(utf8(&self.buffer[line.start..])?),
+            Err(_) => std::borrow::Cow::Borrowed(utf8(&self.buffer[line.at.start..])?),
         };
         let made_bytes = match self.form.format {
             Format::Csv => self.csv(line.as_bytes(), (not_null, null), out).map(|()| false)?,
@@ -309,7 +330,7 @@ impl<'a> Lines<'a> {
             let begin = at;
             loop {
                 let rest = &line[at..];
-                let plain = plain_len(rest, [delimiter, b'\\', delimiter, b'\\']);
+                let plain = plain_len(rest, [delimiter, b'\\']);
                 out.bytes.extend_from_slice(&rest[..plain]);
                 at += plain;
                 if line.get(at) != Some(&b'\\') {
@@ -381,33 +402,19 @@ impl<'a> Lines<'a> {
 }
 
 /// How many bytes stand before the first of these.
-fn plain_len(bytes: &[u8], ends: [u8; 4]) -> usize {
-    let [a, b, c, d] = ends;
-    let is_end = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
+pub(super) fn plain_len(bytes: &[u8], ends: [u8; 2]) -> usize {
     // Most values are short.
     if let Some((first, _)) = bytes.split_first_chunk::<8>()
         && let at @ 0..8 = plain_of_eight(*first, ends)
     {
         return at;
     }
-    let (chunks, _) = bytes.as_chunks::<32>();
-    // Without an exit from a chunk the compiler compares its bytes side by side.
-    let is_plain = |chunk: &&[u8; 32]| !chunk.iter().fold(false, |found, byte| found | is_end(*byte));
-    let mut from = 32 * chunks.iter().take_while(is_plain).count();
-    while let Some((eight, _)) = bytes[from..].split_first_chunk::<8>() {
-        let plain = plain_of_eight(*eight, ends);
-        from += plain;
-        if plain < 8 {
-            return from;
-        }
-    }
-    let rest = &bytes[from..];
-    from + rest.iter().position(|byte| is_end(*byte)).unwrap_or(rest.len())
+    memchr::memchr2(ends[0], ends[1], bytes).unwrap_or(bytes.len())
 }
 
 /// The same of eight bytes, compared side by side.
 #[inline]
-fn plain_of_eight(bytes: [u8; 8], ends: [u8; 4]) -> usize {
+fn plain_of_eight(bytes: [u8; 8], ends: [u8; 2]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
     let mut found = 0;
@@ -417,6 +424,12 @@ fn plain_of_eight(bytes: [u8; 8], ends: [u8; 4]) -> usize {
         found |= zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
     }
     found.trailing_zeros() as usize / 8
+}
+
+/// How many bytes stand before the first that may end a line, or is one of these.
+fn line_len(bytes: &[u8], x: u8, y: u8) -> usize {
+    let len = memchr::memchr3(b'\n', b'\r', x, bytes).unwrap_or(bytes.len());
+    if x == y { len } else { memchr::memchr(y, &bytes[..len]).unwrap_or(len) }
 }
 
 /// What a backslash and the bytes after it stand for, how many bytes they are, and whether the byte was given by its number.
@@ -519,13 +532,15 @@ mod tests {
     }
 
     #[test]
-    fn plain_bytes_end_at_the_first_of_four() {
+    fn plain_bytes_end_at_the_first_of_the_ends() {
         let mut rng = clearway_base::testkit::Rng::new(7);
         for len in 0..100 {
             let bytes: Vec<u8> =
                 (0..len).map(|_| if rng.chance(1, 40) { rng.below(4) as u8 } else { rng.below(256) as u8 }).collect();
-            let expected = bytes.iter().position(|b| [0, 1, 2, 255].contains(b)).unwrap_or(len);
-            assert_eq!(plain_len(&bytes, [0, 1, 2, 255]), expected, "{bytes:?}");
+            let before = |ends: &[u8]| bytes.iter().position(|b| ends.contains(b)).unwrap_or(len);
+            assert_eq!(plain_len(&bytes, [0, 255]), before(&[0, 255]), "{bytes:?}");
+            assert_eq!(line_len(&bytes, 0, 0), before(b"\n\r\0"), "{bytes:?}");
+            assert_eq!(line_len(&bytes, 0, 255), before(b"\n\r\0\xff"), "{bytes:?}");
         }
     }
 

@@ -6,6 +6,7 @@
 //!   lines     text and csv, in                       to      one statement's rows -> bytes
 //!   binary    the binary form, in                    write   text, csv and the binary form, out
 //!   file      a file of the server instead of the client
+//!   direct    rows of lines that need no conversion
 //! ```
 //!
 //! # Life of a COPY FROM
@@ -20,6 +21,7 @@
 //! COPY from and to programs of the server: 0A000.
 
 mod binary;
+mod direct;
 mod file;
 mod from;
 mod lines;
