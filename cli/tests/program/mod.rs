@@ -94,3 +94,13 @@ pub fn scratch(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&path);
     path
 }
+
+/// The server under a limit of addresses: what is allocated beyond it aborts the process.
+#[allow(dead_code, reason = "tests of memory alone need it")]
+pub fn start_under(directory: &PathBuf, kib: usize, arguments: &[&str]) -> Running {
+    let script = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_clearway"), "serve", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(directory).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    start_command(&mut command)
+}

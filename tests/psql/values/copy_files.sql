@@ -54,6 +54,6 @@ copy copy_files to :'file';
 copy copy_files to program 'true';
 reset role;
 select count(*) from copy_files;
-\! rm -f /tmp/clearway-copy-*
+\! rm -f /tmp/clearway-copy-[0-9]*
 drop table copy_files;
 drop role copy_files_reader, copy_files_writer, copy_files_nobody;
