@@ -9,7 +9,7 @@ use clearway_base::breath;
 use clearway_base::memory::{Account, Accounted, charged};
 use clearway_base::sync::block_on;
 use clearway_sql::session::{Backends, Session};
-use memory::Lines;
+use memory::{Lines, figure};
 
 #[global_allocator]
 static ALLOCATOR: Accounted = Accounted;
@@ -19,13 +19,6 @@ fn rows(session: &mut Session, sql: &str) -> Vec<String> {
     let account = Account::open(1);
     block_on(charged(account, session.simple(sql, &mut lines))).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     lines.0
-}
-
-/// The figure of this name in the first line that has it.
-fn figure(plan: &[String], name: &str) -> u64 {
-    let begin = format!("{name}=");
-    let word = plan.iter().flat_map(|line| line.split([' ', ','])).find_map(|word| word.strip_prefix(&begin));
-    word.map_or(0, |digits| digits.parse().expect("a number"))
 }
 
 fn explained(session: &mut Session, sql: &str) -> Vec<String> {

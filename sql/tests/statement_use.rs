@@ -13,7 +13,7 @@ use clearway_base::sync::block_on;
 use clearway_base::waits::{SessionStats, with_session};
 use clearway_engine::db::Db;
 use clearway_sql::session::{Backends, Session};
-use memory::{Lines, Told, as_served, simple};
+use memory::{Lines, Told, as_served, figure, simple};
 
 #[global_allocator]
 static ALLOCATOR: Accounted = Accounted;
@@ -40,13 +40,6 @@ impl Place {
         let [row] = rows.as_slice() else { panic!("one entry of {text}: {rows:?}") };
         row.split('|').map(|figure| figure.parse().expect("a number")).collect()
     }
-}
-
-/// The figure of this name in the first line of a plan that has it.
-fn figure(plan: &[String], name: &str) -> u64 {
-    let begin = format!("{name}=");
-    let word = plan.iter().flat_map(|line| line.split([' ', ','])).find_map(|word| word.strip_prefix(&begin));
-    word.map_or(0, |digits| digits.parse().expect("a number"))
 }
 
 fn explained(session: &mut Session, sql: &str) -> Vec<String> {

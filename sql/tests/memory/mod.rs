@@ -110,3 +110,10 @@ pub fn session_in(
     let start = SessionStart { backend, backends: backends.clone(), database, user, options };
     block_on(Session::new(db, start)).expect("a session")
 }
+
+/// The figure of this name in the first line of a plan that has it.
+pub fn figure(plan: &[String], name: &str) -> u64 {
+    let begin = format!("{name}=");
+    let word = plan.iter().flat_map(|line| line.split([' ', ','])).find_map(|word| word.strip_prefix(&begin));
+    word.map_or(0, |digits| digits.parse().expect("a number"))
+}
