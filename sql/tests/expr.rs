@@ -47,6 +47,10 @@ impl Session for Fixed {
     fn random(&self) -> f64 {
         0.5
     }
+    fn seed_random(&self, _: f64) {}
+    fn query(&self) -> String {
+        String::new()
+    }
     fn names(&self) -> &dyn Names {
         &NoNames
     }

@@ -10,6 +10,7 @@ use super::limits::OfSession;
 use super::notify::Notifying;
 use super::obstacle;
 use super::privileges::{Identities, Identity, Judge, role_by_oid};
+use super::random::Random;
 use super::setting_text::shortened;
 use super::settings::{Settings, SettingsMark};
 use crate::cell::EngineCell;
@@ -180,7 +181,8 @@ pub struct Core {
     notices: Mutex<(Notices, Option<Held>)>,
     /// What advisory locks have of the session's memory.
     pub advisory_held: Mutex<Held>,
-    random: AtomicU64,
+    /// Its random numbers.
+    pub random: Random,
     /// The search path taken apart, the number of the change that it goes back to, and the catalog that it was made for.
     path: Mutex<Option<Path>>,
     /// The types that users define, as of the catalog that the path was made for.
@@ -229,7 +231,7 @@ impl Core {
             notices: Mutex::new("sql/notices", (Vec::new(), None)),
             warnings: AtomicU64::new(0),
             advisory_held: Mutex::new("sql/advisory", Held::new(Kind::AdvisoryLocks)),
-            random: AtomicU64::new(seed),
+            random: Random::new(seed),
             transaction_started: AtomicI64::new(now()),
             path: Mutex::new("sql/search_path", None),
             types: clearway_values::types::user::slot(),
@@ -277,16 +279,6 @@ impl Core {
     #[inline]
     pub fn transaction_started(&self) -> i64 {
         self.transaction_started.load(Ordering::Relaxed)
-    }
-
-    /// A random number in [0, 1): xorshift64*, which is what `random()` promises.
-    pub fn random(&self) -> f64 {
-        let mut x = self.random.load(Ordering::Relaxed);
-        x ^= x >> 12;
-        x ^= x << 25;
-        x ^= x >> 27;
-        self.random.store(x, Ordering::Relaxed);
-        (x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Notes the row that the statement changes or locks.

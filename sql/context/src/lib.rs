@@ -66,6 +66,7 @@ pub mod operators;
 pub mod password;
 mod plan_cache_mode;
 pub mod privileges;
+pub mod random;
 pub mod rebuild;
 pub mod recorded;
 pub mod routines;

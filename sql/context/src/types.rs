@@ -375,6 +375,10 @@ impl Session for NoSession {
     fn random(&self) -> f64 {
         0.0
     }
+    fn seed_random(&self, _: f64) {}
+    fn query(&self) -> String {
+        String::new()
+    }
     fn names(&self) -> &dyn Names {
         &NoNames
     }

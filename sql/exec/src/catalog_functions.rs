@@ -60,12 +60,24 @@ fn settled(function: &str) -> Option<Datum> {
         "pg_collation_actual_version"
         | "pg_database_collation_actual_version"
         | "pg_get_partition_constraintdef"
+        // No table has partitions.
+        | "pg_partition_root"
         | "pg_last_xact_replay_timestamp"
         | "pg_last_wal_receive_lsn"
         | "pg_last_wal_replay_lsn"
         | "pg_get_statisticsobjdef" => Datum::Null,
         _ => return None,
     })
+}
+
+/// The number under which PostgreSQL would keep the rows of a relation: its own, if it has rows.
+fn file_of(object: &Object) -> Option<Oid> {
+    match object {
+        Object::Relation(r) => (r.kind != RelationKind::View).then_some(r.oid),
+        Object::Index(i) => Some(i.oid),
+        Object::Sequence(s) => Some(s.oid),
+        _ => None,
+    }
 }
 
 impl Cx<'_> {
@@ -133,9 +145,11 @@ impl Cx<'_> {
             }
             "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
             "getpgusername" => return Some(core.current_user().map(Datum::text)),
-            "txid_current_if_assigned" => {
+            "txid_current_if_assigned" | "pg_current_xact_id_if_assigned" => {
                 let mut session = core.engine.take();
-                session.txn().id().map_or(Datum::Null, |t| Datum::Int8(t.0 as i64))
+                let wide = name != "txid_current_if_assigned";
+                let shown = |id: u64| if wide { Datum::Word(id, oid::XID8) } else { Datum::Int8(id as i64) };
+                session.txn().id().map_or(Datum::Null, |t| shown(t.0))
             }
             _ => return None,
         }))
@@ -192,12 +206,11 @@ impl Cx<'_> {
                 _ => self.view_definition(oid_at(args, 0)),
             },
             "row_security_active" => self.row_security_active(&args[0])?,
-            "pg_relation_filenode" => match object {
-                Some(Object::Relation(r)) if r.kind != RelationKind::View => Datum::Oid(r.oid),
-                Some(Object::Index(i)) => Datum::Oid(i.oid),
-                Some(Object::Sequence(s)) => Datum::Oid(s.oid),
-                _ => Datum::Null,
-            },
+            "pg_relation_filenode" => object.and_then(file_of).map_or(Datum::Null, Datum::Oid),
+            "pg_relation_filepath" => {
+                let path = |file| Datum::text(format!("base/{}/{file}", self.run.names.database));
+                object.and_then(file_of).map_or(Datum::Null, path)
+            }
             "acldefault" => self.default_acl(text(args, 0), oid_at(args, 1))?,
             "makeaclitem" => self.acl_item(args)?,
             "pg_describe_object" => self.described(oid_at(args, 0), oid_at(args, 1), oid_at(args, 2)),

@@ -71,7 +71,13 @@ impl Session for CxHost<'_> {
         self.cx.run.core.show(name).ok()
     }
     fn random(&self) -> f64 {
-        self.cx.run.core.random()
+        self.cx.run.core.random.number()
+    }
+    fn seed_random(&self, seed: f64) {
+        self.cx.run.core.random.start_from(seed);
+    }
+    fn query(&self) -> String {
+        self.cx.run.core.backend.activity.lock().query.to_string()
     }
     fn names(&self) -> &dyn Names {
         &self.cx.run.names
@@ -238,9 +244,18 @@ fn row_among(left: &[Datum], op: Op, all: bool, rows: &[Vec<Datum>], session: &d
     Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
 }
 
-/// How long `pg_sleep` sleeps.
-fn to_sleep(args: &[Datum]) -> Result<Duration> {
-    let seconds = args.first().and_then(Datum::as_f64).unwrap_or(0.0);
+/// How long `pg_sleep` and its kin sleep: for seconds, for an interval, until a moment.
+fn to_sleep(args: &[Datum], session: &dyn Session) -> Result<Duration> {
+    let now = session.clock();
+    let until = |moment: &Datum| match moment {
+        Datum::TimestampTz(moment) => moment.saturating_sub(now) as f64 / 1e6,
+        _ => 0.0,
+    };
+    let seconds = match args.first() {
+        Some(interval @ Datum::Interval(_)) => until(&binary(Op::Add, &Datum::TimestampTz(now), interval, session)?),
+        Some(moment @ Datum::TimestampTz(_)) => until(moment),
+        seconds => seconds.and_then(Datum::as_f64).unwrap_or(0.0),
+    };
     if seconds.is_nan() {
         return Err(SqlError::new("22023", "the time to sleep must be a number"));
     }
@@ -248,13 +263,21 @@ fn to_sleep(args: &[Datum]) -> Result<Duration> {
 }
 
 impl Cx<'_> {
+    /// The number of the transaction, which it has from now on.
+    fn transaction_id(self) -> Result<u64> {
+        let mut session = self.run.core.engine.take();
+        let txn = session.txn();
+        txn.assign().map_err(|e| from_engine(e.into()))?;
+        Ok(txn.id().map_or(0, |t| t.0))
+    }
+
     async fn call(self, function: HostFunction, args: Vec<Datum>) -> Result<Datum> {
         use HostFunction as F;
         let core = self.run.core;
         Ok(match function {
             F::Sql(oid) | F::Operator { function: oid, .. } => return self.routine_value(oid, args).await,
-            F::PgSleep => {
-                in_wait(WaitEvent::PgSleep, WaitObject::NONE, sleep(to_sleep(&args)?)).await;
+            F::PgSleep | F::PgSleepFor | F::PgSleepUntil => {
+                in_wait(WaitEvent::PgSleep, WaitObject::NONE, sleep(to_sleep(&args, &CxHost { cx: self })?)).await;
                 Datum::Void
             }
             F::Nextval => Datum::Int8(self.nextval(int(&args, 0) as u32).await?),
@@ -286,12 +309,8 @@ impl Cx<'_> {
                 core.set(name, value, local)?;
                 Datum::text(core.settings.lock().show(name)?)
             }
-            F::TxidCurrent => {
-                let mut session = core.engine.take();
-                let txn = session.txn();
-                txn.assign().map_err(|e| from_engine(e.into()))?;
-                Datum::Int8(txn.id().map_or(0, |t| t.0 as i64))
-            }
+            F::TxidCurrent => Datum::Int8(self.transaction_id()? as i64),
+            F::CurrentXactId => Datum::Word(self.transaction_id()?, oid::XID8),
             F::ExportSnapshot => Datum::text(core.export_snapshot(&self.run.view)?),
             F::BlockingPids => {
                 let pids = core.db.transactions().locks().blockers(int(&args, 0) as i32);

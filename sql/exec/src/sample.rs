@@ -69,7 +69,7 @@ impl Cx<'_> {
             return Err(SqlError::new("2202H", "sample percentage must be between 0 and 100"));
         }
         let seed = match seed.as_ref().map(|seed| self.value_now(seed, prefix)).transpose()? {
-            None => self.run.core.random().to_bits(),
+            None => self.run.core.random.number().to_bits(),
             // Zeros of both signs are one seed.
             Some(Datum::Float8(seed)) => (seed + 0.0).to_bits(),
             Some(_) => return Err(SqlError::new("2202G", "TABLESAMPLE REPEATABLE parameter cannot be null")),

@@ -378,6 +378,8 @@ fn is_reading(f: HostFunction) -> bool {
     matches!(
         f,
         H::PgSleep
+            | H::PgSleepFor
+            | H::PgSleepUntil
             | H::GetExpr
             | H::GetExprPretty
             | H::GetIndexdef

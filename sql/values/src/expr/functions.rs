@@ -38,7 +38,8 @@ impl std::fmt::Debug for Function {
 }
 
 use oid::{
-    BOOL, BPCHAR, BYTEA, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, OIDVECTOR, REGTYPE, TEXT, TIMESTAMP, TIMESTAMPTZ,
+    BOOL, BPCHAR, BYTEA, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, OIDVECTOR, REGTYPE, TEXT, TIMESTAMP,
+    TIMESTAMPTZ, VOID,
 };
 const ANY: Oid = resolve::ANY;
 
@@ -93,6 +94,7 @@ static TABLES: &[&[Function]] = &[
     super::overlaps::FUNCTIONS,
     super::unicode_functions::FUNCTIONS,
     super::hash_functions::FUNCTIONS,
+    super::size_functions::FUNCTIONS,
 ];
 
 /// All scalar functions.
@@ -165,8 +167,20 @@ pub static FUNCTIONS: &[Function] = table! {
     "power"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
     "pow"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
     "exp"(FLOAT8) FLOAT8 strict |a, _| operators::exponential(f(a, 0)); "ln"(FLOAT8) FLOAT8 strict ln;
+    "numeric_sqrt"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.sqrt());
+    "numeric_exp"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.exp());
+    "numeric_ln"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.ln());
+    "numeric_log"(NUMERIC, NUMERIC) NUMERIC strict |a, _| exact(a, |base, n| n.log(base));
+    "numeric_inc"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| Ok(n.add(&Numeric::from(1))));
+    "numeric_div_trunc"(NUMERIC, NUMERIC) NUMERIC strict div;
+    "int4inc"(INT4) INT4 strict |a, e| operators::binary(operators::Op::Add, &a[0], &Datum::Int4(1), e.session);
+    "dexp"(FLOAT8) FLOAT8 strict |a, _| operators::exponential(f(a, 0));
+    "dlog1"(FLOAT8) FLOAT8 strict ln; "dlog10"(FLOAT8) FLOAT8 strict log;
+    "dround"(FLOAT8) FLOAT8 strict round; "dtrunc"(FLOAT8) FLOAT8 strict trunc;
+    "textlen"(TEXT) INT4 strict t::length;
     "pi"() FLOAT8 strict |_, _| Ok(Datum::Float8(std::f64::consts::PI));
-    "random"() FLOAT8 volatile |_, e| Ok(Datum::Float8(e.session.random()));
+    "random"() FLOAT8 volatile |_, e| Ok(Datum::Float8(e.session.random())); "setseed"(FLOAT8) VOID volatile set_seed;
+    "current_query"() TEXT volatile |_, e| Ok(Datum::text(e.session.query()));
     "now"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));
     "transaction_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));
     "statement_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.statement_start()));
@@ -194,8 +208,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_result"(OID) TEXT strict c::function_result; "pg_get_function_arguments"(OID) TEXT strict c::function_arguments;
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
-    "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;
-    "pg_size_pretty"(NUMERIC) TEXT strict numeric_size_pretty;
+    "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); 
     "pg_function_is_visible"(OID) BOOL strict function_is_visible; "pg_type_is_visible"(OID) BOOL strict type_is_visible;
     "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
     "pg_opfamily_is_visible"(OID) BOOL strict visible; "pg_conversion_is_visible"(OID) BOOL strict visible;
@@ -235,40 +248,6 @@ fn function_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         None if crate::builtin::proc(oid).is_some() => Datum::Bool(true),
         None => Datum::Null,
     })
-}
-
-/// Bytes with a unit, below 10,240 of it, as in PostgreSQL.
-fn size_pretty(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    Ok(Datum::text(size_shown(i128::from(i(a, 0)))))
-}
-
-fn numeric_size_pretty(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let Datum::Numeric(size) = &a[0] else { return Err(SqlError::internal("a function of numeric got another type")) };
-    let text = size.to_string();
-    let whole = text.split('.').next().and_then(|whole| whole.parse::<i128>().ok());
-    Ok(Datum::text(match whole {
-        Some(whole) if whole.abs() >= 10_240 => size_shown(whole),
-        Some(_) => format!("{text} bytes"),
-        None if size.scale().is_none() => format!("{text} bytes"),
-        None => return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range")),
-    }))
-}
-
-/// PostgreSQL counts in halves of the next unit, and rounds them away from zero at the end.
-fn size_shown(size: i128) -> String {
-    if size.abs() < 10_240 {
-        return format!("{size} bytes");
-    }
-    let mut halves = size / 512;
-    let mut units = ["kB", "MB", "GB", "TB", "PB"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    for next in units {
-        if halves.abs() < 20_479 {
-            break;
-        }
-        (halves, unit) = (halves / 1_024, next);
-    }
-    format!("{} {unit}", (halves + halves.signum()) / 2)
 }
 
 pub(super) fn i(a: &[Datum], n: usize) -> i64 {
@@ -364,6 +343,18 @@ fn ln(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         return bad("cannot take logarithm of zero");
     }
     if v < 0.0 { bad("cannot take logarithm of a negative number") } else { Ok(Datum::Float8(v.ln())) }
+}
+
+/// setseed: the seed of the numbers that `random()` gives.
+fn set_seed(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    let seed = f(a, 0);
+    if !(-1.0..=1.0).contains(&seed) {
+        let message =
+            format!("setseed parameter {} is out of allowed range [-1,1]", crate::types::float::format8(seed));
+        return Err(SqlError::new("22023", message));
+    }
+    e.session.seed_random(seed);
+    Ok(Datum::Void)
 }
 
 fn current_setting(a: &[Datum], e: &Env<'_>) -> Result<Datum> {

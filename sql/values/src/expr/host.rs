@@ -34,6 +34,10 @@ pub trait Session: Sync {
     fn setting(&self, name: &str) -> Option<String>;
     /// A uniform random number in [0, 1).
     fn random(&self) -> f64;
+    /// setseed(): from now on random numbers follow from this one.
+    fn seed_random(&self, seed: f64);
+    /// current_query(): the text that the client sent.
+    fn query(&self) -> String;
     /// Names of relations.
     fn names(&self) -> &dyn Names;
 }
@@ -115,6 +119,8 @@ macro_rules! host_functions {
 
 host_functions! {
     PgSleep "pg_sleep"(FLOAT8) -> VOID true;
+    PgSleepFor "pg_sleep_for"(INTERVAL) -> VOID true;
+    PgSleepUntil "pg_sleep_until"(TIMESTAMPTZ) -> VOID true;
     Nextval "nextval"(REGCLASS) -> INT8 true;
     Currval "currval"(REGCLASS) -> INT8 true;
     Setval "setval"(REGCLASS, INT8) -> INT8 true;
@@ -124,6 +130,7 @@ host_functions! {
     SequenceState "clearway_sequence_state"(OID) -> TEXT_ARRAY true;
     SetConfig "set_config"(TEXT, TEXT, BOOL) -> TEXT false;
     TxidCurrent "txid_current"() -> INT8 true;
+    CurrentXactId "pg_current_xact_id"() -> XID8 true;
     ExportSnapshot "pg_export_snapshot"() -> TEXT true;
     ReloadConf "pg_reload_conf"() -> BOOL true;
     AdvisoryLock "pg_advisory_lock"(INT8) -> VOID true;

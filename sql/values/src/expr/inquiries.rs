@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use oid::{
     BOOL, CHAR, INET, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, PG_LSN, REGCLASS, REGCOLLATION,
-    REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ,
+    REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ, XID8,
 };
 
 /// A function: itself, its name, the types of its arguments and of its result, whether it is strict.
@@ -41,7 +41,8 @@ const FUNCTIONS: &[(&str, &[Oid], Oid)] = &[
     ("pg_safe_snapshot_blocking_pids", &[INT4], INT4_ARRAY), ("pg_collation_actual_version", &[OID], TEXT),
     ("pg_database_collation_actual_version", &[OID], TEXT), ("_pg_index_position", &[OID, INT2], INT4),
     ("pg_index_column_has_property", &[REGCLASS, INT4, TEXT], BOOL), ("pg_index_has_property", &[REGCLASS, TEXT], BOOL),
-    ("pg_indexam_has_property", &[OID, TEXT], BOOL), ("txid_current_if_assigned", &[], INT8),
+    ("pg_indexam_has_property", &[OID, TEXT], BOOL), ("txid_current_if_assigned", &[], INT8), ("pg_current_xact_id_if_assigned", &[], XID8),
+    ("pg_relation_filepath", &[REGCLASS], TEXT), ("pg_partition_root", &[REGCLASS], REGCLASS),
 ];
 
 /// The functions about rights whose object goes by its name or its oid.

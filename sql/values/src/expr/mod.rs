@@ -87,6 +87,7 @@ mod regexp;
 pub(crate) mod resolve;
 pub mod set_table;
 pub mod sets;
+mod size_functions;
 mod statistics;
 pub mod system_columns;
 mod text_functions;
