@@ -292,6 +292,13 @@ def parameters(port):
     check("the connection", c.message(), None)
 
 
+def ended_within(port):
+    judge, idle = Client(port), Client(port)
+    check("pg_terminate_backend that waits", judge.answers(parse("", f"select pg_terminate_backend({idle.pid}, 60000)"), bind(""), execute(), SYNC), ["t", "SELECT 1"])
+    check("the session has ended by then", judge.answers(parse("", f"select count(*) from pg_stat_activity where pid = {idle.pid}"), bind(""), execute(), SYNC), ["0", "SELECT 1"])
+    check("the other's last word", idle.until(b"E"), ["57P01"])
+
+
 def last_words_of(clients):
     """Of all at once: one that is not read may be given up after a while."""
     words = {}
@@ -473,7 +480,7 @@ def main():
     work = tempfile.mkdtemp()
     server = cluster.Server(CLEARWAY, f"{work}/data")
     passed = failed = 0
-    wire = [("flush", flush), ("result types", result_types), ("portals", portals), ("parameters", parameters)]
+    wire = [("flush", flush), ("result types", result_types), ("portals", portals), ("parameters", parameters), ("ended within", ended_within)]
     trials = [(name, trial, server.port) for name, trial in wire]
     if POSTGRES:
         trials += [(f"{name}, PostgreSQL", trial, POSTGRES) for name, trial in wire]

@@ -206,10 +206,16 @@ impl Cx<'_> {
                 _ => self.view_definition(oid_at(args, 0)),
             },
             "row_security_active" => self.row_security_active(&args[0])?,
-            "pg_relation_filenode" => object.and_then(file_of).map_or(Datum::Null, Datum::Oid),
-            "pg_relation_filepath" => {
-                let path = |file| Datum::text(format!("base/{}/{file}", self.run.names.database));
-                object.and_then(file_of).map_or(Datum::Null, path)
+            "pg_relation_filenode" | "pg_relation_filepath" => {
+                let system = clearway_context::views::by_oid(oid_at(args, 0)).filter(|view| view.is_table());
+                let Some(file) = object.and_then(file_of).or(system.map(|view| view.oid)) else {
+                    return Ok(Datum::Null);
+                };
+                match (name, system.is_some_and(|view| view.is_shared())) {
+                    ("pg_relation_filenode", _) => Datum::Oid(file),
+                    (_, true) => Datum::text(format!("global/{file}")),
+                    (_, false) => Datum::text(format!("base/{}/{file}", self.run.names.database)),
+                }
             }
             "acldefault" => self.default_acl(text(args, 0), oid_at(args, 1))?,
             "makeaclitem" => self.acl_item(args)?,

@@ -10,7 +10,6 @@ use clearway_context::interrupt::Reason;
 use clearway_context::names::own_path;
 use clearway_context::privileges::{self, Judge};
 use clearway_context::routines::qualified_of;
-use clearway_engine::catalog::predefined::SIGNAL_BACKEND;
 use clearway_engine::catalog::{Catalog, Object, Sequence};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
@@ -23,7 +22,6 @@ use clearway_values::types::datum::{Array, Record, RowShape};
 use clearway_values::types::text::Names;
 use clearway_values::types::{self, Datum, oid};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The host of one place of evaluation.
@@ -327,6 +325,7 @@ impl Cx<'_> {
             }
             F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)?),
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)?),
+            F::TerminateBackendWithin => Datum::Bool(self.terminate_within(int(&args, 0) as i32, int(&args, 1)).await?),
             F::ReloadConf => Datum::Bool(self.reload().await?),
             F::GetExprPretty => self.pretty_expression(args),
             F::GetExpr => self.expression_of(&args),
@@ -403,35 +402,6 @@ impl Cx<'_> {
         }
         let shown = names.relation_name(oid).map(|name| clearway_context::names::split_name(&name));
         shown.map_or(Datum::Null, |parts| Datum::Bool(parts.len() == 1))
-    }
-
-    /// Cancels or terminates a session of a role whose rights the session's role has, any but a superuser's with those of
-    /// pg_signal_backend, any as a superuser.
-    fn signal(self, pid: i32, reason: Reason) -> Result<bool> {
-        let core = self.run.core;
-        let Some(backend) = core.backends.get(pid) else {
-            core.notice("WARNING", SqlError::new("01000", format!("PID {pid} is not a PostgreSQL server process")));
-            return Ok(false);
-        };
-        let catalog = core.catalog();
-        let judge = Judge::of(core, &catalog);
-        let role = backend.role.load(Ordering::Relaxed);
-        let cancels = reason == Reason::Cancel;
-        if Judge::new(&catalog, core.database, Some(role)).is_superuser() && !judge.is_superuser() {
-            let what = if cancels { "cancel superuser query" } else { "terminate superuser process" };
-            return Err(SqlError::new("42501", format!("must be a superuser to {what}")));
-        }
-        if !judge.has_rights_of(role) && !judge.has_rights_of(SIGNAL_BACKEND) {
-            let what = if cancels { "query is being canceled" } else { "process is being terminated" };
-            let message = format!("must be a member of the role whose {what} or member of pg_signal_backend");
-            return Err(SqlError::new("42501", message));
-        }
-        backend.interrupt.raise(reason);
-        if pid == core.backend.pid {
-            // A session that ends itself, or its statement, gets no answer.
-            core.backend.interrupt.check()?;
-        }
-        Ok(true)
     }
 
     /// pg_reload_conf.

@@ -89,6 +89,7 @@ pub mod series;
 mod set_operation;
 mod shown;
 mod sifted;
+mod signals;
 pub mod sink;
 mod sizes;
 pub mod sort;

@@ -27,6 +27,8 @@ enum Size {
     Indexes,
     /// A table with long values and indexes.
     Total,
+    /// What is not kept apart.
+    Nothing,
 }
 
 impl Cx<'_> {
@@ -35,6 +37,15 @@ impl Cx<'_> {
         use HostFunction as F;
         let size = match function {
             F::RelationSize => Size::Main,
+            F::RelationForkSize => match args.get(1).and_then(Datum::as_str) {
+                Some("main") => Size::Main,
+                // Free space and visibility are kept in the trees themselves.
+                Some("fsm" | "vm" | "init") => Size::Nothing,
+                _ => {
+                    let hint = "Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".";
+                    return Err(SqlError::new("22023", "invalid fork name").hint(hint));
+                }
+            },
             F::TableSize => Size::Table,
             F::IndexesSize => Size::Indexes,
             F::TotalRelationSize => Size::Total,
@@ -60,7 +71,7 @@ impl Cx<'_> {
             pages += match size {
                 Size::Main => nodes(&tree).await?,
                 Size::Table | Size::Total => all_pages(&tree).await?,
-                Size::Indexes => 0,
+                Size::Indexes | Size::Nothing => 0,
             };
         }
         if matches!(size, Size::Indexes | Size::Total) {

@@ -393,9 +393,11 @@ fn is_reading(f: HostFunction) -> bool {
             | H::TestSessionIsBlocked
             | H::CancelBackend
             | H::TerminateBackend
+            | H::TerminateBackendWithin
             | H::TableIsVisible
             | H::GetUserById
             | H::RelationSize
+            | H::RelationForkSize
             | H::TotalRelationSize
             | H::GetViewdef
             | H::GetViewdefPretty

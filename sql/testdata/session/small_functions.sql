@@ -42,3 +42,7 @@ select int4inc(41), int4inc(-1)
 select int4inc(2147483647)
 select dexp(1), dlog1(2), dlog10(100), dround(2.5), dtrunc(-2.7), textlen('häß')
 select dlog1(-1)
+select oid, relfilenode, relisshared, reltablespace, pg_relation_filenode(oid), pg_relation_filepath(oid) ~ '^(global/\d+|base/\d+/1259)$' from pg_class where relname in ('pg_class', 'pg_database', 'pg_authid') order by oid
+select relname, relfilenode, relisshared, pg_relation_filenode(oid), pg_relation_filepath(oid) from pg_class where relname in ('pg_stats', 'tables')
+select count(*) from pg_class where relisshared and relkind = 'r'
+select pg_get_viewdef('pg_stats', true) is not null

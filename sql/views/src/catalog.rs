@@ -3,7 +3,7 @@
 use super::activity::role_name;
 use super::{Columns, PickedOf, ViewOf, breathes, letter, text};
 use clearway_context::names::acl_name;
-use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed, named};
+use clearway_context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, by_oid, listed, named};
 use clearway_engine::catalog::acl::LETTERS;
 use clearway_engine::catalog::types::row_type;
 use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, Schema, TypeBody, TypeObject};
@@ -109,14 +109,20 @@ struct Class<'a> {
     is_object: bool,
 }
 
+/// The tablespace of what all databases share.
+const SHARED_TABLESPACE: u32 = 1664;
+
 /// A column of pg_class.
 fn class_column(run: &Run<'_>, c: &Class<'_>, at: usize) -> Datum {
     let catalog = &run.names.catalog;
     let holds_rows = matches!(c.kind, "r" | "m");
     let counted = || run.core.db.statistics().of(c.oid).filter(|_| c.is_object);
+    let system = || by_oid(c.oid).filter(|_| !c.is_object);
     let says = |f: &dyn Fn(&Relation) -> bool| Datum::Bool(c.relation.is_some_and(f));
     match at {
-        0 | 7 => int_oid(c.oid),
+        0 => int_oid(c.oid),
+        7 => int_oid(if c.kind == "v" || system().is_some_and(SystemView::is_mapped) { 0 } else { c.oid }),
+        8 if system().is_some_and(SystemView::is_shared) => int_oid(SHARED_TABLESPACE),
         1 => text(c.name),
         2 => int_oid(c.schema),
         3 => int_oid(c.row_type),
@@ -128,6 +134,7 @@ fn class_column(run: &Run<'_>, c: &Class<'_>, at: usize) -> Datum {
         10 => Datum::Float4(counted().map_or(-1.0, |counted| counted.rows as f32)),
         11 => Datum::Int4(0),
         13 => says(&|r| catalog.indexes(r.oid).next().is_some()),
+        14 => Datum::Bool(system().is_some_and(SystemView::is_shared)),
         15 => letter(c.persistence),
         16 => letter(c.kind),
         17 => Datum::Int2(c.columns as i16),

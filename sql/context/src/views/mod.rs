@@ -59,6 +59,16 @@ impl SystemView {
         self.oid < 12_000
     }
 
+    /// Whether it is a table that all databases share, as pg_class says.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.oid, 1213 | 1214 | 1260..=1262 | 2396 | 2964 | 3592 | 6000 | 6100 | 6243)
+    }
+
+    /// Whether PostgreSQL finds the file of this table without pg_class, which then says 0 for it.
+    pub fn is_mapped(&self) -> bool {
+        self.is_shared() || matches!(self.oid, 1247 | 1249 | 1255 | 1259)
+    }
+
     /// How many columns its rows have, with [`SYSTEM_COLUMNS`] if it has them.
     pub fn width(&self) -> usize {
         self.columns.len() + if self.is_table() { SYSTEM_COLUMNS.len() } else { 0 }

@@ -158,6 +158,7 @@ host_functions! {
     TestSessionIsBlocked "pg_isolation_test_session_is_blocked"(INT4, INT4_ARRAY) -> BOOL true;
     CancelBackend "pg_cancel_backend"(INT4) -> BOOL true;
     TerminateBackend "pg_terminate_backend"(INT4) -> BOOL true;
+    TerminateBackendWithin "pg_terminate_backend"(INT4, INT8) -> BOOL true;
     GetExpr "pg_get_expr"(TEXT, OID) -> TEXT true;
     GetExprPretty "pg_get_expr"(TEXT, OID, BOOL) -> TEXT true;
     GetIndexdef "pg_get_indexdef"(OID) -> TEXT true;
@@ -167,6 +168,7 @@ host_functions! {
     TableIsVisible "pg_table_is_visible"(OID) -> BOOL true;
     GetUserById "pg_get_userbyid"(OID) -> NAME true;
     RelationSize "pg_relation_size"(REGCLASS) -> INT8 true;
+    RelationForkSize "pg_relation_size"(REGCLASS, TEXT) -> INT8 true;
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
     TableSize "pg_table_size"(REGCLASS) -> INT8 true;
     IndexesSize "pg_indexes_size"(REGCLASS) -> INT8 true;

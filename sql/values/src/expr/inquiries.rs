@@ -33,7 +33,7 @@ const FUNCTIONS: &[(&str, &[Oid], Oid)] = &[
     ("pg_relation_is_updatable", &[REGCLASS, BOOL], INT4), ("pg_column_is_updatable", &[REGCLASS, INT2, BOOL], BOOL),
     ("pg_get_partition_constraintdef", &[OID], TEXT), ("pg_get_statisticsobjdef", &[OID], TEXT), ("pg_get_functiondef", &[OID], TEXT),
     ("pg_get_function_sqlbody", &[OID], TEXT), ("pg_get_ruledef", &[OID], TEXT), ("pg_get_ruledef", &[OID, BOOL], TEXT),
-    ("pg_get_viewdef", &[TEXT], TEXT), ("pg_get_viewdef", &[OID, INT4], TEXT),
+    ("pg_get_viewdef", &[TEXT], TEXT), ("pg_get_viewdef", &[TEXT, BOOL], TEXT), ("pg_get_viewdef", &[OID, INT4], TEXT),
     ("pg_relation_filenode", &[REGCLASS], OID), ("pg_describe_object", &[OID, OID, INT4], TEXT),
     ("acldefault", &[CHAR, OID], TEXT_ARRAY), ("makeaclitem", &[OID, OID, TEXT, BOOL], TEXT),
     ("row_security_active", &[OID], BOOL), ("row_security_active", &[TEXT], BOOL),
