@@ -89,6 +89,11 @@ impl Accumulator {
     /// # Errors
     /// 22003; 2202E for arrays of different dimensions; 22023 for a key of json.
     pub fn add(&mut self, args: &[Datum], session: &dyn super::Session) -> Result<()> {
+        // Most sums.
+        if let (State::Decimal(sum), [Datum::Numeric(v)], None) = (&mut self.state, args, &self.seen) {
+            self.count += 1;
+            return sum.add(v);
+        }
         let takes_null = matches!(self.kind, Kind::CountStar | Kind::ArrayAgg) || self.kind.is_json();
         let skips_null = !takes_null && !self.kind.is_hypothetical();
         let missing = |d: Option<&Datum>| d.is_none_or(Datum::is_null);

@@ -57,7 +57,9 @@ impl Op {
         })
     }
 
-    fn holds(self, order: Ordering) -> bool {
+    /// Whether a comparison holds between values in this order.
+    #[inline]
+    pub fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Lt => order.is_lt(),
             Self::Le => order.is_le(),
@@ -92,6 +94,18 @@ pub fn binary(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Res
             _ => return integers(op, l, r),
         };
         return sum.map(Datum::Int4).ok_or_else(|| range("integer"));
+    }
+    if let (Datum::Numeric(a), Datum::Numeric(b)) = (l, r) {
+        // What fits a word is within all limits.
+        let word = match op {
+            Op::Add => a.add_words(b),
+            Op::Sub => a.sub_words(b),
+            Op::Mul => a.mul_words(b),
+            _ => None,
+        };
+        if let Some(word) = word {
+            return Ok(Datum::Numeric(word));
+        }
     }
     others(op, l, r, session)
 }

@@ -46,6 +46,7 @@ pub mod jsonpath;
 pub mod lsn;
 pub mod numeric;
 mod numeric_math;
+mod numeric_words;
 pub mod operator;
 pub mod order;
 pub mod range;

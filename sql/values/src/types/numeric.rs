@@ -6,6 +6,7 @@
 //! # Invariants
 //! - NUM-1: a finite value whose unscaled integer fits 64 bits is `Small`; so equal values of one scale have the same form.
 
+use super::numeric_words::{cut_word, word_of};
 use super::wide::Wide;
 pub use super::wide::{INTEGER_DIGITS_MAX, SCALE_MAX};
 use crate::error::{Result, SqlError, code};
@@ -283,7 +284,11 @@ impl Numeric {
     }
 
     /// Sum.
+    #[inline]
     pub fn add(&self, other: &Self) -> Self {
+        if let Some(sum) = self.add_words(other) {
+            return sum;
+        }
         if let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other)
             && let Some((a, b, scale)) = aligned((*a, *s), (*b, *t))
             && let Some(sum) = a.checked_add(b)
@@ -429,14 +434,22 @@ impl Numeric {
         if count > 5 || u32::from(scale) > SCALE_MAX {
             return None;
         }
-        let mut unscaled = 0i128;
-        for digit in digits {
-            if digit > 9_999 {
-                return None;
-            }
-            unscaled = unscaled * 10_000 + i128::from(digit);
-        }
         let exponent = (i64::from(weight) + 1 - count as i64) * 4 + i64::from(scale);
+        let mut unscaled = 0i128;
+        if count <= 4 {
+            let word = word_of(digits)?;
+            if let Some(cut) = cut_word(word, exponent) {
+                return Some(Small { unscaled: if negative { -cut } else { cut }, scale: u32::from(scale) });
+            }
+            unscaled = i128::from(word);
+        } else {
+            for digit in digits {
+                if digit > 9_999 {
+                    return None;
+                }
+                unscaled = unscaled * 10_000 + i128::from(digit);
+            }
+        }
         let step = power(u32::try_from(exponent.unsigned_abs()).ok()?)?;
         let unscaled = if exponent >= 0 { unscaled.checked_mul(step)? } else { divided(unscaled, step) };
         let unscaled = i64::try_from(if negative { -unscaled } else { unscaled }).ok()?;
