@@ -283,14 +283,48 @@ impl Scan {
     /// # Errors
     /// From the tree.
     pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+        self.next_or_plain(book, dep_lsn, (out, false)).await
+    }
+
+    /// The same. Where all rows stand in the leaf as the view sees them, they are not copied a second time: `len_of_step` and `row_of_step` give them.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn step(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+        self.next_or_plain(book, dep_lsn, (out, self.direction == Direction::Forward)).await
+    }
+
+    /// A row that the last step has found, by its number.
+    #[inline]
+    pub fn row_of_step<'b>(&'b self, out: &'b RowBatch, index: usize) -> (&'b [u8], &'b [u8]) {
+        if !self.plain {
+            return out.get(index);
+        }
+        let (key, row) = self.cursor.leaf().get(index);
+        (key, row.value)
+    }
+
+    async fn next_or_plain(
+        &mut self,
+        book: &VersionBook,
+        dep_lsn: &mut Lsn,
+        (out, may_be_plain): (&mut RowBatch, bool),
+    ) -> Result<bool, TxnError> {
         self.fetched.trim();
+        self.plain = false;
         loop {
             out.clear();
             let mut dep = *dep_lsn;
             let Some(leaf) = self.cursor.next_leaf().await? else {
                 return Ok(false);
             };
-            let found = take_leaf((book, &self.fetched), (&self.view, self.direction), leaf, &mut dep, out);
+            let from = (book, &self.fetched);
+            let plain = may_be_plain && is_plain(from, &self.view, leaf, &mut dep);
+            let mut found = Unfinished::default();
+            if !plain {
+                dep = *dep_lsn;
+                found = take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out);
+            }
             let seen = leaf.seen();
             // RDV-1: otherwise read the same leaf again; the cursor has already moved past it.
             let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
@@ -303,6 +337,7 @@ impl Scan {
             }
             *dep_lsn = dep;
             go_behind(&mut self.range, self.direction, leaf);
+            self.plain = plain;
             if !found.chains.is_empty() {
                 self.fetch_chains(found.chains, out).await?;
             }
@@ -329,6 +364,7 @@ impl Scan {
     }
 
     /// How many rows the last step has found.
+    #[inline]
     pub fn len_of_step(&self, out: &RowBatch) -> usize {
         if self.plain { self.cursor.leaf().len() } else { out.len() }
     }

@@ -61,7 +61,7 @@ impl TableScan {
         if !self.fill(all, dep_lsn).await? {
             return Ok(None);
         }
-        let (key, value) = self.batch.get(self.next);
+        let (key, value) = self.scan.row_of_step(&self.batch, self.next);
         self.next += 1;
         Ok(Some(KeyedRow { row: self.shape.row(key, value)?, key: key.to_vec() }))
     }
@@ -71,9 +71,9 @@ impl TableScan {
     /// # Errors
     /// From the trees.
     pub async fn fill(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
-        while self.next == self.batch.len() {
+        while !self.has_buffered() {
             self.next = 0;
-            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+            if !self.scan.step(all.book(), dep_lsn, &mut self.batch).await? {
                 return Ok(false);
             }
         }
@@ -97,12 +97,12 @@ impl TableScan {
     /// Whether a row has been read ahead.
     #[inline]
     pub(crate) fn has_buffered(&self) -> bool {
-        self.next < self.batch.len()
+        self.next < self.scan.len_of_step(&self.batch)
     }
 
     /// How many have.
     pub(crate) fn left(&self) -> usize {
-        self.batch.len().saturating_sub(self.next)
+        self.scan.len_of_step(&self.batch).saturating_sub(self.next)
     }
 
     /// The table.
@@ -129,11 +129,11 @@ impl TableScan {
 
     /// Key and value part of the next row, if it has already been read from its leaf.
     pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
-        if self.next == self.batch.len() {
+        if !self.has_buffered() {
             return None;
         }
         self.next += 1;
-        Some(self.batch.get(self.next - 1))
+        Some(self.scan.row_of_step(&self.batch, self.next - 1))
     }
 
     /// If the row that `buffered` gives next is one that only the snapshot shows, where the transaction has put another row: how it ended.
