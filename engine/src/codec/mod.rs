@@ -1,5 +1,6 @@
 //! Tuples as bytes: the key, whose bytes sort as its values do, and the rest of the row.
 
+pub mod cells;
 pub mod forms;
 pub mod key;
 pub mod places;

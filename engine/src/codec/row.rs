@@ -149,7 +149,14 @@ impl<'a> RowReader<'a> {
         Ok((version, RowHead { version, has_nulls: head & HAS_NULLS != 0, rest }))
     }
 
-    fn is_null(&self, column: usize) -> bool {
+    /// Whether any column is null.
+    #[inline]
+    pub(crate) fn has_nulls(&self) -> bool {
+        self.nulls.is_some()
+    }
+
+    /// Whether this one is.
+    pub(crate) fn is_null(&self, column: usize) -> bool {
         self.nulls.is_some_and(|bits| bits.get(column / 8).is_some_and(|b| b & (1 << (column % 8)) != 0))
     }
 
