@@ -181,10 +181,13 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
 /// char(n) with its blanks.
 fn char_n(text: &str, modifier: i32) -> Datum {
     let wanted = usize::try_from(modifier - 4).unwrap_or(0);
-    let (missing, mut short) = (wanted.saturating_sub(cast::characters(text.as_bytes())), [b' '; 256]);
+    let missing = wanted.saturating_sub(cast::characters(text.as_bytes()));
+    if missing == 0 {
+        return Datum::Bpchar(text.into());
+    }
     // A scan makes one of these for each row: the blanks of a short one are put on the stack, and one piece of memory is taken.
+    let mut short = [b' '; 256];
     match short.get_mut(..text.len() + missing) {
-        _ if missing == 0 => Datum::Bpchar(text.into()),
         Some(all) => {
             all[..text.len()].copy_from_slice(text.as_bytes());
             // A text and blanks are a text, so there is no error.
@@ -220,7 +223,10 @@ pub fn borrowed_datum(v: ValueRef<'_>, ty: SqlType) -> Result<Datum> {
 }
 
 /// A numeric in its stored form.
-fn stored_numeric(d: StoredDecimal<'_>) -> Result<Numeric> {
+///
+/// # Errors
+/// XX001.
+pub fn stored_numeric(d: StoredDecimal<'_>) -> Result<Numeric> {
     let sign = match d.sign {
         Sign::Zero | Sign::Positive => 0,
         Sign::Negative => 0x4000,

@@ -209,7 +209,8 @@ impl Cx<'_> {
 
     /// A scan that is read in parts; none: it is not.
     pub(super) fn open_apart(self, scan: &Scan) -> Option<TableRows> {
-        if scan.filter.is_none() || !self.run.plan.read_only {
+        let judges = scan.filter.is_some() || scan.gate.as_ref().is_some_and(|gate| gate.has_keys());
+        if !judges || !self.run.plan.read_only {
             return None;
         }
         let workers = self.sharing().of_scan(self.run.plan, scan);

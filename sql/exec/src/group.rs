@@ -12,7 +12,8 @@
 //! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
 
 use super::chains::Chains;
-use super::keys::{AHEAD, KeyTable, columns_of, hash_of, look_ahead};
+use super::group_slots::slots_aside;
+use super::keys::{AHEAD, KeyTable, columns_of, hash_in, hash_of, look_ahead};
 use super::measure::place;
 use super::nodes::Rows;
 use super::parts::{PARTS, parts_for};
@@ -30,8 +31,6 @@ use clearway_values::expr::accumulate::Accumulator;
 use clearway_values::expr::aggregate::{AggregateCall, Kind};
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 /// One group.
 struct Group {
@@ -257,12 +256,19 @@ impl<'a> Groups<'a> {
 
     /// Takes a row, for one grouping set or for all; nothing about it can wait.
     pub(super) fn take(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
-        self.key.clear();
-        for e in &self.grouping.keys {
-            self.key.push(self.cx.value_now(e, row)?);
+        let columns = self.columns.as_deref().and_then(|columns| hash_in(row, columns));
+        if columns.is_none() {
+            self.key.clear();
+            for e in &self.grouping.keys {
+                self.key.push(self.cx.value_now(e, row)?);
+            }
         }
         for set in only.map_or(0..self.tables.len(), |set| set..set + 1) {
-            let Some(at) = self.place(set, row) else { continue };
+            let at = match columns {
+                Some(hash) => self.place_by_columns(hash, row),
+                None => self.place(set, row),
+            };
+            let Some(at) = at else { continue };
             for (i, call) in self.grouping.calls.iter().enumerate() {
                 if call.filter.is_some() && !self.cx.holds_now(call.filter.as_ref(), row)? {
                     continue;
@@ -335,6 +341,31 @@ impl<'a> Groups<'a> {
             }
         }
         Ok(())
+    }
+
+    /// As [`Self::place`], where the keys are columns: they are copied for a new group only.
+    fn place_by_columns(&mut self, hash: u64, row: &[Datum]) -> Option<usize> {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        let is_key = |group: &Group| columns.iter().zip(&group.key).all(|(column, value)| row[*column] == *value);
+        let found = match self.streams {
+            true => self.groups.last().filter(|last| is_key(last)).map(|_| self.groups.len() - 1),
+            false => self.tables[0].find(hash, |n| is_key(&self.groups[n])),
+        };
+        if found.is_some() {
+            return found;
+        }
+        let at = self.groups.len();
+        if !self.streams {
+            if self.full {
+                self.elsewhere.push((0, hash));
+                return None;
+            }
+            let groups = &self.groups;
+            self.tables[0].add(hash, at, |n| hash_of(&groups[n].key));
+        }
+        let key = columns.iter().map(|column| row[*column].clone()).collect();
+        self.groups.push(new_group(row, key, 0, self.grouping, self.wants_order));
+        Some(at)
     }
 
     /// The group of the row at hand in a grouping set; none: it is not here, and there is no room for it.
@@ -546,24 +577,6 @@ impl<'a> Groups<'a> {
         }
         Ok(row)
     }
-}
-
-/// The slots of a row that is put aside, in ascending order: those that the keys and the aggregates name, or all of a row that a group keeps.
-fn slots_aside(select: &Select, grouping: &Grouping) -> Box<[usize]> {
-    let slots = RefCell::new(BTreeSet::new());
-    let names_others = |e: &Bound| match &e.kind {
-        BoundKind::Column { index, level: 0 } => {
-            slots.borrow_mut().insert(*index);
-            false
-        }
-        BoundKind::Subquery { .. } | BoundKind::Host { .. } => true,
-        _ => false,
-    };
-    let mut exprs = grouping.keys.iter().chain(grouping.calls.iter().flat_map(AggregateCall::exprs));
-    if grouping.keeps_row || exprs.any(|e| e.any(&names_others)) {
-        return (0..select.width).collect();
-    }
-    slots.into_inner().into_iter().collect()
 }
 
 fn is_row_count(call: &AggregateCall) -> bool {

@@ -11,10 +11,13 @@ use super::nodes::Rows;
 use super::row_batch::Batch;
 use super::spill::SpillReader;
 use super::{Cx, Row};
+use clearway_planner::gate::seeks_left;
+use clearway_planner::met_keys::MetKeys;
 use clearway_planner::plan::{Join, JoinType};
 use clearway_syntax::error::Result;
 use clearway_values::expr::Bound;
 use clearway_values::types::Datum;
+use std::sync::Arc;
 
 /// The slots of a row of the join that each side fills.
 pub(super) struct Slots {
@@ -40,6 +43,9 @@ pub(super) fn keys(join: &Join) -> (&[Bound], &[Bound]) {
     let Some((left, right)) = &join.hash else { return (&[], &[]) };
     if join.builds_left { (left, right) } else { (right, left) }
 }
+
+/// Slots, and the keys of which a row must have one there.
+type Sought = Vec<(usize, Arc<MetKeys>)>;
 
 /// A hash join that is being read.
 pub(super) struct HashRows {
@@ -78,11 +84,15 @@ pub(super) struct HashRows {
 const BURST: usize = 32;
 
 impl HashRows {
-    /// Begins to read a join, whose rows begin with `prefix`: fills the table.
-    pub(super) async fn open(join: &Join, prefix: &Row, cx: Cx<'_>) -> Result<Self> {
+    /// Begins to read a join, whose rows begin with `prefix`, and of which those are not wanted that lack what is `sought`: fills the table.
+    pub(super) async fn open(join: &Join, prefix: &Row, sought: Sought, cx: Cx<'_>) -> Result<Self> {
         let slots = Slots::of(join);
-        let left = Rows::new(join.left.clone(), prefix.clone());
-        let right = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
+        let mut left = Rows::new(join.left.clone(), prefix.clone());
+        let mut right = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
+        for (slot, keys) in sought {
+            let side = if seeks_left(join, slot) { &mut left } else { &mut right };
+            side.seek(slot, keys);
+        }
         let (mut built, mut probed) = if join.builds_left { (left, right) } else { (right, left) };
         let mut pairs = Vec::new();
         let (table, file) = match hashed::open(join, &slots, &mut built, &mut probed, &mut pairs, cx).await? {

@@ -5,6 +5,8 @@
 //! -> the other side, whose rows are looked up, is divided in the same way -> each pair of files is joined by itself. A file for the table that
 //! does not fit is divided again, and the other file of its pair with it.
 //!
+//! The keys of the table's rows are gathered for the scan of the other side (GAT-3), also where the rows go into files: rows that will meet none do not.
+//!
 //! A row in a file is its key and the values that the join carries. The sides are not divided if the plan relies on the order of the left side.
 
 use super::hash_join::{Slots, keys};
@@ -16,11 +18,13 @@ use super::spill::{SpillReader, Spilled};
 use super::{Cx, Row};
 use clearway_base::memory::{Held, Kind};
 use clearway_planner::explain::{Method, Step};
+use clearway_planner::met_keys::Gathering;
 use clearway_planner::order::relied_on;
 use clearway_planner::plan::Join;
 use clearway_syntax::error::Result;
-use clearway_values::expr::Bound;
+use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
+use std::sync::Arc;
 
 /// A side is divided into so many parts.
 const PARTS: usize = 16;
@@ -269,6 +273,7 @@ pub(super) async fn open(
     let (built_keys, probed_keys) = keys(join);
     let waits = built_keys.iter().any(Bound::may_wait);
     let mut building = Building::new(join, slots.built.len(), 0, cx);
+    let mut gathered = gathering(join, probed, cx);
     let (mut batch, mut key, mut more) = (Batch::default(), Row::new(), true);
     while more {
         batch.clear();
@@ -276,8 +281,12 @@ pub(super) async fn open(
         for at in 0..batch.len() {
             cx.breathe().await?;
             cx.values_into(built_keys, waits, batch.row(at), &mut key).await?;
+            gathered.iter_mut().for_each(|(place, _, keys)| keys.put(&key[*place]));
             building.add(&key, batch.take_columns(at, &slots.built), cx).await?;
         }
+    }
+    for (_, slot, keys) in gathered {
+        keys.finish().into_iter().for_each(|keys| probed.seek(slot, Arc::new(keys)));
     }
     let built = match building.done() {
         Side::Fits(table) => {
@@ -302,6 +311,20 @@ pub(super) async fn open(
     }
     add_pairs(pairs, built, others, 1).await?;
     next_pair(join, pairs, cx).await
+}
+
+/// The keys of the table's rows that a scan of the other side may ask for, by their places in the key, and the slots in which it asks for them.
+fn gathering(join: &Join, probed: &Rows, cx: Cx<'_>) -> Vec<(usize, usize, Gathering)> {
+    if join.keeps_probed() {
+        return Vec::new();
+    }
+    let asked = |(place, key): (usize, &Bound)| match key.kind {
+        BoundKind::Column { index, level: 0 } if probed.may_seek(index, cx) => {
+            Some((place, index, Gathering::new(cx.hash_bytes() / 4)))
+        }
+        _ => None,
+    };
+    keys(join).1.iter().enumerate().filter_map(asked).collect()
 }
 
 async fn add_pairs(pairs: &mut Vec<Pair>, built: Parts, probed: Parts, level: u32) -> Result<()> {

@@ -89,7 +89,7 @@ pub fn columns_of(list: &[Bound]) -> Option<Box<[usize]>> {
 
 /// The hash of the values in these slots of a row; none: the row lacks one.
 #[inline]
-fn hash_in(row: &[Datum], columns: &[usize]) -> Option<u64> {
+pub fn hash_in(row: &[Datum], columns: &[usize]) -> Option<u64> {
     let mut hasher = FoldState.build_hasher();
     for column in columns {
         row.get(*column)?.hash(&mut hasher);

@@ -8,7 +8,7 @@
 //! lock     locks rows               recheck  judges a row's newest version (EXE-2)
 //! change   INSERT, UPDATE, DELETE   catalogs of rows of catalogs   conflict ON CONFLICT     batch  many rows       foreign  foreign keys     policies  new rows
 //! merge    MERGE
-//! apart    large tables in parts, with the help of idle processors
+//! apart    large tables in parts, with the help of idle processors       walked   rows that were read ahead, judged
 //! host     answers what expressions ask of the session (catalog_functions, rights, sizes and others are functions of SQL)
 //! ```
 //! Nodes hand each other rows in batches, small ones first and then larger ones, so that a LIMIT stops the nodes below it early. Locking
@@ -51,6 +51,7 @@ mod foreign_values;
 mod frame;
 mod group;
 mod group_apart;
+mod group_slots;
 mod hash_join;
 mod hashed;
 pub mod host;
@@ -98,6 +99,7 @@ mod spill;
 mod system;
 mod ties;
 mod view_checks;
+mod walked;
 mod window;
 
 use clearway_base::breath;

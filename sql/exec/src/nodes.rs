@@ -13,6 +13,8 @@ use super::system::SystemRows;
 use super::{BoxFuture, Cx, Row};
 use clearway_base::stack;
 use clearway_base::usage::Counted;
+use clearway_planner::gate::{may_seek, with_keys};
+use clearway_planner::met_keys::MetKeys;
 use clearway_planner::plan::{Derived, Node};
 use clearway_syntax::error::{Result, SqlError};
 use clearway_values::expr::Bound;
@@ -32,6 +34,8 @@ pub struct Rows {
     pass: usize,
     /// What failed behind the rows that were given last (EXE-17).
     failed: Option<SqlError>,
+    /// Slots in which a row must have one of some keys, or it is not wanted (GAT-3).
+    sought: Vec<(usize, Arc<MetKeys>)>,
 }
 
 enum State {
@@ -56,7 +60,19 @@ enum State {
 impl Rows {
     /// Begins to read a node; its rows begin with `prefix`.
     pub fn new(node: Arc<Node>, prefix: Row) -> Self {
-        Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1, pass: 0, failed: None }
+        let (state, ready) = (State::Start, Batch::default());
+        Self { node, prefix, state, ready, taken: 0, ask: 1, pass: 0, failed: None, sought: Vec::new() }
+    }
+
+    /// Whether rows may be left out by what they have in a slot. What is measured is done as it is planned.
+    pub(super) fn may_seek(&self, slot: usize, cx: Cx<'_>) -> bool {
+        let begins = matches!(self.state, State::Start) && cx.run.state.measured.is_none();
+        begins && may_seek(&self.node, slot)
+    }
+
+    /// Says that rows are not wanted that have none of these keys in this slot; some may be given nevertheless.
+    pub(super) fn seek(&mut self, slot: usize, keys: Arc<MetKeys>) {
+        self.sought.push((slot, keys));
     }
 
     /// Goes on reading a scan where others have read what came before.
@@ -244,6 +260,11 @@ impl Rows {
     }
 
     async fn open(&mut self, cx: Cx<'_>) -> Result<State> {
+        if let (Node::Scan(scan), false) = (&*self.node, self.sought.is_empty())
+            && let Some(seeking) = with_keys(scan, &self.sought)
+        {
+            self.node = Arc::new(Node::Scan(seeking));
+        }
         Ok(match &*self.node {
             Node::One => State::List(vec![self.prefix.clone()].into_iter()),
             Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
@@ -263,10 +284,16 @@ impl Rows {
             Node::Sample(sample) => State::Table(cx.open_sample(sample, &self.prefix)?),
             Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, Place::default()),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
-            Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
+            Node::Filter { input, .. } => {
+                let mut rows = Rows::new(input.clone(), self.prefix.clone());
+                rows.sought = std::mem::take(&mut self.sought);
+                State::Inner(Box::new(rows))
+            }
             Node::Join(join) => match &join.merge {
                 Some(merge) => State::Merge(Box::new(Box::pin(MergeRows::open(join, merge, &self.prefix, cx)).await?)),
-                None if join.hash.is_some() => State::Hash(Box::new(HashRows::open(join, &self.prefix, cx).await?)),
+                None if join.hash.is_some() => State::Hash(Box::new(
+                    HashRows::open(join, &self.prefix, std::mem::take(&mut self.sought), cx).await?,
+                )),
                 None => State::Join(Box::new(JoinRows::open(join, &self.prefix))),
             },
         })

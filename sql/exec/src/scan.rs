@@ -12,7 +12,6 @@ use clearway_base::memory::Held;
 use clearway_context::errors::from_engine;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::error::EngineError;
-use clearway_engine::table::pick::Picker;
 use clearway_engine::table::scan::{IndexScan, TableScan};
 use clearway_engine::value::ValueRef;
 use clearway_planner::plan::{Access, Range, Scan};
@@ -25,7 +24,7 @@ use clearway_values::types::Datum;
 use std::collections::HashSet;
 
 /// So many rows are looked at between two breaths.
-const BURST: usize = 32;
+pub(super) const BURST: usize = 32;
 /// What holds where entries of an index are read.
 pub(super) const ENTRIES: &str = "walk_index asks for entries only where the plan has a picker";
 
@@ -294,52 +293,6 @@ impl Cx<'_> {
         Ok(true)
     }
 
-    /// Appends rows of a walk that have been read ahead, have not been given and meet the filter, which can't wait; how many were looked at.
-    pub(super) fn walked_now(
-        self,
-        (walk, mut given): (&mut impl Walk, Option<&mut Given>),
-        (scan, filter): (&Scan, Option<&Bound>),
-        prefix: &[Datum],
-        enough: usize,
-        out: &mut Batch,
-    ) -> Result<usize> {
-        let split = scan.judged_first.as_deref();
-        let (first, others) = (split.map(|split| &split.0).or(scan.wanted.as_ref()), split.map(|split| &split.1));
-        let shape = &scan.table.shape;
-        let read = |picker: Option<&Picker>, (key, value): (&[u8], &[u8]), put: Put<'_>| match picker {
-            Some(picker) => picker.read(shape, key, value, put),
-            None => shape.read(key, value, put),
-        };
-        let (mut seen, before, mut known) = (0, out.len(), 0);
-        while seen < BURST && out.len() < enough {
-            let shown = walk.next_shown();
-            let Some(row) = walk.buffered() else { break };
-            seen += 1;
-            if given.is_some() && !is_new(given.as_deref_mut(), row.0, shown)? {
-                known += 1;
-                continue;
-            }
-            let slots = slots_of(scan, prefix, out);
-            fill(scan, &mut slots[prefix.len()..], |put| read(first, row, put))?;
-            let key_at = prefix.len() + scan.table.types.len();
-            if scan.wanted.is_none() && others.is_none() {
-                slots[key_at] = key_slot(row.0, shown);
-            }
-            if !self.holds_now(filter, slots)? {
-                continue;
-            }
-            if others.is_some() {
-                fill(scan, &mut slots[prefix.len()..], |put| read(others, row, put))?;
-                if scan.wanted.is_none() {
-                    slots[key_at] = key_slot(row.0, shown);
-                }
-            }
-            out.add();
-        }
-        self.note_removed(scan.filter.as_ref(), seen - known - (out.len() - before));
-        Ok(seen)
-    }
-
     /// Appends rows of a walk over a table, or over entries, that meet the filter, which can't wait; false: there are no more. None: the scan is of
     /// another kind.
     pub(super) async fn read_ahead(
@@ -482,37 +435,6 @@ fn keys_in_order(scan: &Scan, mut keys: Vec<Vec<u8>>) -> TableRows {
     TableRows::Keys(keys.into_iter())
 }
 
-/// A walk that reads rows ahead.
-pub(super) trait Walk {
-    /// Key and value part of the next row that has been read ahead.
-    fn buffered(&mut self) -> Option<(&[u8], &[u8])>;
-    /// If that row is one that only the snapshot shows: how it ended.
-    fn next_shown(&self) -> Option<ShownEnd>;
-}
-
-impl Walk for TableScan {
-    #[inline]
-    fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
-        TableScan::buffered(self)
-    }
-    #[inline]
-    fn next_shown(&self) -> Option<ShownEnd> {
-        TableScan::next_shown(self)
-    }
-}
-
-impl Walk for IndexScan {
-    #[inline]
-    fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
-        self.buffered_row()
-    }
-    /// Such rows are read one at a time (`clearway_txn::read::Picked`).
-    #[inline]
-    fn next_shown(&self) -> Option<ShownEnd> {
-        None
-    }
-}
-
 /// What takes a column's value.
 pub(super) type Put<'p> = &'p mut dyn FnMut(usize, ValueRef<'_>);
 
@@ -550,7 +472,7 @@ impl TableRows {
 }
 
 /// Whether a row has not been given, and it is now. No key begins with another one, so that one more byte tells the two rows at a key apart.
-fn is_new(given: Option<&mut Given>, key: &[u8], shown: Option<ShownEnd>) -> Result<bool> {
+pub(super) fn is_new(given: Option<&mut Given>, key: &[u8], shown: Option<ShownEnd>) -> Result<bool> {
     let Some((given, held)) = given else { return Ok(true) };
     let mut row = key.to_vec();
     row.extend(shown.map(|_| 0));

@@ -82,7 +82,8 @@ impl Sharing<'_> {
     /// The threads planned for the rows of a scan; 0: the session's thread reads them alone. A scan that keeps all rows gains nothing: to hand a row
     /// over costs as much as to read it.
     pub fn of_scan(&self, plan: &Plan, scan: &Scan) -> u32 {
-        let shares = plan.read_only && scan.filter.is_some() && is_shareable(scan); // APA-2
+        let judges = scan.filter.is_some() || scan.gate.as_ref().is_some_and(|gate| gate.has_keys());
+        let shares = plan.read_only && judges && is_shareable(scan); // APA-2
         if shares { self.workers(scan) } else { 0 }
     }
 

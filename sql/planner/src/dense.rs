@@ -17,6 +17,7 @@
 
 use super::carried::Named;
 use super::covering::says_all;
+use super::gate;
 use super::plan::{Access, Action, Body, Derived, Distinct, Join, Node, Plan, Query, Scan, Subplan, SystemScan};
 use super::rewrite::{Piece, node_pieces, pieces};
 use super::wanted;
@@ -142,6 +143,7 @@ impl Pass {
         let here = Some(Arc::new(Level { moved: None, around: None }));
         if let Some(source) = source {
             node_pieces(source, &mut |piece| self.piece(piece, &here, &None));
+            gate::set(source);
         }
         exprs.into_iter().for_each(|e| self.expr(e, &here));
     }
@@ -200,6 +202,9 @@ impl Pass {
         let moved = self.number(this);
         let here = Some(Arc::new(Level { moved, around: around.clone() }));
         pieces(this, &mut |piece| self.piece(piece, &here, around));
+        if let Body::Select(select) = &mut this.body {
+            gate::set(&mut select.source);
+        }
         #[cfg(debug_assertions)]
         super::filled::check(this, &self.subplans);
         if let Some(was) = was {
@@ -289,6 +294,7 @@ impl Slots<'_> {
         }
         // COV-3: it can be said as long as the filter's slots tell their columns.
         debug_assert!(!matches!(&scan.access, Access::Index(_, r) if r.says_all) || says_all(scan));
+        scan.beside = scan.filter.is_some().then(|| wanted::beside(scan, &named, self.named).into());
         let mut places = vec![NOWHERE; columns];
         named.iter().enumerate().for_each(|(place, column)| places[*column] = place);
         scan.table.base = self.give(base, named);

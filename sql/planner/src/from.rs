@@ -232,6 +232,8 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
                 entries: None,
                 jump: None,
                 dense: None,
+                beside: None,
+                gate: None,
             })
         }
         Leaf::Sample(sampled) => sample_node(*sampled, conjunction(filters)),

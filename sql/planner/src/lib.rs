@@ -10,6 +10,7 @@
 //! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
 //! apart     what several threads may share           dense     the slots of a complete plan (filled)
+//! gate      conditions that are judged on stored rows (met_keys)
 //! ```
 //! Names of relations are resolved in `clearway_context::names`.
 //!
@@ -50,6 +51,7 @@ mod filled;
 mod fold;
 pub mod from;
 mod functions;
+pub mod gate;
 pub mod generated;
 mod group_ends;
 mod grouping;
@@ -66,6 +68,7 @@ mod literals;
 mod long_lists;
 pub mod merge;
 mod merging;
+pub mod met_keys;
 pub mod order;
 mod outline;
 mod parts;

@@ -16,6 +16,7 @@
 //! - PLN-9: a slot that a hash join does not carry (`Carried`) is named by no expression that is evaluated on its rows or above it.
 
 pub use super::conditions::{and, conjunction, split};
+use super::gate::Gate;
 use super::generated::LateUnique;
 pub use super::join::{Carried, Join, JoinType, Merge};
 pub use super::policies::{InsertGuard, PolicyCheck};
@@ -256,6 +257,10 @@ pub struct Scan {
     pub jump: Option<Jump>,
     /// Its slots are those of the wanted columns alone: for each column of the table, its place among them (PLN-10). None: PLN-1.
     pub dense: Option<Box<[usize]>>,
+    /// The wanted columns that something else than the filter names, where that is known.
+    pub beside: Option<Box<[usize]>>,
+    /// The conditions of the filter that are judged on stored rows (GAT-1).
+    pub gate: Option<Arc<Gate>>,
 }
 
 /// How to get at the rows of a table.

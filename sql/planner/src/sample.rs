@@ -57,6 +57,8 @@ pub(super) fn sample_node((table, sampling): (TableSlot, Sampling), filter: Opti
         entries: None,
         jump: None,
         dense: None,
+        beside: None,
+        gate: None,
     };
     Node::Sample(Box::new(SampleScan { scan, sampling }))
 }

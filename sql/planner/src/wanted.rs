@@ -107,7 +107,7 @@ pub(super) fn want(scan: &mut Scan, columns: &[usize], named: &Named) {
 }
 
 /// Those of these columns that something else than the scan's own filter names.
-fn beside(scan: &Scan, columns: &[usize], named: &Named) -> Vec<usize> {
+pub(super) fn beside(scan: &Scan, columns: &[usize], named: &Named) -> Vec<usize> {
     let own = scan.filter.as_ref().map(|filter| walk::columns(filter, scan.table.base)).unwrap_or_default();
     let by_others = |c: &usize| named.times(scan.table.base + c) > own.iter().filter(|own| *own == c).count();
     columns.iter().copied().filter(by_others).collect()
