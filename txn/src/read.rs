@@ -283,14 +283,40 @@ impl Scan {
     /// # Errors
     /// From the tree.
     pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+        self.take_next(book, dep_lsn, (out, true)).await
+    }
+
+    /// The same. Where all rows stand in the leaf as the view sees them, they are not copied a second time; `row_of_step` gives them.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn step(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+        self.take_next(book, dep_lsn, (out, false)).await
+    }
+
+    async fn take_next(
+        &mut self,
+        book: &VersionBook,
+        dep_lsn: &mut Lsn,
+        (out, copies): (&mut RowBatch, bool),
+    ) -> Result<bool, TxnError> {
         self.fetched.trim();
         loop {
             out.clear();
+            self.plain = false;
             let mut dep = *dep_lsn;
             let Some(leaf) = self.cursor.next_leaf().await? else {
                 return Ok(false);
             };
-            let found = take_leaf((book, &self.fetched), (&self.view, self.direction), leaf, &mut dep, out);
+            let from = (book, &self.fetched);
+            let plain = !copies && is_plain(from, &self.view, leaf, &mut dep);
+            let found = match plain {
+                true => Unfinished::default(),
+                false => {
+                    dep = *dep_lsn;
+                    take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out)
+                }
+            };
             let seen = leaf.seen();
             // RDV-1: otherwise read the same leaf again; the cursor has already moved past it.
             let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
@@ -303,6 +329,7 @@ impl Scan {
             }
             *dep_lsn = dep;
             go_behind(&mut self.range, self.direction, leaf);
+            self.plain = plain;
             if !found.chains.is_empty() {
                 self.fetch_chains(found.chains, out).await?;
             }
@@ -331,6 +358,17 @@ impl Scan {
     /// How many rows the last step has found.
     pub fn len_of_step(&self, out: &RowBatch) -> usize {
         if self.plain { self.cursor.leaf().len() } else { out.len() }
+    }
+
+    /// Key and value of a row of the last step, by its number in the order of the walk.
+    #[inline]
+    pub fn row_of_step<'s>(&'s self, out: &'s RowBatch, n: usize) -> (&'s [u8], &'s [u8]) {
+        if !self.plain {
+            return out.get(n);
+        }
+        let leaf = self.cursor.leaf();
+        let (key, row) = leaf.get(if self.direction == Direction::Forward { n } else { leaf.len() - 1 - n });
+        (key, row.value)
     }
 
     /// Gives keys and values of the last step to `f`, in the order of the walk, until it breaks off.

@@ -318,6 +318,16 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Whether these bytes stand at an offset.
+    #[inline]
+    pub(crate) fn holds(&self, offset: usize, bytes: &[u8]) -> bool {
+        let at = offset & MASK;
+        let (eights, rest) = bytes.as_chunks::<8>();
+        let is_at = |n: usize, eight: &[u8; 8]| self.u64_at(at + 8 * n) == u64::from_le_bytes(*eight);
+        eights.iter().enumerate().all(|(n, eight)| is_at(n, eight))
+            && self.u64_at(at + 8 * eights.len()).swap_bytes() & first_bits(rest.len()) == leading(rest)
+    }
+
     /// Copies the whole page out.
     pub fn copy_out(&self, out: &mut PageBytes) {
         copy_words(self.words, out);
@@ -551,12 +561,14 @@ mod tests {
                 page.append_to(offset, len, &mut out);
                 assert_eq!(out, bytes[..len]);
                 assert_eq!(page.compare(offset, len, &bytes[..len]), Ordering::Equal);
+                assert!(page.holds(offset, &bytes[..len]));
                 assert_eq!(page.compare(offset, len, &bytes[..len + 1]), Ordering::Less);
                 assert_eq!(page.compare_with(offset, len, &Probe::of(&bytes).up_to(len)), Ordering::Equal);
                 if len > 0 {
                     let mut greater = bytes[..len].to_vec();
                     greater[len - 1] += 1;
                     assert_eq!(page.compare(offset, len, &greater), Ordering::Less);
+                    assert!(!page.holds(offset, &greater[..len]));
                     assert_eq!(page.compare(offset, len, &bytes[..len - 1]), Ordering::Greater);
                 }
                 assert_eq!(page.u8_at(offset + len), 0);

@@ -57,7 +57,9 @@ impl Op {
         })
     }
 
-    fn holds(self, order: Ordering) -> bool {
+    /// Whether a comparison holds of operands in this order.
+    #[inline]
+    pub(super) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Lt => order.is_lt(),
             Self::Le => order.is_le(),
