@@ -133,6 +133,7 @@ impl TableScan {
     }
 
     /// Key and value part of the next row, if it has already been read from its leaf.
+    #[inline]
     pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
         if self.next == self.rows {
             return None;

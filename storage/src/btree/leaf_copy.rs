@@ -65,6 +65,7 @@ impl LeafCopy {
     }
 
     /// The key and row at an index.
+    #[inline]
     pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
         let span = self.rows[index];
         let from = if index == 0 { 0 } else { self.rows[index - 1].key_end as usize };

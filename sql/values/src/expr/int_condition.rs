@@ -86,30 +86,33 @@ impl Number {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&self, row: &[i64]) -> Option<i64> {
         match self {
             Number::Column(place) => row.get(*place).copied(),
             Number::Const(value) => Some(*value),
-            Number::Computed(op, sides, width) => {
-                let (left, right) = (sides.0.value(row)?, sides.1.value(row)?);
-                let value = match op {
-                    Op::Add => left.checked_add(right)?,
-                    Op::Sub => left.checked_sub(right)?,
-                    Op::Mul => left.checked_mul(right)?,
-                    // Zero on the right is an error.
-                    Op::Div => left.checked_div(right)?,
-                    _ => left.checked_rem(right)?,
-                };
-                let fits = match width {
-                    2 => i16::try_from(value).is_ok(),
-                    4 => i32::try_from(value).is_ok(),
-                    _ => true,
-                };
-                fits.then_some(value)
-            }
+            Number::Computed(op, sides, width) => computed(*op, sides, *width, row),
         }
     }
+}
+
+/// The value of an operation, if it has one of its type.
+fn computed(op: Op, sides: &(Number, Number), width: Width, row: &[i64]) -> Option<i64> {
+    let (left, right) = (sides.0.value(row)?, sides.1.value(row)?);
+    let value = match op {
+        Op::Add => left.checked_add(right)?,
+        Op::Sub => left.checked_sub(right)?,
+        Op::Mul => left.checked_mul(right)?,
+        // Zero on the right is an error.
+        Op::Div => left.checked_div(right)?,
+        _ => left.checked_rem(right)?,
+    };
+    let fits = match width {
+        2 => i16::try_from(value).is_ok(),
+        4 => i32::try_from(value).is_ok(),
+        _ => true,
+    };
+    fits.then_some(value)
 }
 
 impl Test {
