@@ -32,7 +32,7 @@ const SETS: &[&str] = &[
 
 #[test]
 fn partitions_and_grouping_sets_of_any_size_keep_to_the_account() {
-    // WND-1, NUM-1, NUM-2
+    // WND-1, NBR-1, NBR-2
     let directory = scratch("large-partitions");
     let running = start_under(&directory, 2 << 20, &["-c", "statement_memory=0", "-c", "cache_size=64MB"]);
     run(async {

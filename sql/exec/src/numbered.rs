@@ -4,8 +4,8 @@
 //! rows are added, in memory -> beyond what the holder may have, all of them go to a temporary file, in blocks -> rows are asked for: those of a few blocks are in memory
 //!
 //! # Invariants
-//! - NUM-1: the rows in memory that were added come behind those in the file. A row is the one that was added with its number, wherever it is.
-//! - NUM-2: of a list with a file, no more is in memory than the rows of [`LOADED`] blocks, one group that is to follow, and the places of the blocks. Which blocks those are depends on what is
+//! - NBR-1: the rows in memory that were added come behind those in the file. A row is the one that was added with its number, wherever it is.
+//! - NBR-2: of a list with a file, no more is in memory than the rows of [`LOADED`] blocks, one group that is to follow, and the places of the blocks. Which blocks those are depends on what is
 //!   asked for: readers that go forward through the rows, each at its own place, read each block once.
 
 use super::spill::Spilled;
@@ -105,7 +105,7 @@ impl NumberedRows {
     #[inline]
     fn at_hand(&self, n: usize) -> Option<&Row> {
         let Some(filed) = &self.file else { return self.rows.get(n) };
-        // NUM-1
+        // NBR-1
         match n.checked_sub(filed.rows) {
             Some(behind) => self.rows.get(behind),
             None => filed.loaded.iter().find_map(|block| block.rows.get(n.checked_sub(block.first)?)),
@@ -129,7 +129,7 @@ impl NumberedRows {
         }
     }
 
-    /// NUM-2: reads the block of a row.
+    /// NBR-2: reads the block of a row.
     async fn load(&mut self, n: usize) -> Result<()> {
         let Some(filed) = self.file.as_mut().filter(|filed| n < filed.rows) else { return Err(missing()) };
         let block = filed.blocks.partition_point(|(first, _)| *first <= n).checked_sub(1).ok_or_else(missing)?;
