@@ -283,48 +283,40 @@ impl Scan {
     /// # Errors
     /// From the tree.
     pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
-        self.next_or_plain(book, dep_lsn, (out, false)).await
+        self.take_next(book, dep_lsn, (out, true)).await
     }
 
-    /// The same. Where all rows stand in the leaf as the view sees them, they are not copied a second time: `len_of_step` and `row_of_step` give them.
+    /// The same. Where all rows stand in the leaf as the view sees them, they are not copied a second time; `row_of_step` gives them.
     ///
     /// # Errors
     /// From the tree.
     pub async fn step(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
-        self.next_or_plain(book, dep_lsn, (out, self.direction == Direction::Forward)).await
+        self.take_next(book, dep_lsn, (out, false)).await
     }
 
-    /// A row that the last step has found, by its number.
-    #[inline]
-    pub fn row_of_step<'b>(&'b self, out: &'b RowBatch, index: usize) -> (&'b [u8], &'b [u8]) {
-        if !self.plain {
-            return out.get(index);
-        }
-        let (key, row) = self.cursor.leaf().get(index);
-        (key, row.value)
-    }
-
-    async fn next_or_plain(
+    async fn take_next(
         &mut self,
         book: &VersionBook,
         dep_lsn: &mut Lsn,
-        (out, may_be_plain): (&mut RowBatch, bool),
+        (out, copies): (&mut RowBatch, bool),
     ) -> Result<bool, TxnError> {
         self.fetched.trim();
-        self.plain = false;
         loop {
             out.clear();
+            self.plain = false;
             let mut dep = *dep_lsn;
             let Some(leaf) = self.cursor.next_leaf().await? else {
                 return Ok(false);
             };
             let from = (book, &self.fetched);
-            let plain = may_be_plain && is_plain(from, &self.view, leaf, &mut dep);
-            let mut found = Unfinished::default();
-            if !plain {
-                dep = *dep_lsn;
-                found = take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out);
-            }
+            let plain = !copies && is_plain(from, &self.view, leaf, &mut dep);
+            let found = match plain {
+                true => Unfinished::default(),
+                false => {
+                    dep = *dep_lsn;
+                    take_leaf(from, (&self.view, self.direction), leaf, &mut dep, out)
+                }
+            };
             let seen = leaf.seen();
             // RDV-1: otherwise read the same leaf again; the cursor has already moved past it.
             let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
@@ -367,6 +359,17 @@ impl Scan {
     #[inline]
     pub fn len_of_step(&self, out: &RowBatch) -> usize {
         if self.plain { self.cursor.leaf().len() } else { out.len() }
+    }
+
+    /// Key and value of a row of the last step, by its number in the order of the walk.
+    #[inline]
+    pub fn row_of_step<'s>(&'s self, out: &'s RowBatch, n: usize) -> (&'s [u8], &'s [u8]) {
+        if !self.plain {
+            return out.get(n);
+        }
+        let leaf = self.cursor.leaf();
+        let (key, row) = leaf.get(if self.direction == Direction::Forward { n } else { leaf.len() - 1 - n });
+        (key, row.value)
     }
 
     /// Gives keys and values of the last step to `f`, in the order of the walk, until it breaks off.

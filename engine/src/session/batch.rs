@@ -7,7 +7,7 @@ use clearway_txn::transaction::{Basis, Change, RunChange};
 
 use super::Session;
 use crate::error::EngineError;
-use crate::table::batch::EntryBatch;
+use crate::table::batch::{EntryBatch, entry_places};
 use crate::table::shape::TableShape;
 use crate::table::write;
 use crate::value::{Value, ValueRef};
@@ -72,11 +72,11 @@ impl Session {
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut().expect("a transaction is open");
         let done = txn.change_run(tree, &changes, basis, true).await?;
-        let mut columns = vec![ValueRef::Null; shape.columns.len()];
-        for n in from..from + done {
-            self.counted.note(self.db.statistics(), shape.oid);
-            if !shape.indexes.is_empty() {
-                entries.note_deleted(shape, rows.get(n), &mut columns)?;
+        self.counted.note_many(self.db.statistics(), shape.oid, done as u64);
+        if !shape.indexes.is_empty() {
+            let (places, mut columns) = (entry_places(shape), vec![ValueRef::Null; shape.columns.len()]);
+            for n in from..from + done {
+                entries.note_deleted((shape, places.as_ref()), rows.get(n), &mut columns)?;
             }
         }
         self.used.deleted(shape.oid, done as u64);

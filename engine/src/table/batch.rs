@@ -21,6 +21,7 @@ use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
 use super::shape::TableShape;
 use super::write;
 use crate::codec::key::{decode_int, encode_ref};
+use crate::codec::places::Places;
 use crate::error::EngineError;
 use crate::value::{Value, ValueRef};
 
@@ -112,13 +113,24 @@ impl List {
         let at = self.bytes.len();
         append(&mut self.bytes);
         let key = &self.bytes[at..];
-        let mut head = [0; 8];
-        let len = key.len().min(8);
-        head[..len].copy_from_slice(&key[..len]);
+        let head = key.first_chunk::<8>().copied().unwrap_or_else(|| {
+            let mut head = [0; 8];
+            head[..key.len()].copy_from_slice(key);
+            head
+        });
         assert!(self.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
         let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
         self.noted.push(EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts });
     }
+}
+
+/// Where the columns of which entries are made stand in a row without nulls, of indexes that are all plain.
+pub(crate) fn entry_places(shape: &TableShape) -> Option<Places> {
+    let is_read = |column: &usize| shape.indexes.iter().any(|index| index.columns.contains(column));
+    let (stored, storages) = shape.stored_now();
+    let columns: Vec<_> =
+        storages.iter().zip(stored).map(|(s, column)| (*s, is_read(column).then_some(*column))).collect();
+    Places::of(shape.version(), &columns)
 }
 
 /// Puts the columns of a row's key in their places; false: not all of them are plain integers.
@@ -166,14 +178,16 @@ impl EntryBatch {
         Ok(())
     }
 
-    /// The entries of a row as it is stored are to be deleted from indexes that are all plain. `columns` has a place for each column of the table.
+    /// The entries of a row as it is stored are to be deleted from indexes that are all plain. `columns` has a place for each column of the table; `places`
+    /// are the [`entry_places`].
     pub(crate) fn note_deleted<'v>(
         &mut self,
-        shape: &TableShape,
+        (shape, places): (&TableShape, Option<&Places>),
         (row_key, value): (&[u8], &'v [u8]),
         columns: &mut [ValueRef<'v>],
     ) -> Result<(), EngineError> {
-        if !shape.refs(value, columns)? || !key_refs(shape, row_key, columns) {
+        let in_place = places.is_some_and(|places| places.read_borrowed(value, |at, value| columns[at] = value));
+        if !in_place && !shape.refs(value, columns)? || !key_refs(shape, row_key, columns) {
             let row = shape.row(row_key, value)?;
             return (0..shape.indexes.len()).try_for_each(|index| self.note(shape, index, row_key, &row, false));
         }

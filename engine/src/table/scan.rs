@@ -35,7 +35,10 @@ pub struct TableScan {
     seeks: bool,
     begun: bool,
     scan: Scan,
+    /// Rows that were read ahead, if they had to be copied out of their leaf.
     batch: RowBatch,
+    /// How many have been read ahead.
+    rows: usize,
     next: usize,
 }
 
@@ -50,7 +53,8 @@ impl TableScan {
     ) -> TableScan {
         let whole = range == KeyRange::all();
         let scan = Scan::new(shape.rows(all), range, direction, view);
-        TableScan { shape: shape.clone(), whole, seeks: false, begun: false, scan, batch: RowBatch::default(), next: 0 }
+        let (shape, batch) = (shape.clone(), RowBatch::default());
+        TableScan { shape, whole, seeks: false, begun: false, scan, batch, rows: 0, next: 0 }
     }
 
     /// The next row. `dep_lsn` rises to the commits on which the row depends.
@@ -71,11 +75,12 @@ impl TableScan {
     /// # Errors
     /// From the trees.
     pub async fn fill(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
-        while !self.has_buffered() {
-            self.next = 0;
+        while self.next == self.rows {
+            (self.next, self.rows) = (0, 0);
             if !self.scan.step(all.book(), dep_lsn, &mut self.batch).await? {
                 return Ok(false);
             }
+            self.rows = self.scan.len_of_step(&self.batch);
         }
         Ok(true)
     }
@@ -97,12 +102,12 @@ impl TableScan {
     /// Whether a row has been read ahead.
     #[inline]
     pub(crate) fn has_buffered(&self) -> bool {
-        self.next < self.scan.len_of_step(&self.batch)
+        self.next < self.rows
     }
 
     /// How many have.
     pub(crate) fn left(&self) -> usize {
-        self.scan.len_of_step(&self.batch).saturating_sub(self.next)
+        self.rows.saturating_sub(self.next)
     }
 
     /// The table.
@@ -128,8 +133,9 @@ impl TableScan {
     }
 
     /// Key and value part of the next row, if it has already been read from its leaf.
+    #[inline]
     pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
-        if !self.has_buffered() {
+        if self.next == self.rows {
             return None;
         }
         self.next += 1;

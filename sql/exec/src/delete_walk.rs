@@ -13,6 +13,7 @@
 //! walks by an index. EXPLAIN ANALYZE measures the other way.
 
 use super::change::Changes;
+use super::int_filter::IntFilter;
 use super::pending::Pending;
 use super::row_batch::Batch;
 use super::scan::{TableRows, append_row, append_walked, fill, key_slot, slots_of};
@@ -37,6 +38,8 @@ struct Walked<'d> {
     delete: &'d Delete,
     scan: &'d Scan,
     walk: Box<TableScan>,
+    /// The filter, if it asks for integers alone.
+    ints: Option<IntFilter>,
     slots: Batch,
     rows: RowBatch,
     entries: EntryBatch,
@@ -81,6 +84,7 @@ impl Cx<'_> {
             delete,
             scan,
             walk,
+            ints: IntFilter::of(self, scan),
             slots: Batch::default(),
             rows: RowBatch::default(),
             entries: EntryBatch::default(),
@@ -118,7 +122,14 @@ impl Walked<'_> {
         for seen in 0..BURST {
             let shown = self.walk.next_shown();
             let Some((key, value)) = self.walk.buffered() else { return Ok(Look::Seen(seen)) };
-            if filter.is_some() {
+            let known = match &mut self.ints {
+                Some(ints) => ints.holds(scan, key, value)?,
+                None => None,
+            };
+            if known == Some(false) {
+                continue;
+            }
+            if known.is_none() && filter.is_some() {
                 let slots = slots_of(scan, &[], &mut self.slots);
                 fill(scan, slots, |put| match first {
                     Some(picker) => picker.read(&scan.table.shape, key, value, put),

@@ -2,7 +2,8 @@
 
 use super::Cx;
 use super::host::CxHost;
-use super::window::Partition;
+use super::window::{At, Partition};
+use clearway_base::breath;
 use clearway_syntax::error::{Result, SqlError};
 use clearway_syntax::window::{Exclude, Frame, FrameBound, FrameMode};
 use clearway_values::expr::Bound;
@@ -113,13 +114,14 @@ impl Frames {
     ///
     /// # Errors
     /// 22008 for a bound beyond the range of its type.
-    pub fn of(&self, row: usize, p: &Partition<'_>, cx: Cx<'_>) -> Result<Segments> {
-        let start = self.edge(&self.start, row, p, false, cx)?;
-        let end = self.edge(&self.end, row, p, true, cx)?.max(start);
+    pub async fn of(&self, at: &At, p: &mut Partition<'_>, edges: &mut Edges, cx: Cx<'_>) -> Result<Segments> {
+        let start = self.edge((&self.start, &mut edges.0), at, p, false, cx).await?;
+        let end = self.edge((&self.end, &mut edges.1), at, p, true, cx).await?.max(start);
+        let row = at.row;
         let left_out = match self.exclude {
             Exclude::NoOthers => return Ok(Segments([start..end, 0..0, 0..0])),
             Exclude::CurrentRow => row..row + 1,
-            Exclude::Group | Exclude::Ties => p.peers(row),
+            Exclude::Group | Exclude::Ties => at.peers.clone(),
         };
         let inside = |r: Range<usize>| {
             let (from, to) = (r.start.clamp(start, end), r.end.clamp(start, end));
@@ -130,11 +132,11 @@ impl Frames {
     }
 
     /// Where the frame of a row begins, or (`is_end`) behind which row it ends.
-    fn edge(
+    async fn edge(
         &self,
-        bound: &FrameBound<Datum>,
-        row: usize,
-        p: &Partition<'_>,
+        (bound, near): (&FrameBound<Datum>, &mut usize),
+        at: &At,
+        p: &mut Partition<'_>,
         is_end: bool,
         cx: Cx<'_>,
     ) -> Result<usize> {
@@ -144,62 +146,68 @@ impl Frames {
         Ok(match (self.mode, bound) {
             (_, FrameBound::UnboundedPreceding) => 0,
             (_, FrameBound::UnboundedFollowing) => n,
-            (FrameMode::Rows, FrameBound::CurrentRow) => row + after,
-            (FrameMode::Rows, FrameBound::Preceding(d)) => (row + after).saturating_sub(count(d)),
-            (FrameMode::Rows, FrameBound::Following(d)) => row.saturating_add(count(d)).saturating_add(after).min(n),
-            (_, FrameBound::CurrentRow) if is_end => p.peers(row).end,
-            (_, FrameBound::CurrentRow) => p.peers(row).start,
+            (FrameMode::Rows, FrameBound::CurrentRow) => at.row + after,
+            (FrameMode::Rows, FrameBound::Preceding(d)) => (at.row + after).saturating_sub(count(d)),
+            (FrameMode::Rows, FrameBound::Following(d)) => at.row.saturating_add(count(d)).saturating_add(after).min(n),
+            (_, FrameBound::CurrentRow) if is_end => at.peers.end,
+            (_, FrameBound::CurrentRow) => at.peers.start,
             (FrameMode::Groups, FrameBound::Preceding(d)) => {
-                p.groups[(p.group_of[row] + after).saturating_sub(count(d))]
+                p.group_start((at.group + after).saturating_sub(count(d))).await?
             }
             (FrameMode::Groups, FrameBound::Following(d)) => {
-                let group = p.group_of[row].saturating_add(count(d)).saturating_add(after);
-                p.groups[group.min(p.groups.len() - 1)]
+                let group = at.group.saturating_add(count(d)).saturating_add(after);
+                p.group_start(group.min(p.groups())).await?
             }
-            (FrameMode::Range, FrameBound::Preceding(d)) => range_edge(row, d, true, p, is_end, cx)?,
-            (FrameMode::Range, FrameBound::Following(d)) => range_edge(row, d, false, p, is_end, cx)?,
+            (FrameMode::Range, FrameBound::Preceding(d)) => range_edge((at, near), (d, true), p, is_end, cx).await?,
+            (FrameMode::Range, FrameBound::Following(d)) => range_edge((at, near), (d, false), p, is_end, cx).await?,
         })
     }
 }
 
-/// The first row whose value is not before `value - offset` (or, `is_end`, the first that is behind it), in the direction of the order.
-fn range_edge(
-    row: usize,
-    offset: &Datum,
-    preceding: bool,
-    p: &Partition<'_>,
+/// The groups at which the last frame of a call began and ended: with RANGE those of the next one are near.
+#[derive(Default)]
+pub struct Edges(usize, usize);
+
+/// The first row whose value is not before `value - offset` (or, `is_end`, the first that is behind it), in the direction of the order. It is the first one of a
+/// group of peers; the search begins at the group `near`, and leaves its own there.
+async fn range_edge(
+    (at, near): (&At, &mut usize),
+    (offset, preceding): (&Datum, bool),
+    p: &mut Partition<'_>,
     is_end: bool,
     cx: Cx<'_>,
 ) -> Result<usize> {
     let (descending, nulls_first) = p.by[0];
-    let base = &p.order(row)[0];
+    let base = p.order(at.group).await?[0].clone();
     if base.is_null() {
-        let peers = p.peers(row);
-        return Ok(if is_end { peers.end } else { peers.start });
+        return Ok(if is_end { at.peers.end } else { at.peers.start });
     }
     // Rows of nulls stand together at one end; no offset reaches them.
-    let first_null = |at: usize| p.order(at)[0].is_null();
-    let (mut low, mut high) = (0, p.len());
-    if nulls_first && first_null(0) {
-        low = p.groups[1];
+    let (mut low, mut high) = (0, p.groups());
+    if nulls_first && p.order(0).await?[0].is_null() {
+        low = 1;
     }
-    if !nulls_first && first_null(p.len() - 1) {
-        high = p.groups[p.groups.len() - 2];
+    if !nulls_first && p.order(high - 1).await?[0].is_null() {
+        high -= 1;
     }
     let subtract = preceding != descending;
-    let target = Target::new(base, offset, subtract, cx)?;
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let order = target.compare_to(&p.order(middle)[0])?;
+    let target = Target::new(&base, offset, subtract, cx)?;
+    let is_before = |order: &[Datum]| {
+        let order = target.compare_to(&order[0])?;
         let order = if descending { order.reverse() } else { order };
-        let before = order.is_lt() || (is_end && order.is_eq());
-        if before {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+        Ok::<_, SqlError>(order.is_lt() || (is_end && order.is_eq()))
+    };
+    let mut group = (*near).clamp(low, high);
+    while group < high && is_before(p.order(group).await?)? {
+        breath::step(breath::ROW)?;
+        group += 1;
     }
-    Ok(low)
+    while group > low && !is_before(p.order(group - 1).await?)? {
+        breath::step(breath::ROW)?;
+        group -= 1;
+    }
+    *near = group;
+    p.group_start(group).await
 }
 
 fn is_nan(value: &Datum) -> bool {

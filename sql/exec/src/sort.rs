@@ -36,7 +36,11 @@ pub async fn sort_keyed(rows: Vec<(Row, Row)>, by: &[(bool, bool)]) -> Result<Ve
     sort_in_pieces(rows, |a, b| order_of(&a.0, &b.0, by)).await
 }
 
-async fn sort_in_pieces<T>(mut rows: Vec<T>, order: impl Fn(&T, &T) -> Ordering) -> Result<Vec<T>> {
+/// Sorts stably, with breaths.
+///
+/// # Errors
+/// The reason for which the statement must end.
+pub(super) async fn sort_in_pieces<T>(mut rows: Vec<T>, order: impl Fn(&T, &T) -> Ordering) -> Result<Vec<T>> {
     for piece in rows.chunks_mut(PIECE) {
         breath::breathe(piece.len() as u32 * breath::ROW).await?;
         piece.sort_by(&order);

@@ -6,8 +6,7 @@
 
 use super::image::{CellHead, Frame, Image, NodeRow, Rows, node_of, row_bytes};
 use super::node::{
-    self, AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SHARED, SLOT_BYTES, SLOTS, length_bytes,
-    put_length,
+    AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, GHOST, OWN, SHARED, SLOT_BYTES, SLOTS, length_bytes, put_length,
 };
 use crate::buffer::page::{PAGE_BYTES, PageMut};
 use crate::ids::{PageId, Tag};
@@ -122,55 +121,7 @@ pub(super) fn put_over(page: &PageMut<'_>, row: &NodeRow<'_>, index: usize, shar
     true
 }
 
-/// A settled row of a page, with a short value of its own, if any, and no ghost: [`put_over`] makes a ghost of it without a look at its key.
-pub(super) struct SettledRow {
-    index: usize,
-    slot: u32,
-    cell: node::Cell,
-}
-
-impl SettledRow {
-    /// The row with this key, which is above the first `low` rows; none: it is not there, or it is another kind of row.
-    pub(super) fn find(page: &PageMut<'_>, key: &[u8], low: usize) -> Option<SettledRow> {
-        let node = node_of(page);
-        let index = node.search_from(key, low).ok()?;
-        debug_assert_eq!(node.search(key), Ok(index), "the rows before {low} are below the key");
-        let slot = node.slot(index);
-        if slot & (OWN | SHARED | GHOST) != 0 {
-            return None;
-        }
-        let cell = node.cell(slot);
-        (!cell.overflow && length_bytes(cell.value_len) == 1).then_some(SettledRow { index, slot, cell })
-    }
-
-    /// Its place in the page.
-    pub(super) fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Bytes of its value.
-    pub(super) fn value_len(&self) -> usize {
-        self.cell.value_len
-    }
-
-    /// Appends its value.
-    pub(super) fn append_value(&self, page: &PageMut<'_>, out: &mut Vec<u8>) {
-        if self.cell.value_len > 0 {
-            page.append_to(self.cell.value_at, self.cell.value_len, out);
-        }
-    }
-
-    /// It becomes a ghost without a value that carries the page's shared tag.
-    pub(super) fn make_ghost(&self, page: &PageMut<'_>) {
-        if self.cell.value_len > 0 {
-            page.write(self.cell.rest_at - 1, &[0]);
-            set_garbage(page, node_of(page).garbage() + self.cell.value_len);
-        }
-        page.set_u32(SLOTS + SLOT_BYTES * self.index, self.slot | GHOST | SHARED);
-    }
-}
-
-fn set_garbage(page: &PageMut<'_>, bytes: usize) {
+pub(super) fn set_garbage(page: &PageMut<'_>, bytes: usize) {
     page.set_u16(AT_GARBAGE, bytes.min(PAGE_BYTES) as u16);
 }
 

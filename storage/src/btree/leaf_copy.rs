@@ -65,6 +65,7 @@ impl LeafCopy {
     }
 
     /// The key and row at an index.
+    #[inline]
     pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
         let span = self.rows[index];
         let from = if index == 0 { 0 } else { self.rows[index - 1].key_end as usize };
@@ -135,6 +136,7 @@ impl LeafCopy {
         let bytes = &self.bytes[..];
         let (tail, prefix_len) = (short(bytes, super::node::AT_TAIL), short(bytes, super::node::AT_PREFIX_LEN));
         let prefix = bytes.get(tail..tail + prefix_len).unwrap_or(&[]);
+        let first_bytes = first_sixteen(prefix);
         let at = super::node::AT_SHARED_TAG;
         let shared = Tag(u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")));
         for index in places {
@@ -142,9 +144,20 @@ impl LeafCopy {
             let Some(slot) = bytes.get(at..at + SLOT_BYTES) else { break };
             let slot = u32::from_le_bytes(slot.try_into().expect("four bytes"));
             let Some((rest, span)) = cell(bytes, slot, shared) else { continue };
-            self.keys.extend_from_slice(prefix);
-            self.keys.extend_from_slice(&((slot >> 16) as u16).to_be_bytes()[..rest.head]);
-            self.keys.extend_from_slice(rest.bytes);
+            let head = (slot >> 16) as u16;
+            match short_key(bytes, (first_bytes, prefix.len()), head, &rest) {
+                Some((key, len)) => {
+                    // Sixteen bytes at once, and those behind its end taken off again: three parts of unknown lengths are as many calls.
+                    let end = self.keys.len() + len;
+                    self.keys.extend_from_slice(&key.to_be_bytes());
+                    self.keys.truncate(end);
+                }
+                None => {
+                    self.keys.extend_from_slice(prefix);
+                    self.keys.extend_from_slice(&head.to_be_bytes()[..rest.head]);
+                    self.keys.extend_from_slice(&bytes[rest.bytes.clone()]);
+                }
+            }
             self.rows.push(Span { key_end: self.keys.len() as u32, ..span });
         }
     }
@@ -156,15 +169,38 @@ fn short(bytes: &[u8], at: usize) -> usize {
     if len == NO_HIGH { 0 } else { usize::from(len) }
 }
 
-/// A key's part beyond the prefix: how many of the slot's two bytes, and the rest.
-struct KeyRest<'b> {
+/// A key's part beyond the prefix: how many of the slot's two bytes, and where the rest is.
+struct KeyRest {
     head: usize,
-    bytes: &'b [u8],
+    bytes: Range<usize>,
+}
+
+/// The first sixteen bytes as a number, zero where they end.
+fn first_sixteen(bytes: &[u8]) -> u128 {
+    let mut first = [0; 16];
+    let len = bytes.len().min(16);
+    first[..len].copy_from_slice(&bytes[..len]);
+    u128::from_be_bytes(first)
+}
+
+/// A key of at most sixteen bytes as a number, with any bytes behind its end, and its length; `prefix`: its first bytes, and how many they are. None: it is longer, or stands at the
+/// end of the page.
+#[inline]
+fn short_key(bytes: &[u8], (prefix, prefix_len): (u128, usize), head: u16, rest: &KeyRest) -> Option<(u128, usize)> {
+    let (head_at, rest_at) = (prefix_len, prefix_len + rest.head);
+    let len = rest_at + rest.bytes.len();
+    if len > 16 || rest_at > 15 {
+        return None;
+    }
+    let behind = u128::from_be_bytes(*bytes.get(rest.bytes.start..)?.first_chunk::<16>()?);
+    // Of a head that is one byte, the second is zero, and the rest empty.
+    let head = u128::from(head) << 112 >> (8 * head_at);
+    Some((prefix | head | if rest.bytes.is_empty() { 0 } else { behind >> (8 * rest_at) }, len))
 }
 
 /// Decodes a cell; none if it leaves the page (BTR-17).
 #[inline]
-fn cell(bytes: &[u8], slot: u32, shared: Tag) -> Option<(KeyRest<'_>, Span)> {
+fn cell(bytes: &[u8], slot: u32, shared: Tag) -> Option<(KeyRest, Span)> {
     let mut at = (slot & OFFSET) as usize;
     let suffix_len = length(bytes, &mut at)?;
     let overflow = *bytes.get(at)? == OVERFLOW_CODE;
@@ -185,7 +221,7 @@ fn cell(bytes: &[u8], slot: u32, shared: Tag) -> Option<(KeyRest<'_>, Span)> {
     if value_at + value_len > PAGE_BYTES {
         return None;
     }
-    let key = KeyRest { head: suffix_len.min(2), bytes: &bytes[at..value_at] };
+    let key = KeyRest { head: suffix_len.min(2), bytes: at..value_at };
     let (value_at, value_len) = (value_at as u16, value_len as u16);
     Some((key, Span { key_end: 0, value_at, value_len, tag, ghost: slot & GHOST != 0, overflow }))
 }

@@ -13,6 +13,7 @@
 //!   run      many edits of one leaf                  count    nodes, without a look at the leaves
 //!   purge    the settled ghosts of one leaf          cuts     keys that divide a range among readers
 //!   picks    rows of many keys, leaf by leaf         run_record  the log record of a run
+//!   run_ghosts  ghosts of a leaf, many at once
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -21,7 +22,7 @@
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7, 26: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
 //! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`. 20: `purge`. 21: `cuts`. 22: `picks`. 23: `run`.
-//! 24, 25: `run_record`.
+//! 24, 25: `run_record`. 27: `run`. 28: `run_ghosts`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -51,6 +52,7 @@ mod print;
 mod purge;
 mod repack;
 mod run;
+mod run_ghosts;
 mod run_record;
 mod split;
 mod tidy;
@@ -65,7 +67,7 @@ pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
 pub use purge::Purged;
 pub use run::{RunEdits, RunPut, TagRoom};
-pub use run_record::{LoggedChange, RunChanges, RunPositions};
+pub use run_record::{LoggedChange, RunChanges, RunGhosts, RunPositions};
 pub use tidy::{Tidied, TidyBudget};
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
 pub use write::undo_bytes;

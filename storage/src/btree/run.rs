@@ -29,11 +29,11 @@
 //! - BTR-23: rows of one run may carry one tag. They then share it in the page, where no other tag is shared: the record of a row says so, and redo
 //!   does the same. A row that only gets a shared tag takes no more room than before, and neither does its undo: so neither splits a leaf.
 
-use super::edit::{SettledRow, put_at, put_over};
+use super::edit::{put_at, put_over};
 use super::image::{Frame, Image, NodeRow, Rows, node_bytes_with, node_of, row_bytes};
 use super::node::{MEMORY_LOCKS, SLOT_BYTES, common_prefix};
 use super::ops;
-use super::run_record::{CHANGE_BYTES, HEAD_BYTES, RunPositions, RunRecord};
+use super::run_record::{CHANGE_BYTES, HEAD_BYTES, RunGhosts, RunPositions, RunRecord};
 use super::tree::{LeafRow, RowBuf, Tree, read_row};
 use super::write::{PREFIX_SLACK, record_bytes, undo_bytes};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
@@ -93,15 +93,15 @@ pub trait RunEdits<'v> {
         None
     }
 
-    /// BTR-27: the row of an edit, which had this value, becomes a ghost that carries the last edit's tag.
-    fn join_ghost(&mut self, _n: usize, _value: &[u8]) {}
+    /// BTR-27: the rows of the edits from number `n` on become ghosts that carry the last edit's tag.
+    fn join_ghosts(&mut self, _n: usize, _ghosts: RunGhosts<'_>) {}
 
     /// The edits from number `from` on, so many, were logged at these positions. Called once, under the latch, if there was any.
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions);
 }
 
 /// What the changes of a run take of the log at most.
-struct Cost {
+pub(super) struct Cost {
     /// Their record, without the changes.
     record: usize,
     /// The record that undoes a change, without key and value.
@@ -114,7 +114,7 @@ impl Cost {
     }
 
     /// The record that undoes a change.
-    fn undo(&self, key_len: usize, before_len: usize) -> usize {
+    pub(super) fn undo(&self, key_len: usize, before_len: usize) -> usize {
         self.undo + key_len + before_len
     }
 
@@ -125,19 +125,21 @@ impl Cost {
 }
 
 /// How far a run has come in its leaf.
-struct Pass<'v> {
+pub(super) struct Pass<'v> {
     /// The number of its first edit.
     from: usize,
-    done: usize,
+    pub(super) done: usize,
     /// The last edit's key.
-    last: Option<&'v [u8]>,
+    pub(super) last: Option<&'v [u8]>,
     /// So many rows of the leaf are below the next key: the last edit's and those before it.
-    low: usize,
+    pub(super) low: usize,
+    /// There is room for ghosts that are not decided on (BTR-28).
+    pub(super) joins: bool,
 }
 
 impl<'v> Pass<'v> {
     /// The number of the next edit.
-    fn next(&self) -> usize {
+    pub(super) fn next(&self) -> usize {
         self.from + self.done
     }
 
@@ -160,19 +162,19 @@ enum Work {
 }
 
 /// A leaf that a run changes.
-struct Leaf<'p> {
-    latched: Latched<'p>,
+pub(super) struct Leaf<'p> {
+    pub(super) latched: Latched<'p>,
     /// Its upper fence.
     high: Option<Vec<u8>>,
     work: Work,
     prefix_len: usize,
     /// Bytes that a node of these rows leaves free.
-    free: usize,
+    pub(super) free: usize,
     before: RowBuf,
     /// The changes that were made.
-    record: RunRecord,
+    pub(super) record: RunRecord,
     /// Log bytes to be set aside for undoing them.
-    undo_bytes: usize,
+    pub(super) undo_bytes: usize,
 }
 
 impl<'p> Leaf<'p> {
@@ -213,8 +215,15 @@ impl<'p> Leaf<'p> {
         }
     }
 
+    /// BTR-27: whether ghosts may carry the tag of the last edit, this one, without a decision.
+    pub(super) fn may_join(&self, tag: Option<Tag>) -> bool {
+        let (shared, flags) = (self.shared_tag(), self.latched.page().flags());
+        let carries = !shared.is_settled() && tag == Some(shared) && flags & MEMORY_LOCKS == 0;
+        carries && matches!(self.work, Work::Page)
+    }
+
     /// Log bytes of the record and the undo of the changes up to now.
-    fn log_bytes(&self, cost: &Cost) -> usize {
+    pub(super) fn log_bytes(&self, cost: &Cost) -> usize {
         cost.record + self.record.bytes() + self.undo_bytes
     }
 
@@ -412,7 +421,7 @@ impl Tree {
     ) -> usize {
         let (page, flags) = (leaf.latched.page().id(), leaf.latched.page().flags());
         let undo_room = self.pool().log().undo_room();
-        let mut pass = Pass { from, done: 0, last: None, low: 0 };
+        let mut pass = Pass { from, done: 0, last: None, low: 0, joins: true };
         while let Some((key, max_value)) = edits.key(pass.next()) {
             let in_order = pass.is_in_order(key, leaf.high.as_deref());
             if !in_order || key.len() > KEY_BYTES_MAX || key.len() + max_value > ROW_BYTES_MAX {
@@ -443,7 +452,7 @@ impl Tree {
             let count = node_of(leaf.latched.page()).count();
             self.note_append(page, found.is_err() && usize::from(slot) + 1 >= count);
             pass.made(key, usize::from(slot));
-            self.join_ghosts(&mut leaf, cost, log, credit, edits, &mut pass);
+            self.join_ghosts(&mut leaf, (cost, credit), log, edits, &mut pass);
         }
         let done = pass.done;
         leaf.finish();
@@ -452,43 +461,6 @@ impl Tree {
             edits.logged(from, done, positions);
         }
         done
-    }
-
-    /// BTR-27: makes the next edits as long as they are such ghosts.
-    fn join_ghosts<'v>(
-        &self,
-        leaf: &mut Leaf<'_>,
-        cost: &Cost,
-        log: &mut TxnLog,
-        credit: &Credit<'_>,
-        edits: &mut impl RunEdits<'v>,
-        pass: &mut Pass<'v>,
-    ) {
-        let (shared, flags) = (leaf.shared_tag(), leaf.latched.page().flags());
-        let carries = !shared.is_settled() && edits.tag() == Some(shared) && flags & MEMORY_LOCKS == 0;
-        if !carries || !matches!(leaf.work, Work::Page) {
-            return;
-        }
-        let undo_room = self.pool().log().undo_room();
-        while let Some(key) = edits.ghost(pass.next()) {
-            // A key that is found there is behind the last one and below the fence.
-            let Some(row) = SettledRow::find(leaf.latched.page(), key, pass.low) else { return };
-            let at_most = RoomChange { given_up: PAGE_BYTES, taken: key.len() + 32 };
-            let room = undo_room.is_none_or(|room| room.allows(at_most));
-            if !room || credit.left_bytes() < leaf.log_bytes(cost) + cost.change(key.len(), 0, row.value_len()) {
-                return;
-            }
-            let page = leaf.latched.page();
-            let value = leaf.record.push_ghost(key, row.value_len(), |out| row.append_value(page, out));
-            edits.join_ghost(pass.next(), value);
-            row.make_ghost(page);
-            leaf.free += row.value_len();
-            leaf.undo_bytes += cost.undo(key.len(), row.value_len());
-            if let Some(claims) = undo_room {
-                claims.changed(log, RoomChange::of(key.len(), Some(row.value_len()), Some(0)));
-            }
-            pass.made(key, row.index());
-        }
     }
 
     /// BTR-19

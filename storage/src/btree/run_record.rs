@@ -44,6 +44,8 @@ const VALUES: u8 = 128;
 pub(super) const HEAD_BYTES: usize = 10;
 /// The most bytes of a change beside its key and values.
 pub(super) const CHANGE_BYTES: usize = 23;
+/// Bytes of such a change as [`RunRecord::push_ghost`] adds, before its key, if it has no value.
+const GHOST_HEAD_BYTES: usize = 3;
 /// Bytes for which room is made at first: a record of some dozen changes.
 const ROOM_BYTES: usize = 2048;
 
@@ -64,6 +66,57 @@ impl RunPositions {
     pub fn of(self, n: usize) -> (Lsn, Lsn) {
         let at = |n: usize| Lsn(self.first.0 + n as u64);
         (at(n), n.checked_sub(1).map_or(self.previous, at))
+    }
+}
+
+/// Bytes of a change that [`RunRecord::push_ghost`] adds.
+#[inline]
+pub(super) fn ghost_bytes(key_len: usize, value_len: usize) -> usize {
+    GHOST_HEAD_BYTES + if value_len > 0 { 4 + value_len } else { 0 } + key_len
+}
+
+/// Where the key of a row that became a ghost stands in the changes of a record; its value follows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GhostPlace {
+    key_at: u32,
+    key_len: u16,
+    value_len: u16,
+}
+
+/// Rows that became ghosts by consecutive changes of a run, as its record has them (BTR-27).
+#[derive(Clone, Copy, Debug)]
+pub struct RunGhosts<'r> {
+    /// Where the first change begins among those of the record.
+    from: usize,
+    bytes: &'r [u8],
+    places: &'r [GhostPlace],
+}
+
+impl<'r> RunGhosts<'r> {
+    pub(super) fn new((from, bytes): (usize, &'r [u8]), places: &'r [GhostPlace]) -> RunGhosts<'r> {
+        RunGhosts { from, bytes, places }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes that have all keys and values, and others between them.
+    pub fn bytes(&self) -> &'r [u8] {
+        self.bytes
+    }
+
+    /// For each row the place of its key in these bytes, the length of its key, and that of its value, which follows its key.
+    #[inline]
+    pub fn places(&self) -> impl ExactSizeIterator<Item = (usize, u16, u16)> {
+        self.places.iter().map(|place| (place.key_at as usize - self.from, place.key_len, place.value_len))
+    }
+
+    /// Their values.
+    pub fn values(&self) -> impl Iterator<Item = &'r [u8]> {
+        let bytes = self.bytes;
+        self.places().map(move |(at, key_len, value_len)| &bytes[at + usize::from(key_len)..][..usize::from(value_len)])
     }
 }
 
@@ -121,25 +174,37 @@ impl RunRecord {
         self.changes = self.changes.checked_add(1).expect("BTR-24: no leaf has so many rows");
     }
 
-    /// Adds a change as [`RunRecord::push`] does: a settled row, whose value is appended, becomes a ghost that shares the tag of the change before. Gives the value.
+    /// Adds a change as [`RunRecord::push`] does: a settled row, whose value is appended, becomes a ghost that shares the tag of the change before. Says where
+    /// its key and its value are.
+    #[inline]
     pub(super) fn push_ghost(
         &mut self,
         key: &[u8],
         value_len: usize,
         append_value: impl FnOnce(&mut Vec<u8>),
-    ) -> &[u8] {
+    ) -> GhostPlace {
         assert!(key.len() <= KEY_BYTES_MAX, "a key of {} bytes goes into the log", key.len());
         assert!(self.changes > 0, "BTR-27: there is a change before");
-        let flags = GHOST | SAME_TAG | HAD_ROW | SHARES | if value_len > 0 { VALUES } else { 0 };
+        let flags = GHOST | SAME_TAG | HAD_ROW | SHARES;
         let ([key_low, key_high], [low, high]) = ((key.len() as u16).to_le_bytes(), (value_len as u16).to_le_bytes());
-        let head = [flags, key_low, key_high, 0, 0, low, high];
-        self.bytes.extend_from_slice(&head[..if value_len > 0 { 7 } else { 3 }]);
+        match value_len {
+            0 => self.bytes.extend_from_slice(&[flags, key_low, key_high]),
+            _ => self.bytes.extend_from_slice(&[flags | VALUES, key_low, key_high, 0, 0, low, high]),
+        }
+        let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
-        let value_at = self.bytes.len();
-        append_value(&mut self.bytes);
-        assert_eq!(self.bytes.len(), value_at + value_len, "the value of a row has the length that its cell says");
+        if value_len > 0 {
+            append_value(&mut self.bytes);
+        }
+        let end = key_at + key.len() + value_len;
+        assert_eq!(self.bytes.len(), end, "the value of a row has the length that its cell says");
         self.changes = self.changes.checked_add(1).expect("BTR-24: no leaf has so many rows");
-        &self.bytes[value_at..]
+        GhostPlace { key_at: key_at as u32, key_len: key.len() as u16, value_len: value_len as u16 }
+    }
+
+    /// The changes behind the first `from` bytes of them, and `from`.
+    pub(super) fn since(&self, from: usize) -> (usize, &[u8]) {
+        (from, &self.bytes[from..])
     }
 
     /// How many changes there are.
@@ -316,7 +381,11 @@ mod tests {
             let before = |value| Some(Row { value, tag: Tag::SETTLED, ghost: false, overflow: false });
             let (mut joined, mut pushed) = (RunRecord::default(), RunRecord::default());
             joined.push(&row(&b"a"[..]), true, before(&b"x"[..]));
-            assert_eq!(joined.push_ghost(b"bb", old.len(), |out| out.extend_from_slice(old)), old);
+            let from = joined.bytes();
+            let places = [joined.push_ghost(b"bb", old.len(), |out| out.extend_from_slice(old))];
+            let ghosts = RunGhosts::new(joined.since(from), &places);
+            assert_eq!(ghosts.values().collect::<Vec<_>>(), [old]);
+            assert_eq!(joined.bytes(), from + ghost_bytes(2, old.len()));
             pushed.push(&row(b"a"), true, before(b"x"));
             pushed.push(&row(b"bb"), true, before(old));
             assert_eq!(joined.parts(TreeId(9)), pushed.parts(TreeId(9)));

@@ -1,7 +1,7 @@
 //! Runs beside a map: rows that a run leaves go one by one; the log is redone afterwards.
 
 use super::tree_tests::put;
-use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunPositions, RunPut, TagRoom, Tree};
+use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunGhosts, RunPositions, RunPut, TagRoom, Tree};
 use crate::ids::{Lsn, PageId, Tag, TxnId};
 use crate::record::{TxnLog, UndoEntry};
 use crate::testing::{Kept, Rig, now};
@@ -64,12 +64,14 @@ impl<'v> RunEdits<'v> for Edits<'v> {
         (self.joins && self.shares && *ghost && *tag != self.refused).then_some(key)
     }
 
-    fn join_ghost(&mut self, n: usize, value: &[u8]) {
-        let (key, _, _, ghost) = &self.wanted[n];
-        assert_eq!(self.model.get(key).map(|(value, ..)| &value[..]), Some(value), "BTR-27");
+    fn join_ghosts(&mut self, n: usize, ghosts: RunGhosts<'_>) {
         let (_, tag) = self.tag.expect("BTR-27: an edit before");
-        self.model.insert(key.clone(), (Vec::new(), tag.0, *ghost));
-        self.joined += 1;
+        assert_eq!(ghosts.values().count(), ghosts.count());
+        for ((key, _, _, ghost), value) in self.wanted[n..].iter().zip(ghosts.values()) {
+            assert_eq!(self.model.get(key).map(|(value, ..)| &value[..]), Some(value), "BTR-28");
+            self.model.insert(key.clone(), (Vec::new(), tag.0, *ghost));
+            self.joined += 1;
+        }
     }
 
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {
@@ -230,7 +232,7 @@ fn rows_that_share_a_tag_take_no_room_for_it_and_neither_does_their_undo() {
 
 #[test]
 fn ghosts_that_join_are_those_that_are_decided_on() {
-    // BTR-27
+    // BTR-27, BTR-28
     for_each_seed!(3, |seed| {
         now(async {
             let mut changes = Vec::new();

@@ -62,7 +62,7 @@ use waiters::Waiters;
 mod tests;
 
 pub use retention::{Holder, HolderRow, Retention};
-pub use undo_room::{RoomChange, UndoRoom};
+pub use undo_room::{RoomChange, RoomChanges, UndoRoom};
 pub use wait::{WaitCredit, WaitDurable};
 
 /// A lone committer yields to the scheduler only before every 16th flush, since each yield wakes the runtime's second worker

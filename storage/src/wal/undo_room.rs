@@ -53,6 +53,36 @@ impl RoomChange {
     }
 }
 
+/// What changes of several rows do to the room in their leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoomChanges {
+    /// Rows that give bytes up, and how many.
+    given_rows: u64,
+    given_up: usize,
+    /// Rows that take bytes, and how many.
+    taken_rows: u64,
+    taken: usize,
+}
+
+impl RoomChanges {
+    /// One change more.
+    #[inline]
+    pub fn add(&mut self, change: RoomChange) {
+        self.given_rows += u64::from(change.given_up > 0);
+        self.given_up += change.given_up;
+        self.taken_rows += u64::from(change.taken > 0);
+        self.taken += change.taken;
+    }
+}
+
+impl From<RoomChange> for RoomChanges {
+    fn from(change: RoomChange) -> RoomChanges {
+        let mut changes = RoomChanges::default();
+        changes.add(change);
+        changes
+    }
+}
+
 /// All claims. They are changed by atomic additions, under the latch of the leaf.
 #[derive(Default)]
 pub struct UndoRoom {
@@ -79,6 +109,16 @@ impl UndoRoom {
             self.claim(log, 1, change.given_up as u64);
         } else if change.taken > 0 {
             self.taken(1, change.taken);
+        }
+    }
+
+    /// Notes changes of rows of one leaf.
+    pub fn changed_all(&self, log: &mut TxnLog, changes: &RoomChanges) {
+        if changes.given_rows > 0 {
+            self.claim(log, changes.given_rows, changes.given_up as u64);
+        }
+        if changes.taken_rows > 0 {
+            self.taken(changes.taken_rows, changes.taken);
         }
     }
 
@@ -144,28 +184,32 @@ impl UndoRoom {
         }
     }
 
-    fn pages_with(&self, more: RoomChange) -> u64 {
+    fn pages_with(&self, more: &RoomChanges) -> u64 {
         let rows = self.rows.load(SeqCst);
         if rows == 0 {
             return 0;
         }
-        let more_rows = u64::from(more.given_up > 0);
         let came_in = |taken: &AtomicU64, base: &AtomicU64| taken.load(SeqCst).saturating_sub(base.load(SeqCst));
-        let came = came_in(&self.taken_rows, &self.base_rows) + u64::from(more.taken > 0);
+        let came = came_in(&self.taken_rows, &self.base_rows) + more.taken_rows;
         let came_bytes = came_in(&self.taken_bytes, &self.base_bytes) + more.taken as u64;
-        let at_once = LEVELS * (rows + more_rows).min(came);
+        let at_once = LEVELS * (rows + more.given_rows).min(came);
         let later = LEVELS * (self.bytes.load(SeqCst) + more.given_up as u64).min(came_bytes);
         at_once.min(self.used_pages.load(SeqCst)) + later.div_ceil(PAGE_BYTES as u64)
     }
 
     /// Pages that undoing everything that is claimed may take (WAL-20).
     pub fn pages(&self) -> u64 {
-        self.pages_with(RoomChange::default())
+        self.pages_with(&RoomChanges::default())
     }
 
     /// Whether there are pages for everything that is claimed, and for this change besides.
     pub fn allows(&self, change: RoomChange) -> bool {
-        self.rows.load(SeqCst) == 0 || self.pages_with(change) <= self.free_pages.load(SeqCst)
+        self.allows_all(&change.into())
+    }
+
+    /// The same of several changes.
+    pub fn allows_all(&self, changes: &RoomChanges) -> bool {
+        self.rows.load(SeqCst) == 0 || self.pages_with(changes) <= self.free_pages.load(SeqCst)
     }
 
     /// Space says how many pages are free for undo, and how many are in use.

@@ -1,7 +1,7 @@
 //! The minimal transaction layer that storage needs above it: the active transactions, their undo, and which tags are settled. It has no
 //! locks: every task of the workload has keys of its own.
 
-use clearway_storage::btree::{Edit, LeafRow, Row, RowBuf, RunEdits, RunPositions, RunPut, TagRoom, Tree};
+use clearway_storage::btree::{Edit, LeafRow, Row, RowBuf, RunEdits, RunGhosts, RunPositions, RunPut, TagRoom, Tree};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, PageId, Tag, TreeId, TxnId};
 use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog, UndoEntry};
@@ -170,10 +170,12 @@ impl<'v> RunEdits<'v> for Written<'v> {
         self.rows.get(n).filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..])
     }
 
-    fn join_ghost(&mut self, _n: usize, value: &[u8]) {
+    fn join_ghosts(&mut self, _n: usize, ghosts: RunGhosts<'_>) {
         let (_, tag) = self.shared.expect("BTR-27: a row before");
-        let before = BeforeImage::Row { ghost: false, overflow: false, value: value.into() };
-        self.decided.push((tag, Tag::SETTLED, before));
+        for value in ghosts.values() {
+            let before = BeforeImage::Row { ghost: false, overflow: false, value: value.into() };
+            self.decided.push((tag, Tag::SETTLED, before));
+        }
     }
 
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {

@@ -20,17 +20,36 @@
 //! A restart finds the changes in the log one by one, and puts those together that have one tag ([`RunRows::of`]).
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
+use clearway_storage::btree::RunGhosts;
 use clearway_storage::ids::Lsn;
 use clearway_storage::record::{BeforeImage, UndoEntry};
 
+/// Where a row is among the bytes of all. Bytes between two rows have no meaning here.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Where the row's key ends, and its value before, which follows the key.
-    key_end: u32,
-    end: u32,
+    key_at: u32,
+    /// The length of its key, and of its value before, which follows the key.
+    key_len: u16,
+    value_len: u16,
     /// The position of its change; zero until it is logged.
     lsn: Lsn,
+}
+
+/// Bytes of a place in the spill file.
+const PLACE_BYTES: usize = 16;
+
+impl Place {
+    fn key(self) -> Range<usize> {
+        let at = self.key_at as usize;
+        at..at + usize::from(self.key_len)
+    }
+
+    fn value(self) -> Range<usize> {
+        let at = self.key().end;
+        at..at + usize::from(self.value_len)
+    }
 }
 
 /// Keys of rows, their values before, and the positions of their changes in the log.
@@ -62,18 +81,45 @@ impl RunRows {
             self.bytes.reserve(16 * (key.len() + value.len()));
             self.places.reserve(16);
         }
+        let lengths = (u16::try_from(key.len()), u16::try_from(value.len()), u32::try_from(self.bytes.len()));
+        let (Ok(key_len), Ok(value_len), Ok(key_at)) = lengths else {
+            panic!("RSH-1: the rows of a leaf have keys and values of {} and {} bytes", key.len(), value.len())
+        };
         self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len() as u32;
         self.bytes.extend_from_slice(value);
+        self.places.push(Place { key_at, key_len, value_len, lsn: Lsn::ZERO });
+    }
+
+    /// Makes room for rows of so many bytes.
+    pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.places.reserve(rows);
+        self.bytes.reserve(bytes);
+    }
+
+    /// Adds the next rows, as [`RunRows::note`] does one.
+    pub(crate) fn note_ghosts(&mut self, ghosts: RunGhosts<'_>) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(ghosts.bytes());
         assert!(u32::try_from(self.bytes.len()).is_ok(), "RSH-1: the rows of a leaf");
-        self.places.push(Place { key_end, end: self.bytes.len() as u32, lsn: Lsn::ZERO });
+        self.places.extend(ghosts.places().map(|(at, key_len, value_len)| {
+            let key_at = (from + at) as u32;
+            Place { key_at, key_len, value_len, lsn: Lsn::ZERO }
+        }));
     }
 
     /// The change of row number `n` has this position in the log, those of the rows before it have theirs.
     pub(crate) fn logged(&mut self, n: usize, lsn: Lsn) {
-        let before = n.checked_sub(1).map(|before| self.places[before].lsn);
-        assert!(before.is_none_or(|before| Lsn::ZERO < before && before < lsn), "RSH-1: {lsn} after {before:?}");
-        self.places[n].lsn = lsn;
+        self.logged_all(n, std::iter::once(lsn));
+    }
+
+    /// The same of the rows from number `n` on.
+    pub(crate) fn logged_all(&mut self, n: usize, lsns: impl ExactSizeIterator<Item = Lsn>) {
+        let mut before = n.checked_sub(1).map(|before| self.places[before].lsn);
+        assert!(n + lsns.len() <= self.places.len(), "RSH-1: {} rows from {n} on", lsns.len());
+        for (place, lsn) in self.places[n..].iter_mut().zip(lsns) {
+            assert!(before.is_none_or(|before| Lsn::ZERO < before && before < lsn), "RSH-1: {lsn} after {before:?}");
+            (place.lsn, before) = (lsn, Some(lsn));
+        }
     }
 
     /// The position of the change of row number `n`.
@@ -83,19 +129,15 @@ impl RunRows {
 
     /// The value before of the row with this key.
     pub(super) fn value_of(&self, key: &[u8]) -> Option<&[u8]> {
-        let from = |n: usize| n.checked_sub(1).map_or(0, |before| self.places[before].end as usize);
-        let key_at = |n: usize| &self.bytes[from(n)..self.places[n].key_end as usize];
         // RSH-1: in the order of their keys.
         let (mut low, mut high) = (0, self.places.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match key_at(middle).cmp(key) {
+            let place = self.places[middle];
+            match self.bytes[place.key()].cmp(key) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
-                Ordering::Equal => {
-                    let place = self.places[middle];
-                    return Some(&self.bytes[place.key_end as usize..place.end as usize]);
-                }
+                Ordering::Equal => return Some(&self.bytes[place.value()]),
             }
         }
         None
@@ -108,12 +150,7 @@ impl RunRows {
 
     /// Their keys, their values before, and the positions of their changes.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], Lsn)> {
-        let mut from = 0;
-        self.places.iter().map(move |place| {
-            let (key, value) = self.bytes[from..place.end as usize].split_at(place.key_end as usize - from);
-            from = place.end as usize;
-            (key, value, place.lsn)
-        })
+        self.places.iter().map(|place| (&self.bytes[place.key()], &self.bytes[place.value()], place.lsn))
     }
 
     /// Gives back the room for more rows.
@@ -131,8 +168,9 @@ impl RunRows {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.places.len() as u32).to_le_bytes());
         for place in &self.places {
-            out.extend_from_slice(&place.key_end.to_le_bytes());
-            out.extend_from_slice(&place.end.to_le_bytes());
+            out.extend_from_slice(&place.key_at.to_le_bytes());
+            out.extend_from_slice(&place.key_len.to_le_bytes());
+            out.extend_from_slice(&place.value_len.to_le_bytes());
             out.extend_from_slice(&place.lsn.0.to_le_bytes());
         }
         out.extend_from_slice(&self.bytes);
@@ -142,24 +180,26 @@ impl RunRows {
     pub(super) fn decode(bytes: &[u8]) -> Option<RunRows> {
         let (count, mut rest) = bytes.split_first_chunk::<4>()?;
         let count = u32::from_le_bytes(*count) as usize;
-        if count > rest.len() / 16 {
+        if count > rest.len() / PLACE_BYTES {
             return None;
         }
-        let (mut places, mut before) = (Vec::with_capacity(count), 0);
+        let (mut places, mut before): (Vec<Place>, usize) = (Vec::with_capacity(count), 0);
         for _ in 0..count {
-            let (key_end, after) = rest.split_first_chunk::<4>()?;
-            let (end, after) = after.split_first_chunk::<4>()?;
+            let (key_at, after) = rest.split_first_chunk::<4>()?;
+            let (key_len, after) = after.split_first_chunk::<2>()?;
+            let (value_len, after) = after.split_first_chunk::<2>()?;
             let (lsn, after) = after.split_first_chunk::<8>()?;
-            let (key_end, end) = (u32::from_le_bytes(*key_end), u32::from_le_bytes(*end));
-            let place = Place { key_end, end, lsn: Lsn(u64::from_le_bytes(*lsn)) };
-            if key_end < before || end < key_end {
+            let (key_len, value_len) = (u16::from_le_bytes(*key_len), u16::from_le_bytes(*value_len));
+            let lsn = Lsn(u64::from_le_bytes(*lsn));
+            let place = Place { key_at: u32::from_le_bytes(*key_at), key_len, value_len, lsn };
+            if (place.key_at as usize) < before {
                 return None;
             }
-            before = place.end;
+            before = place.value().end;
             places.push(place);
             rest = after;
         }
-        (rest.len() == before as usize).then(|| RunRows { bytes: rest.to_vec(), places })
+        (rest.len() == before).then(|| RunRows { bytes: rest.to_vec(), places })
     }
 }
 

@@ -40,6 +40,7 @@ impl RowBatch {
     }
 
     /// Key and value of a row.
+    #[inline]
     pub fn get(&self, index: usize) -> (&[u8], &[u8]) {
         let (key_end, end) = self.ends[index];
         let from = if index == 0 { 0 } else { self.ends[index - 1].1 };

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use clearway_base::sync::yield_now;
-use clearway_storage::btree::{Edit, LeafRow, Row, RunEdits, RunPositions, RunPut, TagRoom, Tree};
+use clearway_storage::btree::{Edit, LeafRow, Row, RunEdits, RunGhosts, RunPositions, RunPut, TagRoom, Tree};
 use clearway_storage::ids::{Lsn, PageId, Tag};
 
 use super::judge::{Judge, Permit};
@@ -93,15 +93,30 @@ struct Open {
 impl Open {
     /// A row joins that had this value (RSH-5).
     fn join(&mut self, key: &[u8], value: &[u8]) {
+        self.begin_rows(0, 0);
+        self.rows.note(key, value);
+    }
+
+    /// Rows join (BTR-27).
+    fn join_ghosts(&mut self, ghosts: RunGhosts<'_>) {
+        self.begin_rows(ghosts.count(), ghosts.bytes().len());
+        self.rows.note_ghosts(ghosts);
+    }
+
+    /// Rows will join, so many with so many bytes, or an unknown number: the list has those before them.
+    fn begin_rows(&mut self, rows: usize, bytes: usize) {
         if self.rows.len() == 0 {
             match (self.record.rows(), self.first) {
                 // More rows of a leaf that took more than one run.
                 (Some(rows), Some(_)) => self.rows = RunRows::clone(rows),
-                (None, None) => self.rows.note(&self.record.key, self.record.first_value()),
+                (None, None) => {
+                    let (key, value) = (&self.record.key, self.record.first_value());
+                    self.rows.reserve(1 + rows, key.len() + value.len() + bytes);
+                    self.rows.note(key, value);
+                }
                 (rows, first) => panic!("RSH-4: before the writer waited, a record had {rows:?} from {first:?} on"),
             }
         }
-        self.rows.note(key, value);
     }
 
     /// The edits that wait were logged; their run begins with number `from`.
@@ -120,7 +135,7 @@ impl Open {
         assert_eq!(last.is_some(), self.first.is_some(), "RSH-4: before the writer waited, the record had its rows");
         assert!(last.is_none_or(|l| l == of(waiting.start).1), "RSH-1: consecutive changes of their transaction");
         self.first.get_or_insert(of(waiting.start));
-        waiting.enumerate().for_each(|(row, n)| self.rows.logged(before + row, of(n).0));
+        self.rows.logged_all(before, waiting.map(|n| of(n).0));
     }
 
     /// Gives the record its rows, if they are several.
@@ -276,12 +291,12 @@ impl<'a> RunEdits<'a> for Run<'a> {
         (open.alike == Some(Alike::Gone)).then_some(key)
     }
 
-    fn join_ghost(&mut self, n: usize, value: &[u8]) {
+    fn join_ghosts(&mut self, n: usize, ghosts: RunGhosts<'_>) {
         let open = self.open.as_mut().expect("BTR-27: the last edit has a record");
         assert!(open.alike == Some(Alike::Gone) && open.waiting.end == n, "RSH-1: consecutive changes of one kind");
-        open.join(self.changes[n].key, value);
-        open.waiting.end = n + 1;
-        self.decided += 1;
+        open.join_ghosts(ghosts);
+        open.waiting.end = n + ghosts.count();
+        self.decided += ghosts.count();
     }
 
     fn logged(&mut self, from: usize, count: usize, positions: RunPositions) {

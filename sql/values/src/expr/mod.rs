@@ -57,6 +57,7 @@ mod implied_calls;
 mod inet_functions;
 mod inlining;
 mod inquiries;
+pub mod int_condition;
 mod json_aggregate;
 mod json_assign;
 mod json_build;
