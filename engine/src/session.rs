@@ -155,6 +155,8 @@ pub struct Session {
     dropped: Vec<TreeId>,
     /// The last savepoint to which the transaction can go back.
     savepoint: Option<TxnMark>,
+    /// Before a change that was left half made (HLF-1).
+    half: Option<Mark>,
     row_ids: RowIdRanges,
     counted: Changes,
     pub(crate) used: Used,
@@ -199,6 +201,7 @@ impl Session {
             temporary: temporary::Temporary::default(),
             dropped: Vec::new(),
             savepoint: None,
+            half: None,
             row_ids: RowIdRanges::default(),
             counted: Changes::default(),
             used: Used::default(),
@@ -340,6 +343,7 @@ impl Session {
     /// # Errors
     /// As [`Session::commit`].
     pub async fn commit_early(&mut self, durability: Durability) -> Result<bool, EngineError> {
+        assert!(self.half.is_none(), "HLF-1: half a change is not committed");
         // A transaction without an id has changed nothing, so it writes no commit record.
         let body = match self.txn().id() {
             Some(_) => self.commit_body().encode(),
@@ -422,6 +426,7 @@ impl Session {
     /// # Errors
     /// Those of the trees.
     pub async fn roll_back(&mut self) -> Result<(), EngineError> {
+        self.half = None;
         let Some(txn) = &mut self.txn else {
             return Ok(());
         };
@@ -482,6 +487,7 @@ impl Session {
     /// # Errors
     /// Those of the trees.
     pub async fn roll_back_to(&mut self, mark: &Mark) -> Result<(), EngineError> {
+        self.half = None;
         if let (Some(txn), Some(to)) = (&mut self.txn, mark.txn) {
             txn.roll_back_to(to).await?;
         } else {

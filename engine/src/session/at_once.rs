@@ -14,10 +14,12 @@ use std::task::{Context, Poll, Waker};
 
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
-use clearway_txn::transaction::{Basis, Change, Changed};
+use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
 
-use super::{Durability, Session};
-use crate::table::shape::TableShape;
+use super::{Durability, Mark, Session};
+use crate::error::EngineError;
+use crate::table::entry_moves::{EntryKeys, EntryMoves};
+use crate::table::shape::{IndexShape, TableShape};
 
 /// Why a change was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +38,30 @@ fn at_once<F: Future>(work: Pin<&mut F>) -> Option<F::Output> {
     }
 }
 
+/// Makes or deletes an entry, as `put_entry` and `remove_entry` of [`crate::table::write`] do; false: it can't be done without waiting, or an error came.
+fn change_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8], change: Change<'_>) -> bool {
+    let tree = index.entries(txn.all());
+    match at_once(pin!(txn.change(tree, entry, change, Basis::Locked, IfTaken::Fail))) {
+        Some(Ok(Changed::Done | Changed::Exists { .. })) => true,
+        // The index is being built, and the builder has not reached this row yet.
+        Some(Ok(Changed::Newer | Changed::Again)) => matches!(change, Change::Delete { .. }),
+        Some(Err(_)) | None => false,
+    }
+}
+
 impl Session {
-    /// Replaces the value of a row, where neither its key nor an entry of an index nor a column of a unique index changes.
+    /// Replaces the value of a row, where neither its key nor a column of a unique index changes, and moves these entries.
     ///
     /// # Errors
-    /// It can't be done without waiting, or an error came; the way that waits finds it again.
+    /// It can't be done without waiting, or an error came; the way that waits finds it again (HLF-1).
     pub fn update_now(
         &mut self,
         shape: &TableShape,
-        key: &[u8],
-        value: &[u8],
+        (key, value): (&[u8], &[u8]),
         basis: Basis,
+        entries: &EntryMoves,
     ) -> Result<Changed, NotNow> {
+        let before = self.before_half(entries);
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut().ok_or(NotNow::Other)?;
         let change = Change::Update { value, strength: LockMode::RowNoKeyUpdate };
@@ -57,14 +71,23 @@ impl Session {
             Some(Err(_)) | None => return Err(NotNow::Other),
         };
         if matches!(changed, Changed::Done) {
-            self.used.updated(shape.oid, true);
+            if !self.move_now(shape, entries, before) {
+                return Err(NotNow::Other);
+            }
+            self.used.updated(shape.oid, entries.iter().next().is_none());
         }
         Ok(changed)
     }
 
-    /// Puts a row into a table without indexes: under its key, or under a new number if the table has none. None: it can't be done without
-    /// waiting, or an error came.
-    pub fn insert_now(&mut self, shape: &TableShape, key: Option<&[u8]>, value: &[u8]) -> Option<Changed> {
+    /// Puts a row into a table: under its key, or under a new number if the table has none. `keys` makes its entries. None: it can't be done without
+    /// waiting, or an error came (HLF-1).
+    pub fn insert_now(
+        &mut self,
+        shape: &TableShape,
+        (key, value): (Option<&[u8]>, &[u8]),
+        keys: Option<&EntryKeys>,
+        entries: &mut EntryMoves,
+    ) -> Option<Changed> {
         let number;
         let key = match key {
             Some(key) => key,
@@ -73,34 +96,85 @@ impl Session {
                 &number
             }
         };
+        entries.clear();
+        if !keys.is_none_or(|keys| entries.come(keys, shape, (key, value))) {
+            return None;
+        }
+        let before = self.before_half(entries);
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut()?;
         let change = Change::Insert { value };
         let inserted = at_once(pin!(txn.change(tree, key, change, Basis::Locked, IfTaken::Fail)))?.ok()?;
         if matches!(inserted, Changed::Done) {
+            if !self.move_now(shape, entries, before) {
+                return None;
+            }
             self.counted.note(self.db.statistics(), shape.oid);
             self.used.inserted(shape.oid);
         }
         Some(inserted)
     }
 
-    /// Deletes a row of a table without indexes. None: it can't be done without waiting, or an error came.
-    pub fn delete_now(&mut self, shape: &TableShape, key: &[u8], basis: Basis) -> Option<Changed> {
+    /// Deletes a row, and these entries, which are all that it has. None: it can't be done without waiting, or an error came (HLF-1).
+    pub fn delete_now(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        basis: Basis,
+        entries: &EntryMoves,
+    ) -> Option<Changed> {
+        let before = self.before_half(entries);
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut()?;
         let change = Change::Delete { moved_to: None };
         let deleted = at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail)))?.ok()?;
         if matches!(deleted, Changed::Done) {
+            if !self.move_now(shape, entries, before) {
+                return None;
+            }
             self.counted.note(self.db.statistics(), shape.oid);
             self.used.deleted(shape.oid, 1);
         }
         Some(deleted)
     }
 
+    /// Where to go back to if the entries do not all move.
+    fn before_half(&self, entries: &EntryMoves) -> Option<Mark> {
+        entries.iter().next().map(|_| self.mark())
+    }
+
+    /// Moves the entries of a row that was changed just now (TAB-3); false: HLF-1.
+    fn move_now(&mut self, shape: &TableShape, entries: &EntryMoves, before: Option<Mark>) -> bool {
+        let moved = self.txn.as_mut().is_some_and(|txn| {
+            entries.iter().all(|entry| {
+                let index = &shape.indexes[entry.index];
+                let gone =
+                    entry.old.is_empty() || change_entry(txn, index, &entry.old, Change::Delete { moved_to: None });
+                gone && (entry.new.is_empty() || change_entry(txn, index, &entry.new, Change::Insert { value: &[] }))
+            })
+        });
+        if !moved {
+            self.half = before;
+        }
+        moved
+    }
+
+    /// Undoes a change that was left half made (HLF-1), if there is one.
+    ///
+    /// # Errors
+    /// Those of the trees.
+    pub async fn undo_half(&mut self) -> Result<(), EngineError> {
+        match self.half.take() {
+            Some(mark) => Box::pin(self.roll_back_to(&mark)).await,
+            None => Ok(()),
+        }
+    }
+
     /// As [`Session::commit_early`]: no client may hear of the commit before everything up to [`Session::dep_lsn`] is durable. False: it can't
     /// be done without waiting, and the transaction is as it was.
     pub fn commit_now(&mut self, durability: Durability) -> bool {
         // Advisory locks are released when the commit is durable, and the caller would not wait for that.
+        assert!(self.half.is_none(), "HLF-1: half a change is not committed");
         if self.txn.is_none() || self.db.transactions().locks().holds_until_durable(&self.owner) {
             return false;
         }

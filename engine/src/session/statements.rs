@@ -60,6 +60,7 @@ impl Session {
 
     /// Opens the statement that [`Session::begin_short`] has begun.
     pub fn open_short(&mut self, mode: StatementMode, now_ns: u64) -> Statement {
+        assert!(self.half.is_none(), "HLF-1: half a change is undone before the next statement");
         self.keep_snapshot(mode);
         let (read_lsn, snapshot) = match self.kept {
             Some(kept) => (kept.read_lsn, None),

@@ -9,6 +9,7 @@
 //! sample  how the values of columns are spread   usage  what is read and changed of them
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
 //! patch   columns of a stored row that are overwritten where they stand   entry   columns read out of an entry of an index
+//! entry_moves   entries of plain indexes that a change of one stored row moves
 //! recode  a stored row under another key, without its values
 //! parts   a table cut into parts that several threads read
 //! stored   statistics as they are kept in the directory   use_tally  counts of one session for `usage`
@@ -16,6 +17,7 @@
 
 pub mod batch;
 pub mod entry;
+pub mod entry_moves;
 mod gathered;
 pub mod ghosts;
 pub mod parts;

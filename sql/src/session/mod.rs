@@ -7,7 +7,7 @@
 //! statement   chooses what carries a statement out: a plan (run), or one of call, utility, copy, cursor, explain,
 //!             discard, deferred, notifying, mysql; what defines data, `clearway_ddl` does (defining)
 //! run         one execution of a plan                    routine     plans in the bodies of functions
-//! point       the fast path that reads one row by key    short       the fast path that changes one row; short_delete
+//! point       the fast path that reads one row by key    short       the fast path that changes one row; short_insert, short_delete
 //! range       the fast path that reads few rows          cells       columns of stored rows on their way to the client
 //! at_once     messages that are handled without a wait   template    one plan for texts that differ in integers only
 //! alone       reads of the fast paths that are transactions of their own
@@ -68,6 +68,7 @@ pub mod session;
 mod shared_plans;
 mod short;
 mod short_delete;
+mod short_insert;
 mod sql_prepare;
 mod statement;
 mod subtransaction;

@@ -8,6 +8,7 @@ use super::fresh::same_columns;
 pub use super::planned::{Cached, may_run, plan, plan_shown};
 use super::planned::{Purpose, Unplanned, permitted, plan_or_locks};
 use crate::context::core::{Core, now};
+use crate::context::errors::from_engine;
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
 use crate::exec::feed::Feed;
@@ -165,6 +166,7 @@ fn plan_requested(core: &Core, request: &Request<'_>) -> std::result::Result<Opt
 /// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
 /// at again after the locks: the transactions that held them may have changed the tables.
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
+    core.engine.take().undo_half().await.map_err(from_engine)?; // SHT-1
     core.engine.take().owner().statement(request.text);
     let (cached, opened, read_only) = loop {
         let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.is_shown || !request.measured)) {

@@ -1,30 +1,32 @@
-//! The fast path of statements that change one row: `UPDATE table SET column = value WHERE key = $1` where neither a key nor an index
-//! changes, and `INSERT INTO table VALUES (...)`, also with ON CONFLICT, into a table without indexes beside its primary key, and `DELETE`
-//! ([`super::short_delete`]). Of tables with check constraints, generated columns or foreign keys to other tables rows are only deleted here.
+//! The fast path of statements that change one row: `UPDATE table SET column = value WHERE key = $1` where neither a key nor a unique index
+//! changes, `INSERT` ([`super::short_insert`]) and `DELETE` ([`super::short_delete`]). Entries of indexes that have an expression or a condition are not
+//! changed here. Of tables with check constraints, generated columns or foreign keys to other tables rows are only deleted here.
 //!
 //! Whether a statement qualifies is determined once, when it is planned. An execution takes its table lock, reads the columns that its
-//! expressions name, overwrites the assigned columns in a copy of the stored row and makes one edit of a leaf. It creates no executor
+//! expressions name, overwrites the assigned columns in a copy of the stored row and makes one edit of a leaf, and one or two for each index. It creates no executor
 //! node and no future, and turns the row into values only where an assigned column has no fixed width. In any unusual case the general path
 //! runs the statement and gives the same answer or the error: another transaction has the row or has changed it since the snapshot, a page
 //! is not in memory, the new row is long, an expression fails.
 //!
 //! # Invariants
-//! - SHT-1: when the fast path gives up, no row has been changed. (PNT-1 and PNT-2 hold here too.)
+//! - SHT-1: when the fast path gives up, no row has been changed, or the engine notes half a change (HLF-1), which the general path undoes before it
+//!   begins the statement. (PNT-1 and PNT-2 hold here too.)
 //! - SHT-2: an expression that is evaluated here costs no more than a few times the size of its operands, calls nothing volatile and
 //!   can't wait. So it may be evaluated again on the general path, and needs no breath.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::alone::Reading;
 use super::client::Client;
 use super::form::Told;
 use super::fresh::is_short_of_session;
-use super::point::{Part, Point, key_bytes, key_parts, part};
+use super::point::{Part, Point, key_bytes, key_parts};
 use super::range::RangeRead;
 use super::run::Cached;
 use super::session::{Block, Session};
 use super::short_delete::OneDelete;
+use super::short_insert::OneInsert;
 use crate::context::convert::{borrowed_datum, to_value};
 use crate::context::core::{Core, now, row_digest};
 use crate::context::names::CatalogNames;
@@ -33,13 +35,14 @@ use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::expr::operators::Op;
-use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, Plan, Target, Update};
+use crate::planner::plan::{Action, Node, Plan, Target, Update};
 use crate::types::{Datum, SqlType, oid, user};
 use crate::views::SystemViews;
 use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::session::at_once::NotNow;
 use clearway_engine::session::{Isolation, StatementMode};
+use clearway_engine::table::entry_moves::{EntryKeys, EntryMoves};
 use clearway_engine::table::patch::{Patcher, put_together};
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::shape::TableShape;
@@ -49,7 +52,7 @@ use clearway_txn::mvcc::book::View;
 use clearway_txn::transaction::{Basis, Changed};
 
 /// The highest expression that is evaluated here.
-const HEIGHT_MAX: usize = 8;
+pub(super) const HEIGHT_MAX: usize = 8;
 
 /// A statement on its way.
 #[derive(Clone, Copy)]
@@ -98,18 +101,6 @@ pub(super) enum Kind {
     Delete(OneDelete),
 }
 
-pub(super) struct OneInsert {
-    /// The new row's values, where all of them are known when the execution begins; none: expressions give them.
-    known: Option<Box<[Part]>>,
-    /// There is a row with its key: DO NOTHING.
-    yields: bool,
-    /// Executions that are not to try: a row stood in the way of one before, which the general path updated or refused.
-    passed: AtomicU32,
-}
-
-/// Executions that do not try after one that has found a row in the way.
-const PASSED: u32 = 15;
-
 pub(super) struct OneUpdate {
     pub(super) key: Box<[(KeyColumn, Part)]>,
     /// What the expressions read; none: nothing of the row.
@@ -118,6 +109,8 @@ pub(super) struct OneUpdate {
     patcher: Option<Patcher>,
     /// The assigned columns, in the order of the values.
     set: Box<[usize]>,
+    /// The indexes on which one of them may act.
+    entries: Option<EntryKeys>,
 }
 
 /// Memory that executions use one after the other.
@@ -125,8 +118,9 @@ pub(super) struct OneUpdate {
 pub(super) struct ChangeScratch {
     pub(super) key: Vec<u8>,
     row: Row,
-    value: Vec<u8>,
-    values: Vec<Value>,
+    pub(super) value: Vec<u8>,
+    pub(super) values: Vec<Value>,
+    pub(super) entries: EntryMoves,
     /// The latest update was given up because another transaction had the row.
     pub(super) taken: bool,
 }
@@ -139,11 +133,7 @@ impl ShortChange {
         let (target, kind) = match &plan.action {
             Action::Update(update) if alone => (&update.target, Kind::Update(OneUpdate::of(update)?)),
             Action::Delete(delete) if alone => (&delete.target, Kind::Delete(OneDelete::of(delete)?)),
-            Action::Insert(insert) if alone && is_one_insert(insert) => {
-                let yields = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_none());
-                let (known, passed) = (known_values(insert), AtomicU32::new(0));
-                (&insert.target, Kind::Insert(OneInsert { known, yields, passed }))
-            }
+            Action::Insert(insert) if alone => (&insert.target, Kind::Insert(OneInsert::of(insert)?)),
             _ => return None,
         };
         let shape = target.table.shape.clone();
@@ -157,17 +147,6 @@ impl ShortChange {
         }
         let lock = LockTag::Relation { database, relation: u64::from(shape.oid) };
         Some(ShortChange { shape, lock, kind })
-    }
-}
-
-impl OneInsert {
-    /// Whether this execution is not to try.
-    fn passes(&self) -> bool {
-        let left = self.passed.load(Relaxed);
-        if left > 0 {
-            self.passed.store(left - 1, Relaxed);
-        }
-        left > 0
     }
 }
 
@@ -193,49 +172,23 @@ impl OneUpdate {
         let shape = &target.table.shape;
         let read: Vec<usize> = read.into_iter().map(|slot| slot - base).collect();
         let reads = (!read.is_empty()).then(|| Picker::new(shape, &read));
-        Some(OneUpdate { key: key_parts(scan)?, reads, patcher: Patcher::new(shape, &set), set: set.into() })
+        let entries = EntryKeys::of(shape, true, |index| index.reads().iter().any(|c| set.contains(c)))?;
+        let patcher = Patcher::new(shape, &set);
+        Some(OneUpdate { key: key_parts(scan)?, reads, patcher, set: set.into(), entries })
     }
 }
 
-/// Whether a key, an index, or a constraint of other rows depends on one of these columns.
+/// Whether a key, a unique index, or a constraint of other rows depends on one of these columns.
 fn is_referred_to(target: &Target, set: &[usize]) -> bool {
     let shape = &target.table.shape;
     let touches = |columns: &[usize]| columns.iter().any(|c| set.contains(c));
     shape.key_and_unique_columns().any(|c| set.contains(&c))
-        || shape.indexes.iter().any(|index| touches(index.reads()))
         || target.referrers.iter().any(|key| touches(&key.columns))
         || target.uniques.iter().any(|unique| touches(&unique.columns))
 }
 
-fn is_one_insert(insert: &Insert) -> bool {
-    let Body::Values(rows) = &insert.source.body else { return false };
-    let source = &insert.source;
-    let whole = source.sort.is_empty() && source.limit.is_none() && source.offset.is_none();
-    let plain = insert.returning.is_none() && insert.view_checks.is_empty();
-    let free = insert.target.catalog.is_none()
-        && !insert.nothing
-        && insert.guard.is_none()
-        && insert.target.uniques.is_empty();
-    let shape = &insert.target.table.shape;
-    let mut read = Vec::new();
-    let mut cheap = |e: &Bound| is_cheap(e, HEIGHT_MAX, &mut read);
-    let [row] = rows.as_slice() else { return false };
-    whole
-        && plain
-        && free
-        && shape.indexes.is_empty()
-        && insert.values.len() == shape.columns.len()
-        && row.iter().all(&mut cheap)
-        && insert.values.iter().all(|value| match value {
-            InsertValue::Default(e) => cheap(e),
-            InsertValue::Source(n) => *n < row.len(),
-            InsertValue::Null => true,
-        })
-        && read.is_empty()
-}
-
 /// SHT-2; notes the slots that the expression reads.
-fn is_cheap(e: &Bound, height_max: usize, read: &mut Vec<usize>) -> bool {
+pub(super) fn is_cheap(e: &Bound, height_max: usize, read: &mut Vec<usize>) -> bool {
     // A type of users may have conditions.
     if height_max == 0 || e.ty.oid >= user::FIRST_OID {
         return false;
@@ -267,7 +220,13 @@ fn is_small(ty: SqlType) -> bool {
 }
 
 /// Lends what expressions are evaluated in.
-fn within<T>(core: &Core, short: &Short<'_>, view: View, isolation: Isolation, f: impl FnOnce(Cx<'_>) -> T) -> T {
+pub(super) fn within<T>(
+    core: &Core,
+    short: &Short<'_>,
+    view: View,
+    isolation: Isolation,
+    f: impl FnOnce(Cx<'_>) -> T,
+) -> T {
     let (format, role) = core.format_and_role();
     let names = CatalogNames {
         role,
@@ -335,7 +294,7 @@ impl Session {
             began_ns
         });
         let has_key = match &change.kind {
-            Kind::Update(OneUpdate { key, .. }) | Kind::Delete(OneDelete { key }) => {
+            Kind::Update(OneUpdate { key, .. }) | Kind::Delete(OneDelete { key, .. }) => {
                 key_bytes(key, short.params, &mut self.change_scratch.key)
             }
             Kind::Insert(_) => false,
@@ -355,7 +314,7 @@ impl Session {
         let count = match &change.kind {
             Kind::Update(update) => self.update_known_row(short, (change, update, has_key), began_ns),
             Kind::Insert(insert) => self.insert_one_row(short, change, insert, began_ns),
-            Kind::Delete(_) => self.delete_known_row(short, change, has_key, began_ns),
+            Kind::Delete(delete) => self.delete_known_row(short, (change, delete, has_key), began_ns),
         };
         let Some(count) = count else {
             self.in_batch -= 1;
@@ -425,38 +384,6 @@ impl Session {
         self.watch.has_looked_at_rows(close(core, statement)[0]);
         done
     }
-
-    /// Inserts the row; none: the statement must take the general path.
-    fn insert_one_row(
-        &mut self,
-        short: &Short<'_>,
-        change: &ShortChange,
-        insert: &OneInsert,
-        began_ns: u64,
-    ) -> Option<u64> {
-        let (core, scratch) = (&*self.core, &mut self.change_scratch);
-        let Action::Insert(plan) = &short.cached.plan.action else { return None };
-        let statement = begin(core, short, change, began_ns)?;
-        let isolation = core.engine.take().options().isolation;
-        let shape = &change.shape;
-        let made = match &insert.known {
-            Some(known) => known_row(known, short.params, &mut scratch.values),
-            None => within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values)),
-        };
-        let fits =
-            shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
-        let changed = (made.is_some() && fits).then(|| put_in(core, shape, scratch)).flatten();
-        self.watch.has_looked_at(close(core, statement));
-        match changed? {
-            Changed::Done => Some(1),
-            // A snapshot that is kept may not show the row, which is an error then.
-            Changed::Exists { .. } if insert.yields && isolation == Isolation::ReadCommitted => Some(0),
-            Changed::Exists { .. } | Changed::Newer | Changed::Again => {
-                insert.passed.store(PASSED, Relaxed);
-                None
-            }
-        }
-    }
 }
 
 /// Closes the statement; returns what the session has looked at (`Used::examined`).
@@ -464,19 +391,6 @@ pub(super) fn close(core: &Core, statement: clearway_engine::session::Statement)
     let mut engine = core.engine.take();
     engine.close_statement(statement);
     engine.used().examined()
-}
-
-/// Puts the row whose values are in the scratch memory into its table.
-fn put_in(core: &Core, shape: &TableShape, scratch: &mut ChangeScratch) -> Option<Changed> {
-    let ChangeScratch { key, value, values, .. } = scratch;
-    key.clear();
-    value.clear();
-    shape.value_into(values, value);
-    if shape.has_row_id() {
-        return core.engine.take().insert_now(shape, None, value);
-    }
-    shape.key_into(values, key);
-    core.engine.take().insert_now(shape, Some(key), value)
 }
 
 /// Takes the table's lock and the snapshot.
@@ -503,7 +417,7 @@ fn update_found(
     view: View,
     scratch: &mut ChangeScratch,
 ) -> Option<u64> {
-    let ChangeScratch { key, row, value, values, taken } = scratch;
+    let ChangeScratch { key, row, value, values, entries, taken } = scratch;
     let (shape, table) = (&*change.shape, &plan.target.table);
     let isolation = {
         let mut engine = core.engine.take();
@@ -513,6 +427,10 @@ fn update_found(
         value.extend_from_slice(found);
         isolation
     };
+    entries.clear();
+    if let Some(keys) = &update.entries {
+        entries.go(keys, shape, (key, value)).then_some(())?;
+    }
     row.clear();
     row.resize(table.base + table.types.len(), Datum::Null);
     if let Some(reads) = &update.reads {
@@ -533,8 +451,11 @@ fn update_found(
         Some(patcher) => patcher.write(value, values).then_some(())?,
         None => put_together(shape, key, (&update.set, values), value).then_some(())?,
     }
+    if let Some(keys) = &update.entries {
+        entries.come(keys, shape, (key, value)).then_some(())?;
+    }
     core.writes_row(shape.oid, key);
-    match core.engine.take().update_now(shape, key, value, Basis::Read(view)) {
+    match core.engine.take().update_now(shape, (key, value), Basis::Read(view), entries) {
         Ok(Changed::Done) => Some(1),
         Ok(Changed::Newer | Changed::Again | Changed::Exists { .. }) | Err(NotNow::Other) => None,
         Err(NotNow::Taken) => {
@@ -542,41 +463,4 @@ fn update_found(
             None
         }
     }
-}
-
-/// What gives the values of a new row, if nothing has to be evaluated for any of them.
-fn known_values(insert: &Insert) -> Option<Box<[Part]>> {
-    let Body::Values(rows) = &insert.source.body else { return None };
-    let row = rows.first()?;
-    let known = insert.values.iter().map(|value| match value {
-        InsertValue::Source(n) => part(row.get(*n)?),
-        InsertValue::Default(e) => part(e),
-        InsertValue::Null => Some(Part::Const(Datum::Null)),
-    });
-    known.collect()
-}
-
-/// The values of a new row that are known; none: a parameter is missing.
-fn known_row(known: &[Part], params: &[Datum], values: &mut Vec<Value>) -> Option<()> {
-    values.clear();
-    known.iter().try_for_each(|part| part.value(params).map(|value| values.push(to_value(value))))
-}
-
-/// The values of a new row; none: an expression fails.
-fn new_row(cx: Cx<'_>, insert: &Insert, values: &mut Vec<Value>) -> Option<()> {
-    let Body::Values(rows) = &insert.source.body else { return None };
-    let row = rows.first()?;
-    values.clear();
-    for value in &insert.values {
-        let e = match value {
-            InsertValue::Source(n) => row.get(*n)?,
-            InsertValue::Default(e) => e,
-            InsertValue::Null => {
-                values.push(Value::Null);
-                continue;
-            }
-        };
-        values.push(to_value(&cx.value_now(e, &[]).ok()?));
-    }
-    Some(())
 }

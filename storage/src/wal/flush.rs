@@ -86,7 +86,7 @@ impl Drop for Turn<'_> {
                 self.wal.poison("the flusher was dropped while it wrote");
             }
             *self.wal.flush.lock() = Some(state);
-            if self.wal.wanted.load(Ordering::SeqCst) > self.wal.durable.load(Ordering::SeqCst) {
+            if self.wal.is_wanted() {
                 self.wal.flusher_bell.ring(); // WAL-16
             }
         }
@@ -100,6 +100,9 @@ const COMMIT_SIBLINGS: usize = 80;
 const COMMIT_DELAY_MAX_NS: u64 = 100_000;
 /// Sleeping for less costs more than it brings.
 const COMMIT_DELAY_MIN_NS: u64 = 10_000;
+
+/// How many more flushes a task does that found others' records when it had flushed its own, where flushes are quick: it has its client to answer.
+const FOLLOWING_MAX: u32 = 2;
 
 /// When the previous flush ended, and how long it took.
 #[derive(Default)]
@@ -115,7 +118,7 @@ impl Wal {
     }
 
     /// Whether the caller may flush. It may if its thread performs its own I/O, so that it blocks no other task (an embedded caller's
-    /// own thread), or if no session but its own has a statement in progress.
+    /// own thread), if no session but its own has a statement in progress, or if a flush is over before another thread could begin it (WAL-27).
     pub(super) fn may_flush(&self) -> bool {
         if !self.options.caller_flushes {
             return false;
@@ -124,12 +127,13 @@ impl Wal {
         if !alone {
             self.flushes_alone.store(0, Ordering::Relaxed);
         }
-        alone || io_mode() == IoMode::Inline
+        alone || io_mode() == IoMode::Inline || self.quickness.is_quick()
     }
 
     /// Whether a waiter that is alone should let others run first, because it may only seem to be alone.
     pub(super) fn yield_is_due(&self) -> bool {
-        io_mode() == IoMode::Pooled && self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
+        let alone = io_mode() == IoMode::Pooled && !self.quickness.is_quick();
+        alone && self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
     }
 
     /// Flushes on this thread; whether it did. None: another task is flushing, and when it has ended it finds whatever was wanted before this
@@ -138,15 +142,27 @@ impl Wal {
         let mut turn = self.take_turn()?;
         let _inline = inline_io_here();
         self.gather(&mut turn);
-        let flushed = {
-            let step = pin!(self.flush_once(&mut turn));
-            step.poll(&mut Context::from_waker(Waker::noop()))
-        };
-        match flushed {
-            Poll::Ready(done) => Some(done),
-            // The file system can't work inline. The dropped turn then poisons, so the options must not ask for this.
-            Poll::Pending => Some(false),
+        let flushed = self.flush_now(&mut turn);
+        // What came meanwhile found the state taken. Where a flush is quick, waking the flusher for it takes longer than it does.
+        let mut more = FOLLOWING_MAX;
+        while flushed && more > 0 && self.quickness.is_quick() && self.is_wanted() && self.flush_now(&mut turn) {
+            more -= 1;
         }
+        Some(flushed)
+    }
+
+    fn flush_now(&self, turn: &mut Turn<'_>) -> bool {
+        let step = pin!(self.flush_once(turn));
+        match step.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => done,
+            // The file system can't work inline. The dropped turn then poisons, so the options must not ask for this.
+            Poll::Pending => false,
+        }
+    }
+
+    /// Whether a flush beyond what is durable is wanted.
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst)
     }
 
     /// Does one flush: take, write, sync, publish, wake. False if no record was complete, or the log is poisoned.
@@ -182,7 +198,9 @@ impl Wal {
         }
         state.flushed = end;
         // Before the committers are released, the first of which may be back at once.
-        state.rhythm.ended(arrivals, self.arrivals.count(), began_ns, now_ns());
+        let ended_ns = now_ns();
+        self.quickness.took(ended_ns.saturating_sub(began_ns));
+        state.rhythm.ended(arrivals, self.arrivals.count(), began_ns, ended_ns);
         self.publish(end);
         true
     }
@@ -305,7 +323,7 @@ impl Wal {
                 crate::sync::yield_now().await;
                 continue;
             };
-            while self.wanted.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst) {
+            while self.is_wanted() {
                 self.await_siblings(&ended);
                 self.gather(&mut turn);
                 let began_ns = now_ns();

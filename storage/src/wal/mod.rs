@@ -13,7 +13,7 @@
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
 //! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`],
-//! WAL-23 in [`waiters`], WAL-24..26 in [`gather`].
+//! WAL-23 in [`waiters`], WAL-24..26 in [`gather`], WAL-27 in [`quick`].
 //!
 //! # Latch order
 //! The mutexes of this module are leaves: while one is held, no other latch is taken and no waker runs.
@@ -28,6 +28,7 @@ pub mod format;
 mod gather;
 pub mod mark;
 mod prepare;
+mod quick;
 pub mod reader;
 mod ready;
 pub mod repair;
@@ -82,7 +83,7 @@ pub struct WalOptions {
     pub floor_bytes: usize,
     /// Live log beyond which no segment is prepared for ordinary credit until a checkpoint has freed some, in bytes.
     pub log_bytes_max: u64,
-    /// Whether a task that waits for durability flushes itself when no other session is at work. It blocks its thread
+    /// Whether a task that waits for durability flushes itself when no other session is at work, or flushes are quick (WAL-27). It blocks its thread
     /// for a write and a sync. Not for simulated disks.
     pub caller_flushes: bool,
 }
@@ -159,6 +160,7 @@ pub struct Wal {
     /// Flushes in a row by a waiter that was alone; the wait yields before every [`YIELD_EVERY`]th of them.
     flushes_alone: AtomicU64,
     flushes: AtomicU64,
+    quickness: quick::Quickness,
     /// The lowest position from which recovery may start; older segments are free.
     needed: AtomicU64,
     arrivals: Arrivals,
@@ -211,6 +213,7 @@ impl Wal {
             sessions_busy: AtomicUsize::new(0),
             flushes_alone: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            quickness: quick::Quickness::default(),
             needed: AtomicU64::new(needed.0),
             arrivals: Arrivals::default(),
             durable_waiters: Waiters::default(),
@@ -370,7 +373,7 @@ impl Wal {
 
     /// A session begins to work on a statement, or (`false`) has sent its reply. Waiting for a lock counts as work, an
     /// open block between two statements does not. A task that waits for durability flushes itself only while no other
-    /// session is at work: otherwise it would keep the others from getting their records into the same flush.
+    /// session is at work, or a flush is quick: otherwise it would keep the others from getting their records into the same flush.
     #[inline]
     pub fn session_busy(&self, begins: bool) {
         if begins {

@@ -302,6 +302,7 @@ fn only_a_waiter_that_is_alone_flushes_itself() {
         };
         // No background flusher runs: what becomes durable, the waiter has flushed.
         let polls = |end: Lsn, at_most: usize| {
+            wal.quickness.took(quick::QUICK_NS); // WAL-27 is not what is asked here
             let mut wait = std::pin::pin!(wal.wait_durable(end));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             (1..=at_most).find(|_| wait.as_mut().poll(&mut context).is_ready())
@@ -317,6 +318,33 @@ fn only_a_waiter_that_is_alone_flushes_itself() {
         assert_eq!(taken.iter().filter(|polls| **polls == 2).count(), 2, "one yield in 16: {taken:?}");
         assert_eq!(taken.iter().filter(|polls| **polls == 1).count(), 30);
     });
+}
+
+/// WAL-27: where flushes are quick, a waiter flushes although others are at work, and leaves it to the flusher where they are not.
+#[test]
+fn a_waiter_flushes_beside_others_where_flushes_are_quick() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    crate::testing::now(vfs.create_dir(&dir())).expect("dir");
+    let wal =
+        crate::testing::now(start_with(WalOptions { caller_flushes: true, ..options() }, &vfs, Lsn(8), vec![0; 8], 1));
+    wal.session_busy(true);
+    wal.session_busy(true);
+    let is_flushed_at_once = || {
+        let record =
+            Record { kind: RecordKind::Commit, txn: TxnId(1), undo_next: Lsn(0), undo: None, ops: &[], body: b"" };
+        let mut credit = wal.try_credit(Purpose::Change, Wal::record_bytes(&record)).expect("room");
+        let end = wal.append(&mut credit, &record).end;
+        let mut wait = std::pin::pin!(wal.wait_durable(end));
+        let ready = wait.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready();
+        assert_eq!(ready, wal.durable_lsn() >= end, "WAL-13");
+        ready
+    };
+    let take = |ns| (0..40).for_each(|_| wal.quickness.took(ns));
+    assert!(!is_flushed_at_once(), "no flush has shown how long one takes");
+    take(quick::QUICK_NS - 1);
+    assert!(is_flushed_at_once());
+    take(quick::QUICK_NS);
+    assert!(!is_flushed_at_once());
 }
 
 /// WAL-16: a waiter that finds the flush state taken leaves the flusher asleep; the task that has the state wakes it.
