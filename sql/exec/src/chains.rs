@@ -1,5 +1,10 @@
 //! Chains of grouping sets in which each set contains the next one: they decide the order in which the groups of several sets are given.
 
+use super::sort::order_of;
+use clearway_values::types::Datum;
+use std::cmp::Ordering;
+use std::slice;
+
 /// Grouping sets that contain each other.
 pub(super) struct Chains {
     /// The chain of each set.
@@ -38,5 +43,17 @@ impl Chains {
         };
         let columns = chains.iter().map(columns_of).collect();
         Self { of_set, columns }
+    }
+
+    /// The order of two groups, each given by its set and its keys: by chains, and in a chain a total follows what it is the total of.
+    pub fn order(&self, sets: &[Vec<usize>], a: (usize, &[Datum]), b: (usize, &[Datum])) -> Ordering {
+        let chain = self.of_set[a.0];
+        let column = |c: &usize| {
+            let total = |set: usize| !sets[set].contains(c);
+            let values = || order_of(slice::from_ref(&a.1[*c]), slice::from_ref(&b.1[*c]), &[(false, false)]);
+            total(a.0).cmp(&total(b.0)).then_with(values)
+        };
+        let columns = || self.columns[chain].iter().map(column).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+        chain.cmp(&self.of_set[b.0]).then_with(columns)
     }
 }

@@ -19,7 +19,7 @@ use super::nodes::Rows;
 use super::parts::{PARTS, parts_for};
 use super::query::in_order;
 use super::row_batch::{Batch, ROWS};
-use super::sort::{Sorter, order_of, sort_in_pieces, sort_keyed};
+use super::sort::{Sorter, sort_in_pieces, sort_keyed};
 use super::spill::Spilled;
 use super::{Cx, Row};
 use clearway_base::breath;
@@ -31,8 +31,6 @@ use clearway_values::expr::accumulate::Accumulator;
 use clearway_values::expr::aggregate::{AggregateCall, Kind};
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::Datum;
-use std::cmp::Ordering;
-use std::slice;
 
 /// One group.
 struct Group {
@@ -530,20 +528,8 @@ impl<'a> Groups<'a> {
         let Some(sets) = self.grouping.sets.as_ref().filter(|s| s.len() > 1) else { return Ok(()) };
         let chains = Chains::of(sets);
         let of = |place: &u32| &self.groups[*place as usize];
-        let value = |a: &Datum, b: &Datum| order_of(slice::from_ref(a), slice::from_ref(b), &[(false, false)]);
         // Numbers are sorted, and the groups are moved to their places afterwards: keys beside groups that fill their memory would take as much again.
-        let order = |a: &u32, b: &u32| {
-            let (a, b) = (of(a), of(b));
-            let chain = chains.of_set[a.set];
-            let columns = chains.columns[chain].iter();
-            let column = |c: &usize| {
-                let total = |group: &Group| !sets[group.set].contains(c);
-                total(a).cmp(&total(b)).then_with(|| value(&a.key[*c], &b.key[*c]))
-            };
-            chain
-                .cmp(&chains.of_set[b.set])
-                .then_with(|| columns.map(column).find(|o| o.is_ne()).unwrap_or(Ordering::Equal))
-        };
+        let order = |a: &u32, b: &u32| chains.order(sets, (of(a).set, &of(a).key), (of(b).set, &of(b).key));
         assert!(u32::try_from(self.groups.len()).is_ok(), "{} groups in memory", self.groups.len());
         let mut places = sort_in_pieces((0..self.groups.len() as u32).collect(), order).await?;
         for at in 0..places.len() {
