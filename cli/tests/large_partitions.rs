@@ -39,7 +39,7 @@ fn partitions_and_grouping_sets_of_any_size_keep_to_the_account() {
         let (client, free) = (connect(&running).await, connect(&running).await);
         let table = "create table wide as select g id, repeat('x', 100) || (g * 7919::bigint) % 120011 v, nullif(g % 2500, 77) n from generate_series(1, 8000) g";
         client.batch_execute(&format!("{table}; analyze")).await.expect("made");
-        client.batch_execute("set statement_memory = '2MB'; set work_mem = '256MB'").await.expect("set");
+        client.batch_execute("set statement_memory = '3MB'; set work_mem = '256MB'").await.expect("set");
         let mut queries: Vec<String> = SETS
             .iter()
             .map(|sets| format!("select count(*) || ' ' || sum(id) || ' ' || sum(length(v)) from ({sets}) q"))

@@ -208,6 +208,8 @@ fn rows_are_inserted_under_their_keys_as_by_the_long_way() {
     }
     simple(one, "CREATE TABLE indexed (a int PRIMARY KEY, n int)");
     simple(one, "CREATE INDEX ON indexed (n)");
+    simple(one, "CREATE TABLE computed_indexed (a int PRIMARY KEY, n int)");
+    simple(one, "CREATE INDEX ON computed_indexed ((n + 1))");
     let (update, nothing) = ("ON CONFLICT (b, a) DO UPDATE SET n = @.n + 1", "ON CONFLICT DO NOTHING");
     let cases: &[(&str, &str, bool)] = &[
         ("INSERT INTO @ VALUES ($1, 'a')", "1", true),
@@ -220,7 +222,8 @@ fn rows_are_inserted_under_their_keys_as_by_the_long_way() {
         ("INSERT INTO @ VALUES ($1, 'd') DO_UPDATE", "1", true),
         ("INSERT INTO @ VALUES ($1, 'd') DO_UPDATE", "1", false),
         ("INSERT INTO @ VALUES ($1, 'd') DO_UPDATE RETURNING n", "1", false),
-        ("INSERT INTO indexed VALUES ($1, 1)", "1", false),
+        ("INSERT INTO indexed VALUES ($1, 1)", "1", true),
+        ("INSERT INTO computed_indexed VALUES ($1, 1)", "1", false),
     ];
     for (sql, value, short) in cases {
         let sql = sql.replace("DO_UPDATE", update).replace("DO_NOTHING", nothing);
@@ -266,11 +269,14 @@ fn rows_are_deleted_as_by_the_long_way() {
         "CREATE TABLE two (a int, b int, PRIMARY KEY (a, b))",
         "CREATE TABLE indexed (a int PRIMARY KEY, b int)",
         "CREATE INDEX ON indexed (b)",
+        "CREATE TABLE computed (a int PRIMARY KEY, b int)",
+        "CREATE INDEX ON computed ((b + 1))",
         "CREATE TABLE parent (a int PRIMARY KEY)",
         "CREATE TABLE child (a int PRIMARY KEY REFERENCES parent)",
         "INSERT INTO plain SELECT g, repeat('x', 20000 * (g / 5)) FROM generate_series(1, 5) g",
         "INSERT INTO two VALUES (1, 1), (1, 2)",
         "INSERT INTO indexed VALUES (1, 1), (2, 2)",
+        "INSERT INTO computed VALUES (1, 1), (2, 2)",
         "INSERT INTO parent VALUES (1), (2)",
         "INSERT INTO child VALUES (1)",
     ] {
@@ -283,7 +289,8 @@ fn rows_are_deleted_as_by_the_long_way() {
         ("DELETE FROM plain WHERE a = $1 RETURNING a", "3", "3|\nDELETE 1", false),
         ("DELETE FROM two WHERE b = 2 AND a = $1", "1", "DELETE 1", true),
         ("DELETE FROM two WHERE a = $1", "1", "DELETE 1", false),
-        ("DELETE FROM indexed WHERE a = $1", "1", "DELETE 1", false),
+        ("DELETE FROM indexed WHERE a = $1", "1", "DELETE 1", true),
+        ("DELETE FROM computed WHERE a = $1", "1", "DELETE 1", false),
         ("DELETE FROM parent WHERE a = $1", "1", "23503", false),
         ("DELETE FROM parent WHERE a = $1", "2", "DELETE 1", false),
         ("DELETE FROM child WHERE a = $1", "1", "DELETE 1", true),
