@@ -46,3 +46,4 @@ select oid, relfilenode, relisshared, reltablespace, pg_relation_filenode(oid), 
 select relname, relfilenode, relisshared, pg_relation_filenode(oid), pg_relation_filepath(oid) from pg_class where relname in ('pg_stats', 'tables')
 select count(*) from pg_class where relisshared and relkind = 'r'
 select pg_get_viewdef('pg_stats', true) is not null
+select sign('nan'::numeric), sign('inf'::numeric), sign('-inf'::numeric), sign('nan'::float8), numeric_inc('nan'), abs('nan'::numeric)

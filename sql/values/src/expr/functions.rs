@@ -319,7 +319,11 @@ fn sign(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
             0.0
         }
     };
-    real(a, float, |n, _| Numeric::from(i64::from(n.signum())))
+    let exact = |n: &Numeric, _| match n {
+        Numeric::NaN => Numeric::NaN,
+        n => Numeric::from(i64::from(n.signum())),
+    };
+    real(a, float, exact)
 }
 
 /// A function of one numeric or of two.
