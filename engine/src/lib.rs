@@ -19,5 +19,7 @@ pub mod row_turn;
 pub mod sequence;
 pub mod session;
 pub mod table;
+#[cfg(test)]
+mod testing;
 mod upkeep;
 pub mod value;

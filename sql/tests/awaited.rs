@@ -11,22 +11,10 @@ use clearway_base::sync::sleep;
 use clearway_base::testkit;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::Db;
-use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind, Reason};
-use sim::{Connection, connect, open, simulate};
+use sim::{Connection, Tag, connect, open, simulate};
 
 const TEXT: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
-
-/// Keeps the tag of the command.
-#[derive(Default)]
-struct Tag(String);
-
-impl Client for Tag {
-    fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
-    fn command_complete(&mut self, tag: &str) {
-        tag.clone_into(&mut self.0);
-    }
-}
 
 async fn clients<const N: usize>(db: &Arc<Db>) -> [Connection; N] {
     let backends = Arc::new(Backends::default());

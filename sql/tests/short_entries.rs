@@ -12,25 +12,13 @@ use clearway_base::testkit::{self, Rng};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::Db;
 use clearway_engine::table::verify::verify;
-use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind};
-use sim::{Connection, connect, open, simulate};
+use sim::{Connection, Tag, connect, open, simulate};
 
 const ROWS: i32 = 600;
 
 /// The rows of a session: their numbers, and `k` and `s`.
 type Model = BTreeMap<i32, (Option<i32>, String)>;
-
-/// Keeps the tag of the command.
-#[derive(Default)]
-struct Tag(String);
-
-impl Client for Tag {
-    fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
-    fn command_complete(&mut self, tag: &str) {
-        tag.clone_into(&mut self.0);
-    }
-}
 
 /// By Bind, Execute and Sync: the tag or SQLSTATE, and whether it was done at once.
 async fn prepared(client: &mut Connection, name: &str, values: &[Option<String>]) -> (String, bool) {

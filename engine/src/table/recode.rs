@@ -123,35 +123,10 @@ impl Recoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Column, Relation};
+    use crate::testing::{shape, value};
     use crate::value::Value;
     use clearway_base::for_each_seed;
     use clearway_base::testkit::Rng;
-
-    fn shape(storages: &[Storage], key: &[usize]) -> TableShape {
-        let column = |(at, storage): (usize, &Storage)| Column {
-            name: format!("c{at}"),
-            storage: storage.code(),
-            type_mod: -1,
-            ..Column::default()
-        };
-        let columns = storages.iter().enumerate().map(column).collect();
-        let mut table = Relation::table(20_000, 1, 2, "t", columns, 7);
-        table.key = key.to_vec();
-        TableShape::without_indexes(&table).expect("a shape")
-    }
-
-    fn value(rng: &mut Rng, storage: Storage) -> Value {
-        match storage {
-            Storage::Bool => Value::Bool(rng.below(2) == 1),
-            Storage::Int(width) => {
-                let shift = 64 - 8 * u32::from(width);
-                Value::Int((rng.next_u64() << shift) as i64 >> shift)
-            }
-            Storage::Float => Value::Float(rng.below(1_000) as f64 / 8.0),
-            _ => Value::Bytes(vec![rng.below(256) as u8; rng.below(300) as usize].into()),
-        }
-    }
 
     /// RCD-1, for tables of any columns whose key comes or goes.
     #[test]

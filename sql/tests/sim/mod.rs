@@ -27,6 +27,17 @@ impl Client for Values {
     }
 }
 
+/// Keeps the tag of the command.
+#[derive(Default)]
+pub struct Tag(pub String);
+
+impl Client for Tag {
+    fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
+    fn command_complete(&mut self, tag: &str) {
+        tag.clone_into(&mut self.0);
+    }
+}
+
 /// Plays a scene in a simulation to its end.
 pub fn simulate<F: Future<Output = ()> + Send + 'static>(seed: u64, scene: impl FnOnce() -> F + Send + 'static) {
     play(seed, scene).expect("the scene ends");

@@ -51,7 +51,8 @@ const POWERS: [i128; 39] = {
     powers
 };
 
-fn power(n: u32) -> Option<i128> {
+/// A power of ten, if it fits.
+pub(super) fn power(n: u32) -> Option<i128> {
     POWERS.get(n as usize).copied()
 }
 

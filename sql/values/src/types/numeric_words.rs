@@ -1,18 +1,8 @@
 //! Arithmetic of numerics whose digits fit a word, with results that do: most of those that a query computes row by row.
 
 use super::numeric::Numeric::{self, Small};
+use super::numeric::power;
 use super::wide::SCALE_MAX;
-
-/// The powers of ten that fit a word.
-const WORD_POWERS: [i64; 19] = {
-    let mut powers = [1i64; 19];
-    let mut i = 1;
-    while i < 19 {
-        powers[i] = powers[i - 1] * 10;
-        i += 1;
-    }
-    powers
-};
 
 /// Up to four digits to base 10,000 as one number; none: one is no digit.
 #[inline]
@@ -48,10 +38,10 @@ impl Numeric {
         if s == t {
             return Some((*a, *b, *s));
         }
-        let step = |n: u32| WORD_POWERS.get(n as usize);
+        let step = |n: u32| power(n).and_then(|power| i64::try_from(power).ok());
         match s < t {
-            true => Some((a.checked_mul(*step(t - s)?)?, *b, *t)),
-            false => Some((*a, b.checked_mul(*step(s - t)?)?, *s)),
+            true => Some((a.checked_mul(step(t - s)?)?, *b, *t)),
+            false => Some((*a, b.checked_mul(step(s - t)?)?, *s)),
         }
     }
 
