@@ -30,6 +30,7 @@ const GREEDY: &[(&str, &str)] = &[
     ("", "select length(replace(repeat('x', 1000000), 'x', repeat('y', 200)))"),
     ("", "select array_length(array(select g from generate_series(1, 100000000) g), 1)"),
     ("advisory locks", "select count(pg_advisory_lock(g)) from generate_series(1, 20000000) g"),
+    ("advisory locks", "select count(pg_advisory_xact_lock(g)) from generate_series(1, 20000000) g"),
     ("notices", "select count(pg_cancel_backend(-g)) from generate_series(1, 20000000) g"),
 ];
 

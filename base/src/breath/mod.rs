@@ -4,6 +4,7 @@
 //! ```text
 //! within(flag, future)   runs a session's future: while it is polled, its computations read that flag
 //!   step(cost)           in synchronous code: counts work; every STEPS units it takes a breath: it reads the clock and the flag
+//!   step_on(cost)        the same where the computation must go on to its end: it reads the clock alone
 //!   count(cost)          counts work of a function that can't fail: the next step or breathe takes its breath sooner
 //!   breathe(cost)        the same in asynchronous code
 //!   stop     the flag: a reason that was raised, or a deadline
@@ -221,6 +222,24 @@ impl Stretch {
 #[inline]
 pub fn step(cost: u32) -> Result<(), Stopped> {
     STRETCH.with(|s| if s.count(cost) { step_slowly(s) } else { Ok(()) })
+}
+
+/// [`step`] where a computation must go on to its end, as the release of a transaction's locks. The caller holds no latch.
+#[inline]
+pub fn step_on(cost: u32) {
+    STRETCH.with(|s| {
+        if s.count(cost) {
+            step_on_slowly(s);
+        }
+    });
+}
+
+#[cold]
+fn step_on_slowly(s: &Stretch) {
+    let flag = s.flag.take();
+    let went_on = step_slowly(s);
+    s.flag.replace(flag);
+    assert!(went_on.is_ok(), "without a flag nothing stops a computation");
 }
 
 /// Counts work of a function that returns no error: it takes no breath itself, but the next [`step`] or [`breathe`] takes its one sooner. For

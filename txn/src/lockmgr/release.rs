@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use clearway_base::breath;
 use clearway_storage::ids::{Lsn, TreeId};
 
 use super::LockManager;
@@ -56,6 +57,7 @@ impl LockManager {
             gone.into_iter().map(|step| step.tag).filter(|tag| held.locks.contains_key(tag)).collect::<Vec<LockTag>>()
         };
         for tag in &released {
+            breath::step_on(breath::ROW); // BRE-1: a transaction may have taken any number of locks
             self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
         }
         owner.blocking.store(!owner.held().locks.is_empty(), Ordering::SeqCst);
@@ -94,6 +96,7 @@ impl LockManager {
             tags
         };
         for tag in &tags {
+            breath::step_on(breath::ROW);
             self.release_where(owner, tag, Lsn::ZERO, |lock| lock.session.clear());
         }
     }
@@ -133,6 +136,7 @@ impl LockManager {
             gone
         };
         for step in steps.into_iter().rev() {
+            breath::step_on(breath::ROW);
             let fast = {
                 let mut held = owner.held();
                 forget_fast(&mut held, &step.tag, step.mode)
