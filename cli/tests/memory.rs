@@ -13,6 +13,9 @@ fn resident_kib(running: &Running) -> usize {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
+/// In the detail of the error that refuses a transaction another lock.
+const LOCKED: &str = "locks of rows and advisory locks";
+
 /// A statement of each kind that would take hundreds of megabytes and more, and the kind that its error names, if any.
 const GREEDY: &[(&str, &str)] = &[
     ("groups", "select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 500)"),
@@ -30,7 +33,8 @@ const GREEDY: &[(&str, &str)] = &[
     ("", "select length(replace(repeat('x', 1000000), 'x', repeat('y', 200)))"),
     ("", "select array_length(array(select g from generate_series(1, 100000000) g), 1)"),
     ("advisory locks", "select count(pg_advisory_lock(g)) from generate_series(1, 20000000) g"),
-    ("advisory locks", "select count(pg_advisory_xact_lock(g)) from generate_series(1, 20000000) g"),
+    // LKM-16: what a transaction locks is the server's memory.
+    (LOCKED, "select count(pg_advisory_xact_lock(g)) from generate_series(1, 20000000) g"),
     ("notices", "select count(pg_cancel_backend(-g)) from generate_series(1, 20000000) g"),
 ];
 
@@ -44,7 +48,8 @@ async fn greedy(running: &Running, client: &Client) {
         let refused = client.batch_execute(sql).await.expect_err(sql);
         let error = refused.as_db_error().unwrap_or_else(|| panic!("{sql}: {refused:?}"));
         assert_eq!(error.code().code(), "53200", "{sql}: {error:?}");
-        assert!(error.message().contains("statement_memory"), "it names the account: {error:?}");
+        let account = if *kind == LOCKED { "server_memory" } else { "statement_memory" };
+        assert!(error.message().contains(account), "it names the account: {error:?}");
         assert!(error.detail().unwrap_or_default().contains(kind), "{sql} has most of it for {kind}: {error:?}");
         let rows = other.query("select v from t where id = -1", &[]).await.expect("the others go on");
         assert_eq!(rows[0].get::<_, &str>(0), "here");

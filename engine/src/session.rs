@@ -506,7 +506,7 @@ impl Session {
     /// Takes a lock of any kind.
     ///
     /// # Errors
-    /// `LockNotAvailable`, `Deadlock`.
+    /// `LockNotAvailable`, `Deadlock`; for an advisory lock `LocksWithoutRoom`.
     pub async fn lock(
         &mut self,
         tag: LockTag,
@@ -514,6 +514,12 @@ impl Session {
         scope: LockScope,
         if_taken: IfTaken,
     ) -> Result<(), EngineError> {
+        // LKM-16. A statement takes any number of these; what it takes of other objects is counted by the rows or the catalog.
+        if matches!(tag, LockTag::Advisory { .. })
+            && let Some(locks) = self.owner.locks_without_room()
+        {
+            return Err(TxnError::LocksWithoutRoom { locks }.into());
+        }
         let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None, looks: false };
         let granted = self.db.transactions().locks().acquire(request).await.map_err(TxnError::from)?;
         self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);

@@ -15,6 +15,7 @@ mod it {
     pub mod damage;
     pub mod damage_sweep;
     pub mod exported;
+    pub mod index_ranges;
     pub mod indexes;
     pub mod many_tables;
     pub mod opening;

@@ -22,7 +22,7 @@ pub enum TxnError {
     /// 55P03: the lock is taken and the statement does not wait.
     #[error("could not obtain lock on row")]
     LockNotAvailable,
-    /// 53200: the transaction has so many row locks that the server has no memory for another one.
+    /// 53200: the transaction has so many locks that the server has no memory for another one.
     #[error("out of memory: server_memory is used up")]
     LocksWithoutRoom {
         /// How many it has.

@@ -211,7 +211,13 @@ pub fn server() -> (i64, i64, u64) {
 
 /// Whether the server's account is past its limit.
 pub fn is_server_full() -> bool {
-    SERVER.bytes.load(Relaxed) > SERVER.limit.load(Relaxed)
+    !server_has_room(0)
+}
+
+/// Whether the server's account may have so many bytes more.
+pub fn server_has_room(bytes: usize) -> bool {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    SERVER.bytes.load(Relaxed).saturating_add(bytes) <= SERVER.limit.load(Relaxed)
 }
 
 /// An account as others see it.

@@ -49,9 +49,10 @@ mod held;
 mod pool;
 
 pub use account::{
-    Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, is_server_full, server, set_server_limit,
+    Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, is_server_full, server, server_has_room,
+    set_server_limit,
 };
-pub use allocator::{Accounted, give_back};
+pub use allocator::{Accounted, give_back, spare_addresses};
 pub use granted::granted_bytes;
 pub use held::Held;
 pub use pool::{POOLS_MAX, Pool};

@@ -130,6 +130,7 @@ impl Session {
         let begins = scan.begins();
         let found = scan.next(self.db.transactions(), &mut self.dep_lsn).await?;
         self.used.walked_index(scan.table(), scan.index().oid, begins, found.is_some());
+        self.used.went_on(scan.index().oid, scan.take_begun());
         Ok(found)
     }
 
@@ -141,6 +142,7 @@ impl Session {
         let begins = scan.begins();
         let found = scan.advance(self.db.transactions(), &mut self.dep_lsn).await?;
         self.used.walked_index(scan.table(), scan.index().oid, begins, found);
+        self.used.went_on(scan.index().oid, scan.take_begun());
         Ok(found)
     }
 
@@ -155,6 +157,7 @@ impl Session {
         let begins = scan.begins();
         let more = scan.fill(self.db.transactions(), &mut self.dep_lsn).await?;
         self.used.walked_entries(scan.index().oid, begins, scan.left() as u64);
+        self.used.went_on(scan.index().oid, scan.take_begun());
         Ok(more)
     }
 
@@ -164,6 +167,7 @@ impl Session {
     /// From the trees; `BadRow`.
     pub async fn fill_by_index(&mut self, scan: &mut IndexScan, want: usize) -> Result<bool, EngineError> {
         let found = scan.fill_rows(self.db.transactions(), want, &mut self.dep_lsn).await?;
+        self.used.went_on(scan.index().oid, scan.take_begun());
         let Some(ahead) = found else { return Ok(false) };
         self.used.fetched_by_index((scan.table(), scan.index().oid), scan.begins(), (ahead.rows, ahead.leaves));
         Ok(true)

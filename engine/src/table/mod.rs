@@ -20,6 +20,7 @@ pub mod entry;
 pub mod entry_moves;
 mod gathered;
 pub mod ghosts;
+mod next_ranges;
 pub mod parts;
 pub mod patch;
 pub mod pick;

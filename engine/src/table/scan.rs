@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::Lsn;
+use clearway_txn::error::TxnError;
 use clearway_txn::mvcc::book::View;
 use clearway_txn::read::{Picked, Picks, Reading, RowBatch, Scan, ShownEnd};
 use clearway_txn::transactions::Transactions;
 
 use super::gathered::Gathered;
+use super::next_ranges::NextRanges;
 use super::shape::{IndexShape, TableShape};
 use super::sieve::Sieve;
 use crate::catalog::Oid;
@@ -156,6 +158,8 @@ pub struct IndexScan {
     index: usize,
     view: View,
     scan: Scan,
+    direction: Direction,
+    ranges: NextRanges,
     batch: RowBatch,
     next: usize,
     reading: Reading,
@@ -186,6 +190,8 @@ pub struct IndexScan {
 struct Ordered {
     entries: Gathered,
     picks: Picks,
+    /// The leaves of the next rows have just been brought into memory.
+    fetched: bool,
 }
 
 /// So many rows are found ahead at most, in the order of the index.
@@ -222,6 +228,8 @@ impl IndexScan {
             index,
             view,
             scan: Scan::new(shape.indexes[index].entries(all), range, direction, view),
+            direction,
+            ranges: NextRanges::default(),
             batch: RowBatch::default(),
             next: 0,
             reading: Reading::default(),
@@ -253,6 +261,16 @@ impl IndexScan {
         }
     }
 
+    /// It reads these ranges of the index, too, in any order; the next is at the end.
+    pub fn go_on_with(&mut self, ranges: Vec<KeyRange>) {
+        self.ranges = NextRanges::new(ranges);
+    }
+
+    /// How many ranges behind the first one were begun since the last call.
+    pub(crate) fn take_begun(&mut self) -> u64 {
+        self.ranges.take_begun()
+    }
+
     /// Only rows are wanted that pass a sieve; others may be given, too.
     pub fn sift(&mut self, sieve: Arc<Sieve>) {
         self.sieve = Some(sieve);
@@ -279,11 +297,24 @@ impl IndexScan {
                 self.scan.expect(self.expected);
                 self.expected = if self.expected < EXPECTED_MAX { 8 * self.expected } else { usize::MAX };
             }
-            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? && !self.next_range(all).await? {
                 self.ended = true;
                 return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Goes to the next range; false: there is none.
+    async fn next_range(&mut self, all: &Transactions) -> Result<bool, EngineError> {
+        let entries = self.shape.indexes[self.index].entries(all);
+        if self.ranges.is_time_to_look()
+            && let Some(missing) = entries.missing_leaves(|n| self.ranges.start(n))
+        {
+            entries.fetch_leaves(missing).await.map_err(TxnError::from)?;
+        }
+        let Some(range) = self.ranges.take() else { return Ok(false) };
+        self.scan.restart(entries, (&range.from, range.to.as_deref()), self.direction, self.view);
         Ok(true)
     }
 
@@ -428,8 +459,12 @@ impl IndexScan {
         if ordered.entries.is_used_up() {
             let gathered = &mut ordered.entries;
             gathered.begin();
+            self.ranges.begin_window();
             let mut passed = 0;
-            while !gathered.is_full() && passed < PASSED_MAX && self.fill(all, dep_lsn).await? {
+            while !(gathered.is_full() || self.ranges.is_window_full())
+                && passed < PASSED_MAX
+                && self.fill(all, dep_lsn).await?
+            {
                 let index = &self.shape.indexes[self.index];
                 for at in std::mem::replace(&mut self.next, self.batch.len())..self.batch.len() {
                     let (entry, _) = self.batch.get(at);
@@ -470,15 +505,25 @@ impl IndexScan {
         if ordered.entries.is_used_up() {
             return Ok((!self.ended).then_some(Ahead { rows: 0, leaves: 0 }));
         }
-        let Ordered { entries, picks } = &mut **ordered;
-        let from = (&**all.book(), self.shape.rows(all));
+        let Ordered { entries, picks, fetched } = &mut **ordered;
+        let tree = self.shape.rows(all);
+        let from = (&**all.book(), tree);
         self.given = 0;
         match picks.pick_now(from, |n| entries.key(n), &self.view, dep_lsn, &mut self.rows) {
             Picked::Apart(keys) => {
+                // Once: where the pool is too small for them, each is waited for by itself.
+                if !std::mem::replace(fetched, true)
+                    && let Some(missing) = tree.missing_leaves(|n| entries.key(n))
+                {
+                    tree.fetch_leaves(missing).await.map_err(TxnError::from)?;
+                    return Ok(Some(Ahead { rows: 0, leaves: 0 }));
+                }
+                *fetched = false;
                 self.apart = keys;
                 Ok(None)
             }
             Picked::Rows(keys) => {
+                *fetched = false;
                 entries.skip(keys);
                 Ok(Some(Ahead { rows: keys as u64, leaves: 1 }))
             }

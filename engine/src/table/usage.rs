@@ -137,6 +137,15 @@ impl Used {
         used.leaves += leaves.saturating_sub(1);
     }
 
+    /// A walk by an index has gone on with so many other ranges.
+    pub(crate) fn went_on(&mut self, index: Oid, ranges: u64) {
+        if ranges > 0 {
+            let used = self.at(index);
+            used.lookups += ranges;
+            used.leaves += ranges;
+        }
+    }
+
     /// A walk by an index has read a leaf of entries whose rows are not read.
     pub(crate) fn walked_entries(&mut self, index: Oid, begins: bool, entries: u64) {
         self.examined += entries;

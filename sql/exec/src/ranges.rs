@@ -327,6 +327,16 @@ impl Cx<'_> {
             return true;
         };
         let mut walk = self.walk_index(scan, place, range);
+        if let TableRows::Index(walk) | TableRows::Entries(walk) = &mut walk
+            && scan.order.is_none()
+        {
+            // Those of the same index are one walk.
+            let first = rows.left.iter().rposition(|(other, _)| *other != index).map_or(0, |at| at + 1);
+            let more: Vec<KeyRange> = rows.left.drain(first..).map(|(_, range)| range).collect();
+            if !more.is_empty() {
+                walk.go_on_with(more);
+            }
+        }
         if let TableRows::Index(walk) = &mut walk {
             if scan.order.is_none() {
                 walk.may_reorder();

@@ -65,6 +65,7 @@ pub use cursor::{Cursor, Direction, KeyRange, NextLeaf};
 pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
+pub use picks::MissingLeaves;
 pub use purge::Purged;
 pub use run::{RunEdits, RunPut, TagRoom};
 pub use run_record::{LoggedChange, RunChanges, RunGhosts, RunPositions};

@@ -12,12 +12,54 @@ use super::descend::{Descent, Target};
 use super::leaf_copy::LeafCopy;
 use super::node::Node;
 use super::tree::Tree;
-use crate::buffer::Optimistic;
+use crate::buffer::{Miss, Optimistic};
+use crate::error::StorageError;
+use crate::ids::PageId;
+
+/// Leaves that are brought into memory together, and keys that are looked at for them.
+const FETCH_MAX: usize = 64;
+const FETCH_KEYS_MAX: usize = 256;
+
+/// Pages on the way to some keys that are not in memory: hints, but for the first one.
+pub struct MissingLeaves {
+    first: Miss,
+    others: Vec<PageId>,
+}
 
 /// Keys of one leaf from which on its whole page is copied before the keys are found.
 const MANY_KEYS: usize = 4;
 
 impl Tree {
+    /// If the way to the first key ends at a page that is not in memory: that page, and those of the next keys, for [`Tree::fetch_leaves`].
+    pub fn missing_leaves<'k>(&self, key: impl Fn(usize) -> Option<&'k [u8]>) -> Option<MissingLeaves> {
+        let root = self.root_now()?;
+        let miss = |key| match self.descend_to_read(root, Target::Key(key)) {
+            Ok(Descent::Miss(miss)) => Some(miss),
+            _ => None,
+        };
+        let first = miss(key(0)?)?;
+        let mut others: Vec<PageId> = Vec::new();
+        for key in (1..FETCH_KEYS_MAX).map_while(&key) {
+            if let Some(missing) = miss(key)
+                && others.last() != Some(&missing.page)
+            {
+                others.push(missing.page);
+                if others.len() == FETCH_MAX {
+                    break;
+                }
+            }
+        }
+        Some(MissingLeaves { first, others })
+    }
+
+    /// Brings pages into memory, with all reads in flight at once.
+    ///
+    /// # Errors
+    /// Those of reading the first one.
+    pub async fn fetch_leaves(&self, missing: MissingLeaves) -> Result<(), StorageError> {
+        self.pool().fetch_all(missing.first, &missing.others).await
+    }
+
     /// Copies the rows of the first keys out: of those that stand in one leaf. `key` gives the keys by their number, in ascending order. Says how many
     /// keys that are, at least one. None: a page is not in memory, or the tree is damaged: [`Tree::get`] will wait, or tell.
     pub fn try_pick<'k>(&self, key: impl Fn(usize) -> Option<&'k [u8]>, copy: &mut LeafCopy) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Read-ahead over the leaves of a tree that was filled in the order of its keys, in a pool that begins empty.
 
 use super::*;
-use crate::btree::{Direction, Edit, KeyRange, Tree};
+use crate::btree::{Direction, Edit, KeyRange, LeafCopy, Tree};
 use crate::buffer::{DoubleWrite, Pool, PoolOptions};
 use crate::ids::{Tag, TreeId, TxnId};
 use crate::record::TxnLog;
@@ -60,6 +60,27 @@ fn pages_side_by_side_come_with_one_read() {
         let (pages, reads) = (counted.ahead_reads, counted.ahead_runs);
         assert!(pages > 60 && 6 * reads <= pages, "{pages} pages by {reads} reads in a pool of {frames}");
     }
+}
+
+#[test]
+fn leaves_of_many_keys_come_together() {
+    let vfs = MemVfs::new();
+    let (_rig, pool, tree) = cold(&vfs, 512);
+    // Some 110 leaves, of which these keys are in forty.
+    let keys: Vec<[u8; 8]> = (0..40).map(|n| (n * 97u64).to_be_bytes()).collect();
+    let (mut copy, mut fetched) = (LeafCopy::default(), 0);
+    for from in 0..keys.len() {
+        let key = |n: usize| keys.get(from + n).map(|key| &key[..]);
+        while tree.try_pick(key, &mut copy).is_none() {
+            let missing = tree.missing_leaves(key).expect("a page is missing");
+            now(tree.fetch_leaves(missing)).expect("the pages");
+            fetched += 1;
+        }
+        assert!(tree.missing_leaves(key).is_none(), "the leaf of the first key is there");
+    }
+    // The root, its children if it has any, and then all leaves.
+    assert!(fetched <= 3, "{fetched} times");
+    assert!(pool.counters().view().ahead_reads >= 30);
 }
 
 #[test]

@@ -23,8 +23,8 @@
 //!   changes is undone. The lock of its virtual id lasts until the transaction ends.
 //! - LKM-16: the lock of a row lives until its transaction ends, so its memory belongs to the server's account and not to the statement that took it:
 //!   the lists and tables, which grow in steps, the holders, and the key. A key that another session books, at the end of a wait, stays where it was
-//!   allocated: else each such wait would move memory from one session's account to the other's. A transaction that takes a row's lock asks first whether it
-//!   has many of them and the server no room for more ([`Owner::locks_without_room`]).
+//!   allocated: else each such wait would move memory from one session's account to the other's. A transaction that takes a row's lock or an advisory
+//!   lock asks first whether it has many and the server no room for more, also where the next one doubles a table ([`Owner::locks_without_room`]).
 //! - LKM-13: a transaction begins without the mutex: `anew` says that `held` has still the statements of the one before. They go before any
 //!   thread reads or changes `held`. Only the session sets `anew`, and no transaction of it ends without the mutex; so what a thread clears
 //!   under the mutex are the statements of the transaction before the one that runs.
@@ -200,6 +200,15 @@ impl Held {
         }
     }
 
+    /// How many bytes the table and the trail allocate for the next lock: those that are full double, and have both sizes for a moment.
+    fn growth_bytes(&self) -> usize {
+        let doubled = |room: usize, size: usize| 2 * room * size;
+        let full = self.locks.len() == self.locks.capacity();
+        let table = if full { doubled(self.locks.capacity(), size_of::<(LockTag, HeldLock)>()) } else { 0 };
+        let full = self.trail.len() == self.trail.capacity();
+        table + if full { doubled(self.trail.capacity(), size_of::<Step>()) } else { 0 }
+    }
+
     /// LKM-16
     fn push_step(&mut self, step: Step) {
         let room = self.trail.capacity();
@@ -372,10 +381,11 @@ impl Owner {
         })
     }
 
-    /// If it has many locks and the server's memory is used up (LKM-16): how many it has.
+    /// If it has many locks and the server's memory has no room for another one (LKM-16): how many it has.
     pub fn locks_without_room(&self) -> Option<usize> {
-        let locks = self.held().locks.len();
-        (locks >= LOCKS_FEW && memory::is_server_full()).then_some(locks)
+        let held = self.held();
+        let locks = held.locks.len();
+        (locks >= LOCKS_FEW && !memory::server_has_room(held.growth_bytes())).then_some(locks)
     }
 
     /// Whether it holds any lock, of its transaction or of its session.
