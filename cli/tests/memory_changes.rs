@@ -52,6 +52,13 @@ fn locks_of_rows_are_the_servers_memory_and_have_its_limit() {
         assert!(error.detail().unwrap_or_default().contains("locks of rows"), "{error:?}");
         other.query("select id from parts where id = 7 for update", &[]).await.expect("goes on");
         client.batch_execute("select id from parts where id < 100 for update").await.expect("goes on");
+        // Advisory locks of a transaction likewise, which no row stands for.
+        let advisory = "select count(pg_advisory_xact_lock(g)) from generate_series(1, 20000000) g";
+        let refused = client.batch_execute(advisory).await.expect_err("no room for 20,000,000 locks");
+        let error = refused.as_db_error().expect("an error of the server");
+        assert_eq!(error.code().code(), "53200", "{error:?}");
+        assert!(error.message().contains("server_memory"), "{error:?}");
+        client.batch_execute("select pg_advisory_xact_lock(1)").await.expect("goes on");
     });
     stop(running);
     let _ = std::fs::remove_dir_all(&directory);
