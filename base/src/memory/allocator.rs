@@ -3,6 +3,8 @@
 //! No measurement has favoured another allocator so far. After a peak, `malloc_trim` gives the free pages back to the system.
 #![allow(unsafe_code)]
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use rustix::process::{Resource, getrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use super::{allocated, freed};
@@ -60,12 +62,14 @@ pub fn give_back() {
 /// How many arenas the allocator has where the process has few addresses: each sets 64 MB of them aside.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENAS_FEW: libc::c_int = 4;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const ADDRESSES_FEW: u64 = 64 << 30;
 
 /// To be called before the first thread: where RLIMIT_AS gives the process few addresses, the allocator sets few of them aside. It has eight arenas for each
 /// processor otherwise, a gigabyte with two of them, and an allocation fails though the accounts have room.
 pub fn spare_addresses() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    if super::granted::has_few_addresses() {
+    if getrlimit(Resource::As).current.is_some_and(|bytes| bytes < ADDRESSES_FEW) {
         // SAFETY: MEM-5: a setting of the C library, which says itself whether it takes the value.
         unsafe {
             libc::mallopt(libc::M_ARENA_MAX, ARENAS_FEW);

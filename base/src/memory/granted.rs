@@ -15,11 +15,6 @@ pub fn granted_bytes() -> u64 {
     [machine, group_bytes(), addresses].into_iter().flatten().min().unwrap_or(UNKNOWN_BYTES)
 }
 
-/// Whether RLIMIT_AS is below 64 GB.
-pub(super) fn has_few_addresses() -> bool {
-    getrlimit(Resource::As).current.is_some_and(|bytes| bytes < 64 << 30)
-}
-
 /// The least limit of the process's control group and those above it, in either version's form.
 fn group_bytes() -> Option<u64> {
     let groups = system_text("/proc/self/cgroup")?;
