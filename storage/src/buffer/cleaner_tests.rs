@@ -105,7 +105,14 @@ fn pages_that_are_changed_again_and_again_are_not_written_while_few_are_dirty() 
 fn frames_are_won_from_pages_that_nothing_uses() {
     let rig = Rig::in_memory(64);
     now(async {
-        let (large, mut log) = filled(&rig, 1, 600).await;
+        // More leaves than there are frames.
+        let (large, mut log) = (rig.tree(1).await, TxnLog::new(TxnId(1)));
+        for key in 0..4_000 {
+            put(&large, &mut log, key, &[7; 200]).await;
+            if key % 100 == 0 {
+                clean(&rig).await;
+            }
+        }
         rig.pool.write_all().await.expect("written");
         let (used, mut own) = filled(&rig, 2, 250).await;
         clean(&rig).await;
@@ -118,7 +125,7 @@ fn frames_are_won_from_pages_that_nothing_uses() {
             }
             // Rows that come from disk, two leaves' a round, in frames for which others make room.
             for _ in 0..2 {
-                key = (key + 37) % 600;
+                key = (key + 337) % 4_000;
                 large.get(&u64::to_be_bytes(key), &mut out).await.expect("read");
             }
             clean(&rig).await;
@@ -128,7 +135,7 @@ fn frames_are_won_from_pages_that_nothing_uses() {
         assert_eq!(during.pages_written, before.pages_written, "BUF-20: pages in use were written");
         // What is dirty and not used any more goes out, and gives its frames.
         let dirty = rig.pool.dirty_pages();
-        for key in (0..600).cycle().step_by(7).take(2_000) {
+        for key in (0..4_000).step_by(7).cycle().take(2_000) {
             large.get(&u64::to_be_bytes(key), &mut out).await.expect("read");
             clean(&rig).await;
         }
