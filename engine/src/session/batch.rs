@@ -146,11 +146,7 @@ impl Session {
     }
 
     /// The entries of further rows have room (BAT-5).
-    pub(super) async fn make_room(
-        &mut self,
-        entries: &mut EntryBatch,
-        shape: &TableShape,
-    ) -> Result<(), EngineError> {
+    pub(super) async fn make_room(&mut self, entries: &mut EntryBatch, shape: &TableShape) -> Result<(), EngineError> {
         let database = self.database;
         match &mut self.txn {
             Some(txn) if entries.is_full() => entries.make_room(txn, shape, database).await,

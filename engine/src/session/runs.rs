@@ -27,7 +27,7 @@ use crate::table::by_head::{self, Headed, head_of};
 
 /// The most bytes that a run takes.
 pub(super) const RUN_BYTES: usize = 256 << 20;
-/// Entries of a chunk; sorting a chunk takes some milliseconds. (With chunks of a quarter of that, sorted by comparisons, the sort of a million integers took twice as long.)
+/// Entries of a chunk; sorting a chunk takes some milliseconds.
 const CHUNK_ENTRIES: usize = 128 << 10;
 /// The most bytes of a chunk, about.
 const CHUNK_BYTES: usize = 16 << 20;

@@ -55,7 +55,8 @@ fn pages_side_by_side_go_out_with_one_write() {
 #[test]
 fn a_write_ends_where_the_next_page_lies_elsewhere() {
     let vfs = MemVfs::new();
-    let open = |name: &str| now(async { vfs.open(Path::new(name), OpenHow::create(FileKind::Data)).await }).expect("a file");
+    let open =
+        |name: &str| now(async { vfs.open(Path::new(name), OpenHow::create(FileKind::Data)).await }).expect("a file");
     // Pages 0 to 99 in one file, those from 100 on in another.
     let files: [Arc<dyn VfsFile>; 2] = [open("/0"), open("/1")];
     let locate = |page: PageId| {
