@@ -22,8 +22,6 @@ use clearway_txn::transaction::{Basis, Changed};
 
 use super::support::{DATABASE, create, index_on_a, key, row, simulated};
 
-/// A batch of entries is full with so many bytes, and goes to a temporary file (BAT-5).
-const ENTRY_BYTES: usize = 1 << 10;
 const ROWS: i64 = 400;
 /// Rows from this id on are long.
 const LONG: i64 = 100_000;
@@ -93,7 +91,7 @@ fn id_of(row: &[Value]) -> i64 {
 /// `a` plus `by` in these rows, those that a run leaves alone; says how many that were.
 async fn update(session: &mut Session, shape: &Arc<TableShape>, by: i64) -> usize {
     let statement = session.open_statement(&"update".into(), StatementMode::Write);
-    let (mut entries, mut alone) = (EntryBatch::of_bytes(ENTRY_BYTES), 0);
+    let (mut entries, mut alone) = (EntryBatch::of_bytes(1 << 10), 0);
     let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
     let mut changes = Vec::new();
     while let Some(keyed) = session.next(&mut scan).await.expect("a row") {
@@ -123,7 +121,7 @@ async fn update(session: &mut Session, shape: &Arc<TableShape>, by: i64) -> usiz
 
 async fn delete_even(session: &mut Session, shape: &Arc<TableShape>) {
     let statement = session.open_statement(&"delete".into(), StatementMode::Write);
-    let mut entries = EntryBatch::of_bytes(ENTRY_BYTES);
+    let mut entries = EntryBatch::of_bytes(1 << 10);
     let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
     let mut gone = Vec::new();
     while let Some(keyed) = session.next(&mut scan).await.expect("a row") {

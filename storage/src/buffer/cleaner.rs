@@ -63,7 +63,7 @@ struct Batch<'p> {
 }
 
 impl Batch<'_> {
-    /// Copies the page in a frame out, if it is dirty since an LSN that is `wanted`, and nobody else writes it.
+    /// Copies the page in a frame out, if it is dirty since an LSN that is `wanted`, and no other task writes it.
     fn take(&mut self, frame: usize, wanted: impl Fn(u64) -> bool) {
         let meta = &self.pool.metas[frame];
         let rec_lsn = meta.rec_lsn.load(SeqCst);
