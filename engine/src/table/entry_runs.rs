@@ -194,13 +194,15 @@ mod tests {
         for_each_seed!(10, merges);
     }
 
+    /// Key, run, place in the run, and whether it is inserted.
+    type Expected = (Vec<u8>, usize, usize, bool);
+
     fn merges(seed: u64) {
         let merged = Sim::new(seed).block_on(async move {
             let files = Arc::new(TempFiles::new(Arc::new(SimDisk::new(seed)), Path::new("/")));
             let mut rng = Rng::new(seed);
             let mut runs = EntryRuns::new(files.create(1).await.expect("a file"));
-            // By list: key, run, place in the run, and whether it is inserted.
-            let mut all: Vec<Vec<(Vec<u8>, usize, usize, bool)>> = vec![Vec::new(); 3];
+            let mut all: Vec<Vec<Expected>> = vec![Vec::new(); 3];
             for run in 0..1 + rng.index(RUNS_MAX) {
                 runs.begin();
                 for list in &mut all {
