@@ -50,7 +50,7 @@ impl Session {
             self.counted.note(self.db.statistics(), shape.oid);
         }
         self.used.deleted(shape.oid, done as u64);
-        self.apply_if_full(entries, shape).await?;
+        self.make_room(entries, shape).await?;
         Ok(done)
     }
 
@@ -80,7 +80,7 @@ impl Session {
             }
         }
         self.used.deleted(shape.oid, done as u64);
-        self.apply_if_full(entries, shape).await?;
+        self.make_room(entries, shape).await?;
         Ok(done)
     }
 
@@ -141,14 +141,16 @@ impl Session {
             }
             self.used.updated(shape.oid, in_place);
         }
-        self.apply_if_full(entries, shape).await.map_err(|error| (0, error))?;
+        self.make_room(entries, shape).await.map_err(|error| (0, error))?;
         Ok(done)
     }
 
-    async fn apply_if_full(&mut self, entries: &mut EntryBatch, shape: &TableShape) -> Result<(), EngineError> {
-        match entries.is_full() {
-            true => self.apply_entries(entries, shape).await,
-            false => Ok(()),
+    /// The entries of further rows have room (BAT-5).
+    pub(super) async fn make_room(&mut self, entries: &mut EntryBatch, shape: &TableShape) -> Result<(), EngineError> {
+        let database = self.database;
+        match &mut self.txn {
+            Some(txn) if entries.is_full() => entries.make_room(txn, shape, database).await,
+            _ => Ok(()),
         }
     }
 

@@ -212,10 +212,7 @@ impl Session {
                 false => loading.entries.note(shape, place, key, row, true)?,
             }
         }
-        if loading.entries.is_full() {
-            loading.entries.apply(self.txn(), shape).await?;
-        }
-        Ok(())
+        self.make_room(&mut loading.entries, shape).await
     }
 
     /// As [`Session::insert_one_of`], for a row that needs no wait and whose key no caller asks for: it gathers, or goes into an open load. None:

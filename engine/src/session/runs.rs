@@ -23,10 +23,12 @@ use clearway_base::sync::yield_now;
 use clearway_storage::error::StorageError;
 use clearway_storage::temp_files::{TempFile, TempFiles, TempReader};
 
+use crate::table::by_head::{self, Headed, head_of};
+
 /// The most bytes that a run takes.
 pub(super) const RUN_BYTES: usize = 256 << 20;
 /// Entries of a chunk; sorting a chunk takes some milliseconds.
-const CHUNK_ENTRIES: usize = 32 << 10;
+const CHUNK_ENTRIES: usize = 128 << 10;
 /// The most bytes of a chunk, about.
 const CHUNK_BYTES: usize = 16 << 20;
 /// How many entries a merge puts in before it yields to other tasks.
@@ -35,7 +37,7 @@ pub(super) const BREATH_ENTRIES: u64 = 1_024;
 pub(super) const FREE: u16 = u16::MAX;
 
 /// Where an entry stands in its chunk.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Place {
     /// The first eight bytes of the key, compared first.
     head: u64,
@@ -45,6 +47,12 @@ struct Place {
     len: u16,
     /// How many bytes of the key have to be unique, or [`FREE`].
     prefix: u16,
+}
+
+impl Headed for Place {
+    fn head(&self) -> u64 {
+        self.head
+    }
 }
 
 /// So many runs of a level are merged into one.
@@ -102,7 +110,7 @@ impl Chunk {
     fn sort(&mut self) {
         let bytes = &self.bytes;
         let key = |p: &Place| &bytes[p.at as usize..p.at as usize + usize::from(p.len)];
-        self.places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+        by_head::sort(&mut self.places, |alike| alike.sort_unstable_by(|a, b| key(a).cmp(key(b))));
     }
 
     fn heap_bytes(&self) -> usize {
@@ -260,13 +268,6 @@ impl FileMerge {
             None => Ok(None),
         }
     }
-}
-
-fn head_of(key: &[u8]) -> u64 {
-    let mut head = [0; 8];
-    let len = key.len().min(8);
-    head[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(head)
 }
 
 fn is_less(ways: &[TempReader], a: u32, b: u32) -> bool {

@@ -1,7 +1,8 @@
 //! Batches of index entries: changes of entries are gathered and sorted, so that all entries of one leaf are changed under one latch.
 //!
 //! # Life of an entry
-//! its row is changed -> noted here -> the batch is full, or the statement ends: sorted by key, index by index -> changed in runs
+//! its row is changed -> noted here -> the batch is full: sorted by key, index by index, to a temporary file (`entry_runs`)
+//!     -> the statement ends: the sorted entries, or the merge of what went to the file, are changed in runs, index by index
 //!
 //! # Invariants
 //! - BAT-1: a statement applies its batch before it ends, and before anything reads the newest versions on its behalf (checks of foreign keys).
@@ -11,6 +12,8 @@
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
 //! - BAT-4: a batch takes no memory that its statement's account refuses: before it may become twice as large it asks for the room that it could then take,
 //!   its sorting included, and is full where it does not get it. So a statement with little memory makes more and smaller batches, and does not fail for them.
+//! - BAT-5: a leaf of an index meets the entries of a statement in one run, or in one of each [`RUNS_MAX`](super::entry_runs::RUNS_MAX) batches: a second run finds leaves in
+//!   which the rows of the first one share a tag. There each further row has eight bytes for its own, and full leaves are split for them.
 
 use std::ops::Range;
 
@@ -18,16 +21,16 @@ use clearway_base::memory;
 use clearway_base::sync::yield_now;
 use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
 
-use super::shape::TableShape;
+use super::by_head::{self, Headed, head_of};
+use super::entry_runs::{EntryRuns, Marked};
+use super::shape::{IndexShape, TableShape};
 use super::write;
 use crate::codec::key::{decode_int, encode_ref};
 use crate::codec::places::Places;
 use crate::error::EngineError;
 use crate::value::{Value, ValueRef};
 
-/// The least and the most bytes of the entries of all indexes that a batch holds, about. A second batch of one statement finds leaves in which the rows of the
-/// first one share a tag: there each further row has eight bytes for its own, and full leaves are split for them. With 8 MB for 150,000 deleted rows with two
-/// entries each, that was a quarter of the statement.
+/// The least and the most bytes of the entries of all indexes that a batch holds, about.
 const BYTES_MIN: usize = 8 << 20;
 const BYTES_MAX: usize = 32 << 20;
 /// So much a batch may hold once it has asked for the first time.
@@ -53,51 +56,18 @@ impl EntryPlace {
     fn len(&self) -> usize {
         (self.len_inserts >> 1) as usize
     }
-
-    fn inserts(&self) -> bool {
-        self.len_inserts & 1 == 1
-    }
 }
 
-/// Fewer places are sorted by comparisons alone.
-const COUNTED_MIN: usize = 512;
+impl Headed for EntryPlace {
+    fn head(&self) -> u64 {
+        self.head
+    }
+}
 
 /// BAT-3: puts places in the order of their keys; those of one key stay in their order.
 fn sort(bytes: &[u8], places: &mut Vec<EntryPlace>) {
     let key = |place: &EntryPlace| &bytes[place.range()];
-    if places.len() < COUNTED_MIN {
-        places.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
-        return;
-    }
-    sort_by_heads(places);
-    for alike in places.chunk_by_mut(|a, b| a.head == b.head).filter(|alike| alike.len() > 1) {
-        alike.sort_by(|a, b| key(a).cmp(key(b)));
-    }
-}
-
-/// Sorts by the first bytes of the keys, byte by byte from the last one on: a comparison costs as much as all the steps of a place, and there are some
-/// seventeen comparisons for each.
-fn sort_by_heads(places: &mut Vec<EntryPlace>) {
-    let digit = |place: &EntryPlace, byte: usize| usize::from(place.head.to_le_bytes()[byte]);
-    let mut counts = [[0_u32; 256]; 8];
-    for place in places.iter() {
-        counts.iter_mut().enumerate().for_each(|(byte, counts)| counts[digit(place, byte)] += 1);
-    }
-    let mut sorted: Vec<EntryPlace> = Vec::new();
-    for (byte, counts) in counts.iter_mut().enumerate() {
-        if counts[digit(&places[0], byte)] as usize == places.len() {
-            continue;
-        }
-        let mut before = 0;
-        counts.iter_mut().for_each(|count| before += std::mem::replace(count, before));
-        sorted.resize(places.len(), EntryPlace::default());
-        for place in places.iter() {
-            let next = &mut counts[digit(place, byte)];
-            sorted[*next as usize] = *place;
-            *next += 1;
-        }
-        std::mem::swap(places, &mut sorted);
-    }
+    by_head::sort(places, |alike| alike.sort_by(|a, b| key(a).cmp(key(b))));
 }
 
 /// The entries of one index.
@@ -113,14 +83,10 @@ impl List {
         let at = self.bytes.len();
         append(&mut self.bytes);
         let key = &self.bytes[at..];
-        let head = key.first_chunk::<8>().copied().unwrap_or_else(|| {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            head
-        });
+        let head = head_of(key);
         assert!(self.bytes.len() < 1 << 31, "places in a batch of entries have 31 bits");
         let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
-        self.noted.push(EntryPlace { head: u64::from_be_bytes(head), at: at as u32, len_inserts });
+        self.noted.push(EntryPlace { head, at: at as u32, len_inserts });
     }
 }
 
@@ -143,21 +109,82 @@ fn key_refs(shape: &TableShape, key: &[u8], columns: &mut [ValueRef<'_>]) -> boo
     true
 }
 
-/// The entries of a table's indexes that are to be changed.
+/// Entries that are changed together, in their order.
 #[derive(Default)]
+struct Part {
+    /// The keys, one behind the other: in the order of the keys each stands elsewhere among the bytes of the batch, and copies wait for memory side by side, where
+    /// the changes of a leaf would wait one after the other.
+    keys: Vec<u8>,
+    marks: Vec<u32>,
+}
+
+impl Part {
+    fn push(&mut self, (key, mark): Marked<'_>) {
+        self.keys.extend_from_slice(key);
+        self.marks.push(mark);
+    }
+
+    /// Changes its entries, and empties it.
+    async fn change(&mut self, txn: &mut Transaction, index: &IndexShape) -> Result<(), EngineError> {
+        let tree = index.entries(txn.all());
+        let mut rest = &self.keys[..];
+        let mut changes: Vec<RunChange<'_>> = Vec::with_capacity(self.marks.len());
+        for mark in &self.marks {
+            let (key, behind) = rest.split_at((mark >> 1) as usize);
+            let change = match mark & 1 == 1 {
+                true => Change::Insert { value: &[] },
+                false => Change::Delete { moved_to: None },
+            };
+            changes.push(RunChange { key, change });
+            rest = behind;
+        }
+        let mut done = 0;
+        while done < changes.len() {
+            done += txn.change_run(tree, &changes[done..], Basis::Locked, true).await?;
+            if let Some(left) = changes.get(done) {
+                match left.change {
+                    Change::Insert { .. } => write::put_entry(txn, index, left.key).await?,
+                    _ => write::remove_entry(txn, index, left.key).await?,
+                }
+                done += 1;
+            }
+        }
+        drop(changes);
+        self.keys.clear();
+        self.marks.clear();
+        yield_now().await;
+        Ok(())
+    }
+}
+
+/// The entries of a table's indexes that are to be changed.
 pub struct EntryBatch {
     /// By the index's place in the shape.
     lists: Vec<List>,
-    /// Bytes that it may have beyond the least.
-    more_bytes: usize,
+    /// Bytes that it may have.
+    bytes_max: usize,
     /// Bytes up to which it has asked for its memory (BAT-4).
     granted: usize,
+    /// Those that it has no room for (BAT-5).
+    runs: Option<EntryRuns>,
+}
+
+impl Default for EntryBatch {
+    fn default() -> EntryBatch {
+        EntryBatch { lists: Vec::new(), bytes_max: BYTES_MIN, granted: 0, runs: None }
+    }
 }
 
 impl EntryBatch {
+    /// One that is full with so many bytes, for tests.
+    #[doc(hidden)]
+    pub fn of_bytes(bytes_max: usize) -> EntryBatch {
+        EntryBatch { bytes_max, ..EntryBatch::default() }
+    }
+
     /// The batch is of a statement whose workspaces may have so many bytes: it holds up to half of them.
     pub fn stay_within(&mut self, work_bytes: usize) {
-        self.more_bytes = (work_bytes / 2).clamp(BYTES_MIN, BYTES_MAX) - BYTES_MIN;
+        self.bytes_max = (work_bytes / 2).clamp(BYTES_MIN, BYTES_MAX);
     }
 
     /// The entry of a row, if it has one, is to be inserted into, or deleted from, the index at a place of `shape.indexes`.
@@ -229,14 +256,14 @@ impl EntryBatch {
         });
     }
 
-    /// Whether the batch is to be applied before more is noted.
+    /// Whether the batch needs room before more is noted ([`EntryBatch::make_room`]).
     pub(crate) fn is_full(&mut self) -> bool {
         let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<EntryPlace>();
         let bytes = self.lists.iter().map(bytes).sum::<usize>();
         if bytes <= self.granted {
             return false;
         }
-        let (max, next) = (BYTES_MIN + self.more_bytes, (2 * bytes).max(BYTES_FIRST));
+        let (max, next) = (self.bytes_max, (2 * bytes).max(BYTES_FIRST));
         // BAT-4: its lists grow by doubling, and sorting takes as much as a list of places.
         if bytes >= max || !memory::has_room(3 * next) {
             return true;
@@ -245,43 +272,61 @@ impl EntryBatch {
         false
     }
 
+    /// Makes room: what was noted goes to a temporary file of the database `owner`, or is applied where much has gone there before (BAT-5).
+    pub(crate) async fn make_room(
+        &mut self,
+        txn: &mut Transaction,
+        shape: &TableShape,
+        owner: u32,
+    ) -> Result<(), EngineError> {
+        if self.runs.as_ref().is_some_and(EntryRuns::are_many) {
+            return self.apply(txn, shape).await;
+        }
+        if self.runs.is_none() {
+            let file = txn.all().store().temp_files().create(owner).await?;
+            self.runs = Some(EntryRuns::new(file));
+        }
+        self.write_run().await
+    }
+
+    /// The lists go to the file.
+    async fn write_run(&mut self) -> Result<(), EngineError> {
+        self.granted = 0;
+        let (Some(runs), lists) = (&mut self.runs, std::mem::take(&mut self.lists)) else { return Ok(()) };
+        runs.begin();
+        for List { bytes, mut noted } in lists {
+            sort(&bytes, &mut noted);
+            runs.append(noted.iter().map(|place| (&bytes[place.range()], place.len_inserts))).await?;
+        }
+        Ok(runs.end().await?)
+    }
+
     /// Changes the entries that were noted.
     pub(crate) async fn apply(&mut self, txn: &mut Transaction, shape: &TableShape) -> Result<(), EngineError> {
+        let mut part = Part::default();
+        if self.runs.is_some() {
+            self.write_run().await?;
+        }
+        if let Some(runs) = self.runs.take() {
+            for (place, index) in shape.indexes.iter().enumerate() {
+                let mut merge = runs.merged(place).await?;
+                loop {
+                    merge.take(RUN_ENTRIES, &mut |entry| part.push(entry)).await?;
+                    if part.marks.is_empty() {
+                        break;
+                    }
+                    part.change(txn, index).await?;
+                }
+            }
+            return Ok(());
+        }
         self.granted = 0;
         for (index, list) in shape.indexes.iter().zip(std::mem::take(&mut self.lists)) {
             let List { bytes, mut noted } = list;
-            let key = |n: &EntryPlace| &bytes[n.range()];
             sort(&bytes, &mut noted);
-            let tree = index.entries(txn.all());
-            // The keys of a run, one behind the other: in the order of the keys each stands elsewhere among the bytes of the batch, and copies wait for memory
-            // side by side, where the changes of a leaf would wait one after the other.
-            let mut keys: Vec<u8> = Vec::new();
-            for part in noted.chunks(RUN_ENTRIES) {
-                let change = |n: &EntryPlace| match n.inserts() {
-                    true => Change::Insert { value: &[] },
-                    false => Change::Delete { moved_to: None },
-                };
-                keys.clear();
-                part.iter().for_each(|n| keys.extend_from_slice(key(n)));
-                let mut rest = &keys[..];
-                let mut changes: Vec<RunChange<'_>> = Vec::with_capacity(part.len());
-                for n in part {
-                    let (key, behind) = rest.split_at(n.len());
-                    changes.push(RunChange { key, change: change(n) });
-                    rest = behind;
-                }
-                let mut done = 0;
-                while done < changes.len() {
-                    done += txn.change_run(tree, &changes[done..], Basis::Locked, true).await?;
-                    if let Some(left) = changes.get(done) {
-                        match left.change {
-                            Change::Insert { .. } => write::put_entry(txn, index, left.key).await?,
-                            _ => write::remove_entry(txn, index, left.key).await?,
-                        }
-                        done += 1;
-                    }
-                }
-                yield_now().await;
+            for places in noted.chunks(RUN_ENTRIES) {
+                places.iter().for_each(|place| part.push((&bytes[place.range()], place.len_inserts)));
+                part.change(txn, index).await?;
             }
         }
         Ok(())
@@ -312,7 +357,7 @@ mod tests {
         // BAT-3
         for_each_seed!(20, |seed| {
             let mut rng = Rng::new(seed);
-            for count in [0, 1, 300, COUNTED_MIN, 3_000] {
+            for count in [0, 1, 300, 512, 3_000] {
                 let List { bytes, mut noted } = noted(&mut rng, count);
                 let mut expected: Vec<u32> = noted.iter().map(|place| place.at).collect();
                 let ranges: std::collections::BTreeMap<u32, Range<usize>> =

@@ -9,6 +9,7 @@
 //! sample  how the values of columns are spread   usage  what is read and changed of them
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
 //! patch   columns of a stored row that are overwritten where they stand   entry   columns read out of an entry of an index
+//! by_head   a sort of places of keys   entry_runs   those of a batch that memory does not hold
 //! entry_moves   entries of plain indexes that a change of one stored row moves
 //! recode  a stored row under another key, without its values
 //! parts   a table cut into parts that several threads read
@@ -16,8 +17,10 @@
 //! ```
 
 pub mod batch;
+pub(crate) mod by_head;
 pub mod entry;
 pub mod entry_moves;
+mod entry_runs;
 mod gathered;
 pub mod ghosts;
 mod next_ranges;

@@ -91,7 +91,7 @@ fn id_of(row: &[Value]) -> i64 {
 /// `a` plus `by` in these rows, those that a run leaves alone; says how many that were.
 async fn update(session: &mut Session, shape: &Arc<TableShape>, by: i64) -> usize {
     let statement = session.open_statement(&"update".into(), StatementMode::Write);
-    let (mut entries, mut alone) = (EntryBatch::default(), 0);
+    let (mut entries, mut alone) = (EntryBatch::of_bytes(1 << 10), 0);
     let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
     let mut changes = Vec::new();
     while let Some(keyed) = session.next(&mut scan).await.expect("a row") {
@@ -121,7 +121,7 @@ async fn update(session: &mut Session, shape: &Arc<TableShape>, by: i64) -> usiz
 
 async fn delete_even(session: &mut Session, shape: &Arc<TableShape>) {
     let statement = session.open_statement(&"delete".into(), StatementMode::Write);
-    let mut entries = EntryBatch::default();
+    let mut entries = EntryBatch::of_bytes(1 << 10);
     let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
     let mut gone = Vec::new();
     while let Some(keyed) = session.next(&mut scan).await.expect("a row") {

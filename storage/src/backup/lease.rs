@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// The log that one lease may keep, in bytes; beyond it the copy is lost and the log goes on.
 const LEASE_LOG_BYTES: u64 = 256 << 30;
 
-/// The most that a checkpoint for the sake of a copy may write, in bytes of pages.
-const DIRTY_BYTES_MAX: u64 = 32 << 20;
+/// The most that a checkpoint for the sake of a copy may write, in bytes of pages: what is dirty at rest in a cache of 256 MB at most (BUF-20).
+const DIRTY_BYTES_MAX: u64 = 128 << 20;
 
 impl Store {
     /// Whether a checkpoint now costs less than the log that a copy is spared by it. A copy takes the log from the begin of the

@@ -81,6 +81,8 @@ counters! {
     evictions,
     /// Pages written in place.
     pages_written,
+    /// Writes in place: each took the pages of one run.
+    write_runs,
     /// Batches of the double write.
     double_writes,
     /// Times that a thread found a latch taken.

@@ -69,10 +69,11 @@ impl Pool {
             let frame = self.hand.fetch_add(1, Relaxed) % self.metas.len();
             let meta = &self.metas[frame];
             let page = meta.page.load(Acquire);
-            if page == NO_PAGE || !self.evictable(frame) {
+            if page == NO_PAGE || meta.pins.load(Relaxed) != 0 {
                 continue;
             }
-            if meta.referenced.swap(false, Relaxed) {
+            // Of dirty pages too: those that nothing uses until the hand comes again are written before it comes (BUF-20).
+            if meta.referenced.swap(false, Relaxed) || !self.evictable(frame) {
                 continue;
             }
             if self.evict(frame, PageId(page)) {

@@ -7,7 +7,7 @@
 //!   guard    optimistic views, latches, pins
 //!   load     misses
 //!   evict    clock hand, free frames
-//!   cleaner  dirty pages -> double write -> data files
+//!   cleaner  dirty pages -> double write -> data files (in_place)
 //! ```
 //!
 //! # Life of a page
@@ -28,7 +28,7 @@
 //! - BUF-9: a page is overwritten in place only after its copy in the double-write area is durable, and the area
 //!   is reused only after the pages in place are.
 //! - BUF-10: the pool never holds more frames than its budget.
-//! - BUF-12, BUF-14: `cleaner`. BUF-11: `gate`. BUF-13, BUF-16, BUF-17: `load`. BUF-15: `double_write`.
+//! - BUF-12, BUF-14, BUF-20: `cleaner`. BUF-11: `gate`. BUF-13, BUF-16, BUF-17: `load`. BUF-15: `double_write`. BUF-18: `ahead`. BUF-19: `in_place`.
 //!
 //! # Latch order
 //! Pages are latched left to right within a level and bottom to top, space's pages last. The mutexes of the pool itself
@@ -48,6 +48,7 @@ mod double_write;
 mod evict;
 mod gate;
 mod guard;
+mod in_place;
 mod load;
 mod owned;
 pub mod page;

@@ -215,11 +215,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Nothing below half of the pool dirty; then rising without a step, 20 us at five eighths, 60 us at three
-    /// quarters, 2 ms at most.
+    /// Nothing below five eighths of the pool dirty; then rising without a step, 30 us at three quarters, 120 us at seven eighths,
+    /// 2 ms at most. (The cleaner has begun long before, at [`Pool::dirty_goal`].)
     fn throttle_delay(&self) -> Option<Duration> {
         let (dirty, frames) = (self.dirty.load(Relaxed), self.metas.len());
-        let over = dirty.checked_sub(frames / 2).filter(|over| *over > 0)?;
+        let over = dirty.checked_sub(frames * 5 / 8).filter(|over| *over > 0)?;
         let left = frames.saturating_sub(dirty).max(1);
         Some(Duration::from_micros((60 * over / left).clamp(1, 2000) as u64))
     }
