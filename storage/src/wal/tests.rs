@@ -77,11 +77,11 @@ fn options() -> WalOptions {
     }
 }
 
-fn dir() -> PathBuf {
+pub(super) fn dir() -> PathBuf {
     PathBuf::from("/wal")
 }
 
-async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
+pub(super) async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
     start_with(options(), vfs, at, head, epoch).await
 }
 
@@ -192,7 +192,7 @@ async fn fill(vfs: Arc<dyn Vfs>, tasks: u64, count: u64) -> Lsn {
     end
 }
 
-async fn read(vfs: &Arc<dyn Vfs>, known: Lsn) -> (Vec<(u64, u64)>, Result<Lsn, StorageError>) {
+pub(super) async fn read(vfs: &Arc<dyn Vfs>, known: Lsn) -> (Vec<(u64, u64)>, Result<Lsn, StorageError>) {
     let reader = LogReader::new(vfs.clone(), &dir(), LAYOUT, 7, Lsn(8), (Lsn(8), 1));
     let mut seen = Vec::new();
     let end = read_all(reader, |range, bytes| {
@@ -403,7 +403,7 @@ fn a_flush_waits_for_the_committers_of_the_last_one() {
         clearway_base::sync::block_on(wal.run_flusher());
     });
     // The last flush carried two, and the next may wait for an hour, so that the deadline decides nothing here.
-    wal.flush.lock().as_mut().expect("no task flushes").carried(2, 3_600_000_000_000);
+    wal.rhythm.lock().carried(2, 3_600_000_000_000);
     let first = thread("first", commit);
     while wal.arrivals.count() == 0 {
         std::thread::yield_now();
