@@ -40,7 +40,7 @@ pub use mutex::{Condvar, Loan, Mutex, MutexGuard};
 pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use slice::ask_for_slice;
-pub use ticker::Ticker;
 pub use thread::{JoinHandle, Parker, block_on, spawn_thread, thread_number, yield_now};
+pub use ticker::Ticker;
 #[cfg(not(loom))]
 pub use timer::{Sleep, TimedOut, Timeout, pause, sleep, sleep_until_ns, timeout};

@@ -280,6 +280,32 @@ mod tests {
         });
     }
 
+    /// WAL-31
+    #[test]
+    fn a_flush_begins_beside_another_when_none_is_left_to_come() {
+        let arrivals = Arrivals::default();
+        let come = |committers: u64| (0..committers).for_each(|_| arrivals.come());
+        come(1);
+        assert!(!arrivals.all_here());
+        arrivals.released(1);
+        come(1);
+        assert!(!arrivals.all_here(), "a thread that commits alone");
+        come(15);
+        // The flush that ends has carried eight of sixteen, and the next one eight.
+        arrivals.released(9);
+        come(7);
+        assert!(!arrivals.all_here(), "one is left to come");
+        come(1);
+        assert!(arrivals.all_here());
+        arrivals.released(17);
+        come(7);
+        assert!(!arrivals.all_here());
+        // One stays away.
+        arrivals.released(25);
+        come(8);
+        assert!(arrivals.all_here(), "it is not expected any more");
+    }
+
     /// WAL-25: a wait ends half a flush after the last one, and after five milliseconds; with fast syncs there is none.
     #[test]
     fn a_wait_is_at_most_half_of_a_flush() {

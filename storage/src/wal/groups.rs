@@ -167,7 +167,9 @@ mod tests {
     #[should_panic(expected = "WAL-28: 3 flushes under way")]
     fn no_third_flush_is_begun() {
         let groups = Groups::default();
-        (1..=3).for_each(|n| drop(groups.begin(100 * n, n)));
+        for number in 1..=3 {
+            assert_eq!(groups.begin(100 * number, number), number);
+        }
     }
 
     /// WAL-30

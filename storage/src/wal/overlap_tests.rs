@@ -118,3 +118,48 @@ fn nothing_is_told_after_a_failed_sync() {
         find(seed, &disk, &told);
     });
 }
+
+/// WAL-16, WAL-30: threads that wait for their own commits all go on, whichever of them flushes, and none is released early.
+#[test]
+fn threads_that_flush_for_each_other_all_go_on() {
+    let vfs: Arc<dyn Vfs> = Arc::new(clearway_base::vfs::MemVfs::new());
+    crate::testing::now(vfs.create_dir(&dir())).expect("dir");
+    let options = WalOptions { caller_flushes: true, ..super::tests::options() };
+    let wal = crate::testing::now(super::tests::start_with(options, &vfs, Lsn(8), vec![0; 8], 1));
+    let thread = |name: &str, work: fn(&Arc<Wal>)| {
+        let wal = Arc::clone(&wal);
+        clearway_base::sync::spawn_thread(name, move || {
+            let _inline = clearway_base::vfs::inline_io_here();
+            work(&wal);
+        })
+        .expect("a thread")
+    };
+    let background = [
+        thread("flusher", |wal| clearway_base::sync::block_on(Arc::clone(wal).run_flusher())),
+        thread("preparer", |wal| clearway_base::sync::block_on(Arc::clone(wal).run_preparer())),
+    ];
+    let commit = |wal: &Arc<Wal>| {
+        for number in 0..500 {
+            let record = Record {
+                kind: RecordKind::Commit,
+                txn: TxnId(1),
+                undo_next: Lsn(number),
+                undo: None,
+                ops: &[],
+                body: b"",
+            };
+            let credit = wal.credit(Purpose::Change, Wal::record_bytes(&record));
+            let end = {
+                let mut credit = clearway_base::sync::block_on(credit).expect("room");
+                wal.append(&mut credit, &record).end
+            };
+            wal.wait_durable_here(end).expect("durable");
+            assert!(wal.durable_lsn() >= end, "WAL-13");
+        }
+    };
+    let committers: Vec<_> = (0..8).map(|_| thread("committer", commit)).collect();
+    committers.into_iter().for_each(|committer| committer.join().expect("no panic"));
+    wal.close();
+    background.into_iter().for_each(|task| task.join().expect("no panic"));
+    assert_eq!(wal.durable_lsn(), wal.end_lsn());
+}

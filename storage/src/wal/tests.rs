@@ -66,7 +66,7 @@ fn log_is_kept_ready_by_demand() {
 
 const LAYOUT: Layout = Layout { segment_bytes: 32 << 10 };
 
-fn options() -> WalOptions {
+pub(super) fn options() -> WalOptions {
     WalOptions {
         ring_bytes: 16 << 10,
         segment_bytes: LAYOUT.segment_bytes,
@@ -85,7 +85,13 @@ pub(super) async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32
     start_with(options(), vfs, at, head, epoch).await
 }
 
-async fn start_with(options: WalOptions, vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
+pub(super) async fn start_with(
+    options: WalOptions,
+    vfs: &Arc<dyn Vfs>,
+    at: Lsn,
+    head: Vec<u8>,
+    epoch: u32,
+) -> Arc<Wal> {
     let segments = Segments::new(vfs.clone(), &dir(), LAYOUT, 7);
     let first = LAYOUT.number(at);
     let mut prepared = segments.adopt(first).await.expect("adopt");
