@@ -13,16 +13,16 @@ const COMMITTERS: u64 = 6;
 const COMMITS: u64 = 40;
 
 /// What a life has told.
-#[derive(Default)]
 struct Told {
     /// Committer and number of each commit that was told to be durable.
-    durable: std::sync::Mutex<Vec<(u64, u64)>>,
+    durable: Mutex<Vec<(u64, u64)>>,
+    /// How many flushes began beside another.
     overlaps: AtomicU64,
 }
 
 impl Told {
-    fn durable(&self) -> std::sync::MutexGuard<'_, Vec<(u64, u64)>> {
-        self.durable.lock().expect("no panic while it was held")
+    fn nothing() -> Arc<Told> {
+        Arc::new(Told { durable: Mutex::new("test/told", Vec::new()), overlaps: AtomicU64::new(0) })
     }
 }
 
@@ -41,7 +41,7 @@ async fn committer(wal: Arc<Wal>, told: Arc<Told>, who: u64) {
             return;
         }
         assert!(wal.durable_lsn() >= end, "WAL-13");
-        told.durable().push((who, number));
+        told.durable.lock().push((who, number));
     }
 }
 
@@ -82,7 +82,7 @@ fn find(seed: u64, disk: &SimDisk, told: &Told) {
     let vfs: Arc<dyn Vfs> = Arc::new(disk.restart());
     let (seen, checked) = Sim::new(seed).block_on(async move { read(&vfs, Lsn(8)).await }).expect("it ends");
     checked.expect("a proper end, WAL-17");
-    for commit in told.durable().iter() {
+    for commit in told.durable.lock().iter() {
         assert!(seen.contains(commit), "WAL-13: commit {commit:?} was told to be durable and is lost");
     }
 }
@@ -91,14 +91,14 @@ fn find(seed: u64, disk: &SimDisk, told: &Told) {
 #[test]
 fn what_overlapping_flushes_told_survives_a_power_cut() {
     clearway_base::for_each_seed!(4, |seed| {
-        let (whole, told) = (SimDisk::new(seed), Arc::new(Told::default()));
+        let (whole, told) = (SimDisk::new(seed), Told::nothing());
         life(seed, &whole, &told).expect("the life ends");
-        assert_eq!(told.durable().len() as u64, COMMITTERS * COMMITS);
+        assert_eq!(told.durable.lock().len() as u64, COMMITTERS * COMMITS);
         let overlaps = told.overlaps.load(Ordering::SeqCst);
         assert!(overlaps > 10, "{overlaps} flushes began beside another");
         let mut rng = Rng::new(seed);
         for _ in 0..60 {
-            let (disk, told) = (SimDisk::new(seed), Arc::new(Told::default()));
+            let (disk, told) = (SimDisk::new(seed), Told::nothing());
             disk.crash_at(rng.range(30..whole.points()));
             assert_eq!(life(seed, &disk, &told), Err(Stop::Crashed));
             find(seed, &disk, &told);
@@ -110,11 +110,11 @@ fn what_overlapping_flushes_told_survives_a_power_cut() {
 #[test]
 fn nothing_is_told_after_a_failed_sync() {
     clearway_base::for_each_seed!(60, |seed| {
-        let (disk, told) = (SimDisk::new(seed), Arc::new(Told::default()));
+        let (disk, told) = (SimDisk::new(seed), Told::nothing());
         let nth = Rng::new(seed).range(3..40);
         disk.plant(Fault::on(OpKind::SyncData, std::io::ErrorKind::Other).path("/wal/").nth(nth));
         life(seed, &disk, &told).expect("the committers end");
-        assert!((told.durable().len() as u64) < COMMITTERS * COMMITS, "the sync has failed");
+        assert!((told.durable.lock().len() as u64) < COMMITTERS * COMMITS, "the sync has failed");
         find(seed, &disk, &told);
     });
 }
