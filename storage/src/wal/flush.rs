@@ -13,8 +13,8 @@
 //! - WAL-14: a block that was synced partly filled is written again with the same bytes in front, so that a torn
 //!   rewrite changes nothing that was durable.
 //! - WAL-15: after a failed write or sync the log is poisoned, and this process never writes to it again.
-//! - WAL-16: a task that puts the flush state back while no flush is under way, and a task that publishes a flush, wakes the background flusher if
-//!   more is wanted than is written and a flush may begin. So a waiter that says what it wants and then finds that none may begin need not wake it.
+//! - WAL-16: a task that puts the flush state back, and a task that publishes a flush, wakes the background flusher if more is wanted than is written
+//!   and a flush may begin. So a waiter that says what it wants and then finds that none may begin need not wake it.
 //!
 //! # Errors
 //! Every error poisons the log; waiters get the error.
@@ -70,9 +70,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(state) = self.state.take() {
             *self.wal.flush.lock() = Some(state);
-            if self.wal.groups.under_way() == 0 && self.wal.is_wanted() {
-                self.wal.flusher_bell.ring(); // WAL-16
-            }
+            self.wal.ring_if_due(); // WAL-16
         }
     }
 }
@@ -138,11 +136,12 @@ impl Wal {
         Some(Turn { wal: self, state: Some(state) })
     }
 
-    /// Whether a flush may begin, if no other is being written: none is under way, or one is, and no committer is left that could still join the next.
+    /// Whether a flush may begin, if no other is being written: none is under way, or one is that is not over in a moment, and no committer is left that
+    /// could still join the next (WAL-28, WAL-31).
     fn may_begin(&self) -> bool {
         match self.groups.under_way() {
             0 => true,
-            under_way => under_way < UNDER_WAY_MAX && self.arrivals.all_here(), // WAL-28
+            under_way => under_way < UNDER_WAY_MAX && self.arrivals.all_here() && !self.quickness.is_quick(),
         }
     }
 
