@@ -4,7 +4,7 @@
 //! ```text
 //!  tasks:   WaitQueue   LsnWaiters   timer (sleep, timeout)     thread (spawn_thread, block_on, Parker)
 //!                 \         |         /
-//!  threads:        Mutex, Condvar     Latch, RwLock
+//!  threads:        Mutex, Condvar     Latch, RwLock         Ticker
 //!                           \         /
 //!                    park: spin, then park        class: name, rank, figures     held: what this thread holds
 //!  --------------------------------------------------------------------------------------------------------
@@ -27,6 +27,7 @@ mod rwlock;
 mod shim;
 mod slice;
 mod thread;
+mod ticker;
 #[cfg(not(loom))]
 mod timer;
 
@@ -40,5 +41,6 @@ pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use slice::ask_for_slice;
 pub use thread::{JoinHandle, Parker, block_on, spawn_thread, thread_number, yield_now};
+pub use ticker::Ticker;
 #[cfg(not(loom))]
 pub use timer::{Sleep, TimedOut, Timeout, pause, sleep, sleep_until_ns, timeout};
