@@ -81,7 +81,12 @@ impl Session {
         if portal.is_some() {
             self.core.backend.runs_with(text.clone(), Some(params.clone()));
         }
-        let brief = self.block == Block::None && self.row_turn.can_be_called(); // AWT-3
+        // AWT-3: the attempt on the fast path may have begun the transaction, which has no other statement.
+        let is_alone = matches!(self.block, Block::None | Block::Implicit) && self.in_batch == 0;
+        let brief = is_alone && self.row_turn.can_be_called();
+        if portal.is_none() && !brief {
+            return Ok(None);
+        }
         self.begin_implicit_at(began_ns);
         let count = match self.await_row(&short, (change, update, brief), began_ns).await? {
             Awaited::Gone => Some(0),

@@ -15,11 +15,12 @@
 //! # Invariants
 //! - LKM-17: no release grants a lock to a brief waiter; the waiter takes it itself. It stays in the queue until then, and waiters behind it for which its mode
 //!   is in the way wait as behind any other. Of the waiters that are first in the queue, if they are brief and no holder is in the way, at least one is
-//!   called, up to [`super::line::CALLED_MAX`] at a time, in the order of the queue; and each one that has been called and leaves the queue, or takes
-//!   the lock and gives it back, lets `admit` call the next. So no call is lost.
+//!   called; each release calls one more, in the order of the queue, up to [`super::line::CALLED_MAX`]. A waiter that has been called and leaves the queue,
+//!   or meets a holder, lets the queue's or that holder's `admit` call again. So no call is lost.
 //! - LKM-18: of all requests only brief ones go ahead of waiters that have been called; any other request with which a called waiter's mode conflicts
-//!   stands behind it, unless that waiter would have to wait for its owner (LKM-6). Each brief request that goes ahead ends within its poll and calls more
-//!   waiters, so a waiter with `n` waiters before it is called after no more than `n` transactions that hold the lock.
+//!   stands behind it, unless that waiter would have to wait for its owner (LKM-6). Each one that goes ahead ends within its poll, and its release calls one
+//!   more: a waiter is passed by at most once for each that stands before it until it is called. Where none goes ahead, one waiter at a time is
+//!   called, and they have the lock in the order of the queue.
 //!
 //! # Not here
 //! That brief requests of one row run one at a time, so that one does not meet the lock of another that runs on another thread: the turns at the row

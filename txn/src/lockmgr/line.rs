@@ -11,9 +11,8 @@ use std::sync::Arc;
 use super::modes::{ALL_MODES, ModeSet};
 use super::wait::Waiter;
 
-/// So many brief waiters are called at most; when half of them have come, others are called. So a release walks the line seldom, and no holder that
-/// comes between wakes thousands of sessions for nothing.
-pub(super) const CALLED_MAX: usize = 128;
+/// So many brief waiters are called at a time: a release walks over them to the next, and a holder that comes between has woken them for nothing.
+pub(super) const CALLED_MAX: usize = 32;
 
 /// The line of waiters. It dereferences to the waiters for reading; only this module changes it.
 #[derive(Default)]
@@ -71,9 +70,9 @@ impl WaitLine {
         }
     }
 
-    /// How many more brief waiters are to be called now (LKM-17).
-    pub(super) fn calls_due(&self) -> usize {
-        if self.called > CALLED_MAX / 2 { 0 } else { (self.brief - self.called).min(CALLED_MAX - self.called) }
+    /// Whether one more brief waiter is to be called, if one may have the lock (LKM-17).
+    pub(super) fn may_call(&self) -> bool {
+        self.called < self.brief.min(CALLED_MAX)
     }
 
     /// Calls a waiter of the line. The caller wakes it after the shard's mutex.

@@ -154,10 +154,10 @@ impl Lock {
     }
 
     /// Takes out of the queue, in order, all waiters that may be granted now, and enters them as holders (LKM-7). This is the direct
-    /// hand-off: the lock is never free in between, so no later request can take it. Beside them, the brief waiters that are called now (LKM-17).
-    pub(super) fn admit(&mut self) -> (Vec<Arc<Waiter>>, Vec<Arc<Waiter>>) {
-        let (mut admitted, mut called) = (Vec::new(), Vec::new());
-        let mut calls = self.queue.calls_due();
+    /// hand-off: the lock is never free in between, so no later request can take it. Beside them, the brief waiter that is called now (LKM-17).
+    pub(super) fn admit(&mut self) -> (Vec<Arc<Waiter>>, Option<Arc<Waiter>>) {
+        let (mut admitted, mut called) = (Vec::new(), None);
+        let mut may_call = self.queue.may_call();
         // What the waiters passed so far want, and what those of them want that have not been called.
         let (mut ahead, mut barred) = (ModeSet::EMPTY, ModeSet::EMPTY);
         let mut at = 0;
@@ -171,10 +171,10 @@ impl Lock {
                 admitted.push(waiter);
                 continue;
             }
-            if !blocked && calls > 0 && !waiter.is_called() {
+            if !blocked && may_call && !waiter.is_called() {
                 self.queue.call(&waiter);
-                calls -= 1;
-                called.push(waiter.clone());
+                may_call = false;
+                called = Some(waiter.clone());
             }
             ahead = ahead.with(waiter.mode);
             if !waiter.is_called() {
@@ -183,7 +183,7 @@ impl Lock {
             at += 1;
             // If every mode still wanted conflicts with the waiters passed so far, the rest of the queue need not be walked.
             let all_behind = |passed| self.queue.modes().iter().all(|mode| mode.conflicts().meets(passed));
-            if all_behind(ahead) && (calls == 0 || all_behind(barred)) {
+            if all_behind(ahead) && (!may_call || all_behind(barred)) {
                 break;
             }
         }
