@@ -11,11 +11,14 @@
 //! take ──► held ──► given back after the commit; the first that waits is woken, and any session may take the turn
 //!   ╰──► refused ──► wait ──► held
 //! ```
+//! A session that finds the row itself locked stands in the lock's queue, without the turn, by a brief request (LKM-17). When it is called there, it waits for its
+//! turn, and takes the lock with it ([`RowTurn::taking`]).
 //!
 //! # Invariants
 //! - TRN-1: a place has at most one holder.
 //! - TRN-2: a session that waits for a turn has no transaction: no id, no snapshot, no lock but advisory ones of the session. By TRN-3 the
-//!   holder of the turn waits for none of those, so the waits-for graph needs no edge for the wait.
+//!   holder of the turn waits for none of those, so the waits-for graph needs no edge for the wait. One that was called has a transaction that has read and
+//!   its place in the row's queue; by TRN-3 the holder waits for none of this either.
 //! - TRN-3: a turn is given back before its holder waits for anything, by the session, which calls [`RowTurn::give_back`] wherever it leaves
 //!   the fast path. So a turn lasts as long as one poll.
 //! - TRN-4: no wake-up is lost: `WAITING` is set while the queue is not empty; a session that enters the queue tries again after it has set
@@ -23,6 +26,8 @@
 //! - TRN-5: a session waits for a turn only in a task that is polled whenever it is woken: those of a server, and calls of the library that
 //!   park their thread. One that was woken and is not polled would leave those behind it asleep. Other calls of the library take a turn
 //!   that is free, and go the general path where it is not.
+//! - TRN-6: a session takes the lock for which it was called with its turn, in one poll, and gives the turn back in the same poll if the lock was taken. So while
+//!   waiters of this kind have the row one after the other, a session that comes with its turn does not meet their lock.
 //!
 //! # Latch order
 //! The mutex of a place, with nothing inside it. Wakers are called without it.
@@ -31,8 +36,8 @@
 //! Rows that a longer transaction has, and how a wait for a turn is shown: the lock manager (LKM-15).
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
@@ -132,6 +137,8 @@ pub struct RowTurn {
     all: Arc<RowTurns>,
     /// The session's slot number; 0: it takes no turns (TRN-5).
     session: u32,
+    /// Its task is polled whenever it is woken, also while it waits for a row's lock (TRN-5).
+    polled: bool,
     held: Option<usize>,
     refused: Option<Refused>,
     /// When the statement began that waits for its turn, or has just waited; 0: none has.
@@ -150,12 +157,28 @@ struct Refused {
 impl RowTurn {
     /// That of a session which has none and takes none so far.
     pub fn new(all: Arc<RowTurns>) -> RowTurn {
-        RowTurn { all, session: 0, held: None, refused: None, statement_since_ns: 0 }
+        RowTurn { all, session: 0, polled: false, held: None, refused: None, statement_since_ns: 0 }
     }
 
     /// The session with this slot number takes turns from now on (TRN-5).
     pub fn begin(&mut self, session: u32) {
         self.session = session;
+    }
+
+    /// Its waits for locks are polled whenever they are woken, too (TRN-5).
+    pub fn is_polled_when_woken(&mut self) {
+        self.polled = true;
+    }
+
+    /// Whether it may wait for a row's lock by a brief request (TRN-6).
+    pub fn can_be_called(&self) -> bool {
+        self.session != 0 && self.polled
+    }
+
+    /// Whether it has a turn.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
     }
 
     /// Takes the turn at the row of this digest; false: another session has it.
@@ -215,6 +238,35 @@ impl RowTurn {
         let behind = place.holder.load(Relaxed);
         locks.wait_in_turn((owner, &text), (tag, LockMode::RowNoKeyUpdate), behind, turn).await;
         self.held = Some(at);
+    }
+}
+
+impl RowTurn {
+    /// Waits for the lock of the row of this digest by a brief request of this owner (TRN-6). The session has the turn when it has the lock.
+    pub async fn taking<F: Future>(&mut self, row: u64, owner: &Owner, lock: F) -> F::Output {
+        let all = self.all.clone();
+        let at = row as usize % PLACES;
+        let mut turn = Waiting { place: &all.places[at], session: self.session, number: None };
+        let mut lock = pin!(lock);
+        poll_fn(|cx| {
+            loop {
+                if owner.is_called() && self.held.is_none() && Pin::new(&mut turn).poll(cx).is_ready() {
+                    self.held = Some(at);
+                }
+                owner.has_turn(self.held.is_some());
+                let polled = lock.as_mut().poll(cx);
+                owner.has_turn(false);
+                if polled.is_ready() {
+                    return polled;
+                }
+                self.give_back();
+                // Called since it was asked whether it is: perhaps before there was a waker.
+                if !owner.is_called() || turn.number.is_some() {
+                    return polled;
+                }
+            }
+        })
+        .await
     }
 }
 

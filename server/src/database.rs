@@ -76,6 +76,7 @@ impl Sessions for Database {
         let start = sql::SessionStart { backend, backends, database, user, options };
         let mut session = sql::Session::new(&self.db, start).await?;
         session.takes_turns();
+        session.is_polled_when_woken(); // by the task of its connection
         Ok(session)
     }
 

@@ -4,14 +4,16 @@
 #[path = "sim/mod.rs"]
 mod sim;
 
+use std::future::Future as _;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use clearway_base::sync::sleep;
 use clearway_base::testkit;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::Db;
-use clearway_sql::session::{Backends, Bind, Reason};
+use clearway_sql::session::{AtOnce, Backends, Bind, Reason};
 use sim::{Connection, Tag, connect, open, simulate};
 
 const TEXT: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
@@ -159,5 +161,115 @@ fn updates_of_a_row_that_many_wait_for_add_up() {
             client.await;
         }
         assert_eq!(first.value("SELECT v FROM t").await, "60");
+    });
+}
+
+/// LKM-17, TRN-6, AWT-3: a session that waits for the row is called when the row is free, and another one that comes with its turn goes ahead of it. It waits for the
+/// turn then, where a cancel reaches it, and takes the lock with it.
+#[test]
+fn an_update_that_is_called_lets_others_pass_and_takes_the_row_with_its_turn() {
+    for by_text in [false, true] {
+        simulate(14, move || async move {
+            let db = open(&SimDisk::new(14)).await;
+            let [mut holder, mut waiter, mut brief] = clients(&db).await;
+            holder.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+            holder.value("INSERT INTO t VALUES (1, 0)").await;
+            let history = db.transactions().locks().history();
+            history.remember_from(0);
+            for client in [&mut waiter, &mut brief] {
+                client.session.takes_turns();
+                client.session.is_polled_when_woken();
+                update_by_text(client).await;
+                update_prepared(client).await;
+            }
+            for cancelled in [false, true] {
+                holder.value("BEGIN").await;
+                holder.value(TEXT).await;
+                let owner = waiter.backend.owner.get().expect("it has begun").clone();
+                let backend = waiter.backend.clone();
+                {
+                    let mut waits = Box::pin(async {
+                        match by_text {
+                            true => try_by_text(&mut waiter).await,
+                            false => update_prepared(&mut waiter).await.0,
+                        }
+                    });
+                    let mut poll = || waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    assert!(poll().is_pending() && !owner.is_called());
+                    holder.value("COMMIT").await;
+                    assert!(owner.is_called(), "LKM-17: {by_text} {cancelled} {:?}", db.transactions().locks().locks());
+                    let bind = Bind { formats: &[], values: &[Some(&b"1"[..])], result_formats: &[] };
+                    assert!(
+                        brief.session.try_bind("", "", &bind) && brief.session.try_execute("", &mut Tag::default())
+                    );
+                    assert!(poll().is_pending() && owner.is_called(), "TRN-6: it waits for the turn");
+                    let mut left = Poll::Pending;
+                    if cancelled {
+                        backend.interrupt.raise(Reason::Cancel);
+                        left = poll();
+                        assert!(!owner.is_called(), "a cancel reaches it");
+                    }
+                    assert!(brief.session.try_sync());
+                    brief.session.before_send().await.expect("it is durable");
+                    let answer = match left {
+                        Poll::Ready(answer) => answer,
+                        Poll::Pending => waits.await,
+                    };
+                    assert_eq!(answer, if cancelled { "57014" } else { "UPDATE 1" });
+                }
+                let told = history.records();
+                let outcomes: Vec<_> = told.iter().map(|record| record.outcome.name()).collect();
+                let expected = ["granted", "cancelled"];
+                assert_eq!(outcomes, expected[..1 + usize::from(cancelled)], "each wait is told once");
+            }
+            assert!(brief.session.try_sync());
+            assert_eq!(
+                update_prepared(&mut brief).await,
+                ("UPDATE 1".to_owned(), true),
+                "the turn has been given back"
+            );
+            assert_eq!(holder.value("SELECT v FROM t").await, "10");
+            assert!(db.transactions().locks().locks().is_empty(), "a lock is left");
+        });
+    }
+}
+
+/// Runs the text as a connection does.
+async fn try_by_text(client: &mut Connection) -> String {
+    let mut tag = Tag::default();
+    let ran = match client.session.try_simple(TEXT, &mut tag) {
+        AtOnce::Nothing => client.session.simple(TEXT, &mut tag).await,
+        AtOnce::Uncommitted | AtOnce::Done => Ok(()),
+    };
+    client.session.before_send().await.expect("it is durable");
+    ran.map_or_else(|error| error.code().to_owned(), |()| tag.0)
+}
+
+/// A reload of the settings does not send the next change to the general path.
+#[test]
+fn a_session_follows_new_defaults_on_the_fast_path() {
+    simulate(15, || async {
+        let db = open(&SimDisk::new(15)).await;
+        let backends = Arc::new(Backends::default());
+        let mut client = connect(&db, &backends).await;
+        client.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        client.value("INSERT INTO t VALUES (1, 0)").await;
+        update_prepared(&mut client).await;
+        let bind = Bind { formats: &[], values: &[Some(&b"1"[..])], result_formats: &[] };
+        let change = |client: &mut Connection| {
+            let session = &mut client.session;
+            session.try_bind("", "", &bind) && session.try_execute("", &mut Tag::default())
+        };
+        backends.defaults.change(vec![("lock_timeout".to_owned(), "7s".to_owned())]);
+        assert!(change(&mut client), "on the fast path");
+        assert!(client.session.try_sync());
+        assert_eq!(client.value("SHOW lock_timeout").await, "7s");
+        // The client has to be told of this one.
+        backends.defaults.change(vec![("TimeZone".to_owned(), "Asia/Tokyo".to_owned())]);
+        assert!(!change(&mut client));
+        client.session.execute("", 0, &mut Tag::default()).await.expect("it runs");
+        client.session.sync().await.expect("it commits");
+        update_prepared(&mut client).await;
+        assert!(change(&mut client));
     });
 }

@@ -50,7 +50,7 @@ fn change_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8], change:
 }
 
 impl Session {
-    /// Replaces the value of a row, where neither its key nor a column of a unique index changes, and moves these entries.
+    /// Replaces the value of a row, where neither its key nor a column of a unique index changes, and moves these entries. `if_taken`: how it fails if the row is taken.
     ///
     /// # Errors
     /// It can't be done without waiting, or an error came; the way that waits finds it again (HLF-1).
@@ -58,14 +58,14 @@ impl Session {
         &mut self,
         shape: &TableShape,
         (key, value): (&[u8], &[u8]),
-        basis: Basis,
+        (basis, if_taken): (Basis, IfTaken),
         entries: &EntryMoves,
     ) -> Result<Changed, NotNow> {
         let before = self.before_half(entries);
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut().ok_or(NotNow::Other)?;
         let change = Change::Update { value, strength: LockMode::RowNoKeyUpdate };
-        let changed = match at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail))) {
+        let changed = match at_once(pin!(txn.change(tree, key, change, basis, if_taken))) {
             Some(Ok(changed)) => changed,
             Some(Err(TxnError::LockNotAvailable)) => return Err(NotNow::Taken),
             Some(Err(_)) | None => return Err(NotNow::Other),
@@ -120,14 +120,14 @@ impl Session {
         &mut self,
         shape: &TableShape,
         key: &[u8],
-        basis: Basis,
+        (basis, if_taken): (Basis, IfTaken),
         entries: &EntryMoves,
     ) -> Option<Changed> {
         let before = self.before_half(entries);
         let tree = shape.rows(self.db.transactions());
         let txn = self.txn.as_mut()?;
         let change = Change::Delete { moved_to: None };
-        let deleted = at_once(pin!(txn.change(tree, key, change, basis, IfTaken::Fail)))?.ok()?;
+        let deleted = at_once(pin!(txn.change(tree, key, change, basis, if_taken)))?.ok()?;
         if matches!(deleted, Changed::Done) {
             if !self.move_now(shape, entries, before) {
                 return None;

@@ -521,7 +521,11 @@ impl<D: Sessions> Talk<'_, D> {
     /// Small answers of a long pipeline add up too.
     async fn make_room(&mut self) -> Result<(), End> {
         use clearway_sql::session::Client as _;
-        if self.channel.is_full() { self.flush().await } else { Ok(()) }
+        if !self.channel.is_full() {
+            return Ok(());
+        }
+        self.session.give_turn_back(); // TRN-3
+        self.flush().await
     }
 
     /// Sends what there is; only a termination interrupts a client that does not read.

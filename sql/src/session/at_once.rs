@@ -51,7 +51,7 @@ impl Session {
 
     /// As `execute` without a limit, for what can be done on the spot; false: nothing has happened.
     pub fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
-        if !portal.is_empty() || self.may_follow() || self.is_overdue() {
+        if !portal.is_empty() || self.is_overdue() || (self.may_follow() && !self.follow_now()) {
             return false;
         }
         let Some(mut portal) = self.portals.take_fresh() else { return false };
@@ -85,8 +85,11 @@ impl Session {
     /// As `simple`, likewise (ONC-1).
     pub fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> AtOnce {
         self.parsed_ns = 0;
+        if self.may_follow() && !self.follow_now() {
+            return AtOnce::Nothing;
+        }
         let formats = self.core.settings.lock().format_changes;
-        if self.may_follow() || self.cache_formats != formats {
+        if self.cache_formats != formats {
             return AtOnce::Nothing;
         }
         let (mut params, no_formats) = self.portals.lists();
@@ -158,7 +161,7 @@ impl Session {
     }
 
     /// Commits; the reply still waits for its durability. False: nothing has happened, and perhaps the commit has more to do than to commit.
-    fn end_now(&mut self) -> bool {
+    pub(super) fn end_now(&mut self) -> bool {
         let (later, archived, has_local) = {
             let settings = self.core.settings.lock();
             (settings.commits_later, settings.commits_archived, settings.has_local())

@@ -6,22 +6,24 @@
 //!   newest version, as the general path does with a row that has changed since its snapshot (EXE-2).
 //! - AWT-2: the snapshot before the wait decides which row is meant. If that row has ended during the wait, nothing is changed, even if another
 //!   row has its key by then.
+//! - AWT-3: a statement that is a transaction of its own waits by a brief request (LKM-17), and takes the lock with its turn (TRN-6). The turn is given back
+//!   where the statement fails or is left to the general path, else by the commit.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::client::Client;
 use super::fresh::is_short_of_session;
 use super::point::key_bytes;
 use super::run::Opened;
 use super::session::{Block, Prepared, Session};
 use super::short::{Fast, Kind, OneUpdate, Short, ShortChange, begin};
-use crate::context::core::Core;
+use crate::context::core::{Core, row_digest};
 use crate::context::errors::from_engine;
 use crate::context::obstacle;
 use crate::error::Result;
 use crate::types::Datum;
+use clearway_engine::row_turn::RowTurn;
 use clearway_engine::session::Isolation;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
@@ -36,37 +38,57 @@ enum Awaited {
 }
 
 impl Session {
-    /// Runs the statement of the unnamed portal, if the fast path has just given it up because another transaction had the row; false: the
-    /// general path has to run it.
+    /// Runs a statement that is alone in its text, or that of the unnamed portal, if the fast path has just given it up because another transaction had the
+    /// row; the number of rows that it has changed. None: the general path has to run it.
     pub(super) async fn change_awaited(
         &mut self,
-        portal: &str,
+        portal: Option<&str>,
         prepared: &Prepared,
         began_ns: u64,
-        client: &mut dyn Client,
-    ) -> Result<bool> {
-        let is_due = std::mem::take(&mut self.change_scratch.taken) && portal.is_empty();
-        let may = self.block != Block::Failed && self.savepoints.is_empty() && !self.core.limits.must_wait(&self.core);
-        if !is_due || !may {
-            return Ok(false);
+    ) -> Result<Option<u64>> {
+        if !std::mem::take(&mut self.change_scratch.taken) {
+            return Ok(None);
         }
-        let Some(cached) = prepared.plan.lock().clone() else { return Ok(false) };
-        let Some(Fast::Change(change)) = &cached.fast else { return Ok(false) };
-        let Kind::Update(update) = &change.kind else { return Ok(false) };
-        let Some(portal) = self.portals.get(portal).filter(|portal| !portal.finished && portal.running.is_none())
-        else {
-            return Ok(false);
+        let core = self.core.clone();
+        // That of a portal has been begun.
+        let limit_ms = if portal.is_none() { self.timeouts().statement_ms } else { 0 };
+        let changed = {
+            let change = pin!(self.change_when_free(portal, prepared, began_ns));
+            core.backend.interrupt.timed(limit_ms, change).await
         };
-        let params: Arc<[Datum]> = Arc::from(portal.params.as_slice());
+        if !matches!(changed, Ok(Some(_))) {
+            self.give_turn_back(); // AWT-3
+        }
+        changed
+    }
+
+    async fn change_when_free(
+        &mut self,
+        portal: Option<&str>,
+        prepared: &Prepared,
+        began_ns: u64,
+    ) -> Result<Option<u64>> {
+        let may = self.block != Block::Failed && self.savepoints.is_empty() && !self.core.limits.must_wait(&self.core);
+        let Some(params) = self.params_of_fresh(portal, prepared).filter(|_| may) else { return Ok(None) };
+        let Some(cached) = prepared.plan.lock().clone() else { return Ok(None) };
+        let Some(Fast::Change(change)) = &cached.fast else { return Ok(None) };
+        let Kind::Update(update) = &change.kind else { return Ok(None) };
         if cached.version.is_none() || !is_short_of_session(&self.core, &cached) {
-            return Ok(false);
+            return Ok(None);
         }
         let (text, digest) = (&prepared.text, &prepared.digest);
-        let short =
-            Short { cached: &cached, text, digest, params: &params, formats: &[], portal: Some(""), told: None };
-        self.core.backend.runs_with(text.clone(), Some(params.clone()));
+        let short = Short { cached: &cached, text, digest, params: &params, formats: &[], portal, told: None };
+        if portal.is_some() {
+            self.core.backend.runs_with(text.clone(), Some(params.clone()));
+        }
+        // AWT-3: the attempt on the fast path may have begun the transaction, which has no other statement.
+        let is_alone = matches!(self.block, Block::None | Block::Implicit) && self.in_batch == 0;
+        let brief = is_alone && self.row_turn.can_be_called();
+        if portal.is_none() && !brief {
+            return Ok(None);
+        }
         self.begin_implicit_at(began_ns);
-        let count = match self.await_row(&short, change, update, began_ns).await? {
+        let count = match self.await_row(&short, (change, update, brief), began_ns).await? {
             Awaited::Gone => Some(0),
             Awaited::Locked => self.update_one_row(&short, change, update, began_ns),
             Awaited::Unclear => None,
@@ -74,39 +96,45 @@ impl Session {
         let Some(count) = count else {
             self.in_batch -= 1;
             self.watch.looks_again();
-            return Ok(false);
+            return Ok(None);
         };
         self.changes += 1;
         self.watch.rows = count;
-        client.command_complete(if count == 0 { "UPDATE 0" } else { "UPDATE 1" });
-        if let Some(portal) = self.portals.get_mut("") {
-            portal.finished = true;
-        }
-        Ok(true)
+        Ok(Some(count))
+    }
+
+    /// The parameters of a statement that has not begun.
+    fn params_of_fresh(&self, portal: Option<&str>, prepared: &Prepared) -> Option<Arc<[Datum]>> {
+        let Some(name) = portal else { return Some(prepared.constants.clone()) };
+        let portal = self.portals.get(name).filter(|portal| name.is_empty() && !portal.finished);
+        Some(Arc::from(portal.filter(|portal| portal.running.is_none())?.params.as_slice()))
     }
 
     /// Waits for the row.
     async fn await_row(
-        &self,
+        &mut self,
         short: &Short<'_>,
-        change: &ShortChange,
-        update: &OneUpdate,
+        (change, update, brief): (&ShortChange, &OneUpdate, bool),
         began_ns: u64,
     ) -> Result<Awaited> {
         self.core.row_written.store(0, Relaxed);
-        let core = &self.core;
+        let (core, turn) = (&self.core, Some(&mut self.row_turn).filter(|_| brief));
         // The wait still stands when the error is made.
-        let mut wait = Box::pin(lock_row(core, short, change, update, began_ns));
+        let mut wait = Box::pin(lock_row(core, short, (change, update, turn), began_ns));
         core.backend.interrupt.guard(wait.as_mut()).await.map_err(|e| obstacle::explained(core, e))?
     }
 }
 
-/// Locks the row that a snapshot shows now (AWT-2).
+/// The tag of an update by its key.
+pub(super) fn tag_of(count: u64) -> &'static str {
+    if count == 0 { "UPDATE 0" } else { "UPDATE 1" }
+}
+
+/// Locks the row that a snapshot shows now (AWT-2), with its turn if the statement is brief (AWT-3).
 async fn lock_row(
     core: &Arc<Core>,
     short: &Short<'_>,
-    change: &ShortChange,
-    update: &OneUpdate,
+    (change, update, turn): (&ShortChange, &OneUpdate, Option<&mut RowTurn>),
     began_ns: u64,
 ) -> Result<Awaited> {
     let (mut key, shape) = (Vec::new(), &*change.shape);
@@ -119,8 +147,14 @@ async fn lock_row(
     let view = opened.view();
     let mut engine = core.engine.take();
     core.writes_row(shape.oid, &key);
-    let lock = engine.follow_row(shape, &view, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait);
-    let found = core.lock_wait(pin!(lock)).await.map_err(from_engine)?;
+    let owner = engine.owner().clone();
+    let if_taken = if turn.is_some() { IfTaken::WaitBriefly } else { IfTaken::Wait };
+    let lock = engine.follow_row(shape, &view, &key, LockMode::RowNoKeyUpdate, if_taken);
+    let found = match turn {
+        Some(turn) => core.lock_wait(pin!(turn.taking(row_digest(shape.oid, &key), &owner, lock))).await,
+        None => core.lock_wait(pin!(lock)).await,
+    };
+    let found = found.map_err(from_engine)?;
     Ok(match found {
         // A row that has moved no longer has the key that the statement names.
         Some((moved, locked)) if !locked.ghost && moved.as_ref().is_none_or(|moved| *moved == key) => Awaited::Locked,

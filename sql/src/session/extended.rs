@@ -1,5 +1,6 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync; and PREPARE and EXECUTE of SQL.
 
+use super::awaited::tag_of;
 use super::choice::Choice;
 use super::client::Client;
 use super::current_of::of_no_row;
@@ -327,9 +328,16 @@ impl Session {
         };
         self.of_several = false;
         let began_ns = self.watch(&prepared.digest, &prepared.text, Some(name));
-        let ran = match self.change_awaited(name, &prepared, began_ns, client).await {
-            Ok(false) => self.run_portal(name, max_rows, client).await,
-            changed => changed.map(|_| ()),
+        let ran = match self.change_awaited(Some(name), &prepared, began_ns).await {
+            Ok(None) => self.run_portal(name, max_rows, client).await,
+            Ok(Some(count)) => {
+                client.command_complete(tag_of(count));
+                if let Some(portal) = self.portals.get_mut(name) {
+                    portal.finished = true;
+                }
+                Ok(())
+            }
+            Err(e) => Err(e),
         };
         self.watched(&prepared.digest, began_ns, ran.as_ref().err(), Some(name));
         ran

@@ -12,6 +12,7 @@
 //! to Sync.
 
 use super::Backends;
+use super::awaited::tag_of;
 use super::choice::Choice;
 use super::client::{Client, TransactionStatus};
 use super::connect::{login_role, may_connect};
@@ -399,7 +400,12 @@ impl Session {
         self.of_several = count > 1;
         for (i, prepared) in list.iter().enumerate() {
             let began_ns = self.watch(&prepared.digest, &prepared.text, None);
-            let run = self.run_simple(prepared, client).await;
+            let awaited = if count == 1 { self.change_awaited(None, prepared, began_ns).await } else { Ok(None) };
+            let run = match awaited {
+                Ok(None) => self.run_simple(prepared, client).await,
+                Ok(Some(count)) => Ok(Some(tag_of(count).to_owned())),
+                Err(e) => Err(e),
+            };
             if let Ok(Some(tag)) = &run {
                 // `COPY 7`: what ran outside of the planner says it in its tag.
                 self.watch.rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
@@ -409,7 +415,11 @@ impl Session {
                 Ok(tag) => tag,
                 Err(e) => return self.failed(e, client).await,
             };
+            // AWT-3: the commit before the turn.
+            let has_ended = self.row_turn.is_held() && self.block == Block::Implicit && self.end_now();
+            self.give_turn_back();
             if i + 1 == count
+                && !has_ended
                 && let Err(e) = self.end_implicit().await
             {
                 return self.failed(e, client).await;
@@ -433,6 +443,13 @@ impl Session {
         self.followed = defaults.number();
         // The server has judged each value.
         let _judged = self.core.settings.lock().follow(&defaults.list());
+    }
+
+    /// The same where nothing may wait; false: the client is to be told of a change, or one was not told yet.
+    #[cold]
+    pub(super) fn follow_now(&mut self) -> bool {
+        self.follow();
+        !self.core.settings.lock().has_changed()
     }
 
     /// A statement begins: the session's memory account counts anew.

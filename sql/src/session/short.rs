@@ -40,6 +40,7 @@ use crate::types::{Datum, SqlType, oid, user};
 use crate::views::SystemViews;
 use clearway_base::waits;
 use clearway_engine::codec::key::KeyColumn;
+use clearway_engine::row_turn::RowTurn;
 use clearway_engine::session::at_once::NotNow;
 use clearway_engine::session::{Isolation, StatementMode};
 use clearway_engine::table::entry_moves::{EntryKeys, EntryMoves};
@@ -47,7 +48,7 @@ use clearway_engine::table::patch::{Patcher, put_together};
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::{Value, ValueRef};
-use clearway_txn::lockmgr::{LockMode, LockTag};
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockTag};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::transaction::{Basis, Changed};
 
@@ -351,6 +352,11 @@ impl Session {
         self.row_turn.wait(self.core.db.transactions().locks(), owner).await;
     }
 
+    /// The session's waits for locks are polled whenever they are woken, too (TRN-5).
+    pub fn is_polled_when_woken(&mut self) {
+        self.row_turn.is_polled_when_woken();
+    }
+
     /// Gives back the turn at a row: what comes now may wait (TRN-3).
     #[inline]
     pub fn give_turn_back(&mut self) {
@@ -378,12 +384,18 @@ impl Session {
     ) -> Option<u64> {
         let (core, scratch) = (&*self.core, &mut self.change_scratch);
         let Action::Update(plan) = &short.cached.plan.action else { return None };
+        let if_taken = if_taken(&self.row_turn);
         let statement = begin(core, short, change, began_ns)?;
-        let done =
-            if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
+        let read = (statement.view, if_taken);
+        let done = if has_key { update_found(core, short, (change, update, plan), read, scratch) } else { Some(0) };
         self.watch.has_looked_at_rows(close(core, statement)[0]);
         done
     }
+}
+
+/// A change with the turn at its row is brief (LKM-18): it commits within this poll, or the turn is given back.
+pub(super) fn if_taken(turn: &RowTurn) -> IfTaken {
+    if turn.is_held() { IfTaken::FailBriefly } else { IfTaken::Fail }
 }
 
 /// Closes the statement; returns what the session has looked at (`Used::examined`).
@@ -414,7 +426,7 @@ fn update_found(
     core: &Core,
     short: &Short<'_>,
     (change, update, plan): (&ShortChange, &OneUpdate, &Update),
-    view: View,
+    (view, if_taken): (View, IfTaken),
     scratch: &mut ChangeScratch,
 ) -> Option<u64> {
     let ChangeScratch { key, row, value, values, entries, taken } = scratch;
@@ -455,7 +467,7 @@ fn update_found(
         entries.come(keys, shape, (key, value)).then_some(())?;
     }
     core.writes_row(shape.oid, key);
-    match core.engine.take().update_now(shape, (key, value), Basis::Read(view), entries) {
+    match core.engine.take().update_now(shape, (key, value), (Basis::Read(view), if_taken), entries) {
         Ok(Changed::Done) => Some(1),
         Ok(Changed::Newer | Changed::Again | Changed::Exists { .. }) | Err(NotNow::Other) => None,
         Err(NotNow::Taken) => {

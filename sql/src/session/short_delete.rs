@@ -7,7 +7,7 @@
 
 use super::point::{Part, key_parts};
 use super::session::Session;
-use super::short::{ChangeScratch, Short, ShortChange, begin, close};
+use super::short::{ChangeScratch, Short, ShortChange, begin, close, if_taken};
 use crate::planner::plan::{Delete, Node};
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::table::entry_moves::EntryKeys;
@@ -50,6 +50,7 @@ impl Session {
 
     fn delete_found(&mut self, change: &ShortChange, delete: &OneDelete, view: View) -> Option<u64> {
         let (core, shape) = (&*self.core, &*change.shape);
+        let if_taken = if_taken(&self.row_turn);
         let ChangeScratch { key, entries, .. } = &mut self.change_scratch;
         let mut engine = core.engine.take();
         let Some(found) = engine.find_now(shape, &view, key)? else { return Some(0) };
@@ -58,7 +59,7 @@ impl Session {
             entries.go(keys, shape, (key, found)).then_some(())?;
         }
         core.writes_row(shape.oid, key);
-        match engine.delete_now(shape, key, Basis::Read(view), entries)? {
+        match engine.delete_now(shape, key, (Basis::Read(view), if_taken), entries)? {
             Changed::Done => Some(1),
             Changed::Newer | Changed::Again | Changed::Exists { .. } => None,
         }

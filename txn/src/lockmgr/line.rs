@@ -11,6 +11,9 @@ use std::sync::Arc;
 use super::modes::{ALL_MODES, ModeSet};
 use super::wait::Waiter;
 
+/// So many brief waiters are called at a time: a release walks over them to the next, and a holder that comes between has woken them for nothing.
+pub(super) const CALLED_MAX: usize = 32;
+
 /// The line of waiters. It dereferences to the waiters for reading; only this module changes it.
 #[derive(Default)]
 pub(super) struct WaitLine {
@@ -18,6 +21,9 @@ pub(super) struct WaitLine {
     wanted: [u32; ALL_MODES.len()],
     /// How many of them look at the row when a holder commits: most lines have none, and are not walked then.
     looking: usize,
+    /// How many are brief requests, and how many of those have been called (LKM-17).
+    brief: usize,
+    called: usize,
 }
 
 impl Deref for WaitLine {
@@ -48,6 +54,7 @@ impl WaitLine {
     pub(super) fn insert(&mut self, at: usize, waiter: Arc<Waiter>) {
         self.wanted[waiter.mode as usize] += 1;
         self.looking += usize::from(waiter.looks);
+        self.brief += usize::from(waiter.brief);
         self.line.insert(at, waiter);
     }
 
@@ -58,7 +65,35 @@ impl WaitLine {
             self.wanted[waiter.mode as usize] -= 1;
             assert!(self.looking >= usize::from(waiter.looks), "LKM-10: the queue counts waiters that look");
             self.looking -= usize::from(waiter.looks);
+            self.uncall(&waiter);
+            self.brief -= usize::from(waiter.brief);
         }
+    }
+
+    /// Whether one more brief waiter is to be called, if one may have the lock (LKM-17).
+    pub(super) fn may_call(&self) -> bool {
+        self.called < self.brief.min(CALLED_MAX)
+    }
+
+    /// Calls a waiter of the line. The caller wakes it after the shard's mutex.
+    pub(super) fn call(&mut self, waiter: &Waiter) {
+        assert!(waiter.brief && !waiter.is_called(), "LKM-17: a brief waiter is called once");
+        waiter.set_called(true);
+        self.called += 1;
+    }
+
+    /// A waiter of the line is called no more, if it was.
+    pub(super) fn uncall(&mut self, waiter: &Waiter) {
+        if waiter.is_called() {
+            assert!(self.called > 0, "LKM-17: the line counts those that it has called");
+            waiter.set_called(false);
+            self.called -= 1;
+        }
+    }
+
+    /// The waiters that have been called.
+    pub(super) fn called(&self) -> impl Iterator<Item = &Arc<Waiter>> {
+        self.line.iter().filter(|waiter| waiter.is_called()).take(self.called)
     }
 
     /// The waiters that look at the row when a holder commits.
@@ -83,6 +118,10 @@ impl WaitLine {
     pub(super) fn counts_hold(&self) -> bool {
         let mut wanted = [0; ALL_MODES.len()];
         self.line.iter().for_each(|waiter| wanted[waiter.mode as usize] += 1);
-        wanted == self.wanted && self.looking == self.line.iter().filter(|waiter| waiter.looks).count()
+        let count = |which: fn(&Waiter) -> bool| self.line.iter().filter(|waiter| which(waiter)).count();
+        wanted == self.wanted
+            && self.looking == count(|waiter| waiter.looks)
+            && self.brief == count(|waiter| waiter.brief)
+            && self.called == count(Waiter::is_called)
     }
 }

@@ -18,11 +18,12 @@
 //!
 //! # Invariants
 //! LKM-1 in modes.rs, LKM-2 to 4, 11 and 16 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
-//! POL-1 in step_aside.rs, LKM-15 in in_turn.rs, and
+//! POL-1 in step_aside.rs, LKM-15 in in_turn.rs, LKM-17 and 18 in brief.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
 
 pub mod blockers;
+mod brief;
 pub mod deadlock;
 mod detect;
 pub mod history;
@@ -50,6 +51,7 @@ use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::{self, WaitEvent, clock};
 use clearway_storage::ids::{Lsn, TxnId};
 
+pub use brief::IfTaken;
 use history::{Culprit, History};
 pub use modes::{LockMode, ModeSet};
 pub use owner::{LockMark, LockScope, Owner, Taker};
@@ -74,15 +76,6 @@ pub enum LockError {
     /// The session itself gave the wait up.
     #[error("the wait was abandoned")]
     Abandoned,
-}
-
-/// What to do when the lock is not free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfTaken {
-    /// Wait in the queue. A timeout or a cancel drops the future.
-    Wait,
-    /// Fail at once: `NOWAIT`, `SKIP LOCKED`, `pg_try_advisory_lock`.
-    Fail,
 }
 
 /// A holder that has no entry in the lock table yet: the writer that a row's tag names, or a transaction that has an id.
@@ -343,11 +336,11 @@ impl LockManager {
             enter_implicit(lock, &request.tag, implicit, now_ns);
         }
         // As in PostgreSQL, NOWAIT is refused where a waiter's mode conflicts, also to a caller that would go ahead of that waiter (LKM-6).
-        let refused = request.if_taken == IfTaken::Fail
+        let refused = request.if_taken.fails()
             && !request.mode.is_row_strength()
             && request.mode.conflicts().meets(lock.queue.modes())
             && !lock.held_by(request.owner).contains(request.mode);
-        let entered = match lock.decide(request.owner, request.mode) {
+        let entered = match lock.decide(request.owner, request.mode, request.if_taken.is_brief()) {
             _ if refused => EntryOutcome::Refused,
             Decision::Grant => {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
@@ -359,7 +352,7 @@ impl LockManager {
                 request.owner.held().add_own(&request.tag, request.mode, request.scope, now_ns);
                 EntryOutcome::Granted(lock.dep_lsn(request.mode), anew)
             }
-            Decision::Wait(_) if request.if_taken == IfTaken::Fail => EntryOutcome::Refused,
+            Decision::Wait(_) if request.if_taken.fails() => EntryOutcome::Refused,
             Decision::Wait(position) => {
                 let conflicts = request.mode.conflicts();
                 let before = Culprit::of(lock, request, position);
@@ -384,17 +377,22 @@ impl LockManager {
         entered
     }
 
-    /// Grants the lock to the next waiters, books it to each, and returns them. The caller wakes them after the shard's mutex.
+    /// Grants the lock to the next waiters, books it to each, calls brief ones (LKM-17), and returns them all. The caller wakes them after the
+    /// shard's mutex.
     fn admit(&self, lock: &mut Lock) -> Vec<Arc<Waiter>> {
-        let admitted = lock.admit();
-        for waiter in &admitted {
-            waiter.owner.held().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
-            if !lock.queue.is_empty() {
-                waiter.owner.blocking.store(true, Ordering::SeqCst);
-            }
-            waiter.granted(lock.dep_lsn(waiter.mode));
+        let (mut wake, called) = lock.admit();
+        wake.iter().for_each(|waiter| self.book(lock, waiter));
+        wake.extend(called);
+        wake
+    }
+
+    /// Books a lock to a waiter that has become its holder.
+    fn book(&self, lock: &Lock, waiter: &Waiter) {
+        waiter.owner.held().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
+        if !lock.queue.is_empty() {
+            waiter.owner.blocking.store(true, Ordering::SeqCst);
         }
-        admitted
+        waiter.granted(lock.dep_lsn(waiter.mode));
     }
 
     /// Clears the owner's wait, however it ended.
@@ -421,6 +419,9 @@ impl LockManager {
                 lock.queue.leave(waiter);
                 lock.version += 1;
                 wake = self.admit(lock);
+                if lock.is_idle() {
+                    guard.locks.remove(&waiter.tag); // a lock for which it had been called
+                }
             }
         } else if waiter.was_granted() {
             let kept = {

@@ -108,6 +108,8 @@ pub struct Owner {
     pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
     pub(super) aside: Mutex<Option<AsideRequest>>,
     pub(super) blocking: AtomicBool,
+    /// See [`Owner::has_turn`].
+    pub(super) with_turn: AtomicBool,
 }
 
 /// The locks that an owner holds.
@@ -378,6 +380,7 @@ impl Owner {
             waiting: Mutex::new("txn/lockmgr/waiting", None),
             aside: Mutex::new("txn/lockmgr/aside", None),
             blocking: AtomicBool::new(false),
+            with_turn: AtomicBool::new(false),
         })
     }
 

@@ -9,7 +9,8 @@
 //!   There are two exceptions. An owner that already holds a mode for which a waiter ahead must wait goes ahead of that waiter; else both
 //!   would wait for ever. And the lock of a row follows PostgreSQL: a request that conflicts with no holder is granted at once, whatever
 //!   waits. (A foreign key's check overtakes a `FOR UPDATE` that waits for other checks.)
-//! - LKM-7: after every change of holders or queue, no waiter is left that could be granted under LKM-5 and LKM-6.
+//! - LKM-7: after every change of holders or queue, no waiter is left that could be granted under LKM-5 and LKM-6, but for brief ones, which
+//!   take the lock themselves (LKM-17).
 //! - LKM-12: a grant depends on the commits of the transactions that gave up a mode which conflicts with the granted one, and on no other
 //!   commit. Beside a mode that does not conflict the request would have been granted before that commit, so its release tells nothing.
 //!   (Two hundred sessions that insert rows with one foreign key share a lock of its row which is never free: if each depended on the commits
@@ -68,8 +69,8 @@ impl Lock {
         self.holders.iter().any(|h| h.owner.id != owner.id && mode.conflicts().meets(h.modes))
     }
 
-    /// Decides a request by LKM-6.
-    pub(super) fn decide(&self, owner: &Owner, mode: LockMode) -> Decision {
+    /// Decides a request by LKM-6 and LKM-18.
+    pub(super) fn decide(&self, owner: &Owner, mode: LockMode, brief: bool) -> Decision {
         let mine = self.held_by(owner);
         if mine.contains(mode) {
             return Decision::Grant;
@@ -83,11 +84,13 @@ impl Lock {
             position = at;
             ahead = self.queue.iter().take(at).fold(ModeSet::EMPTY, |set, w| set.with(w.mode));
         }
-        if (mode.is_row_strength() || !mode.conflicts().meets(ahead)) && !self.conflicts_with_holders(owner, mode) {
-            Decision::Grant
+        let passes = if mode.is_row_strength() {
+            let bars = |w: &Waiter| w.mode.conflicts().contains(mode) && !w.mode.conflicts().meets(mine);
+            brief || !self.queue.called().any(|w| bars(w))
         } else {
-            Decision::Wait(position)
-        }
+            !mode.conflicts().meets(ahead)
+        };
+        if passes && !self.conflicts_with_holders(owner, mode) { Decision::Grant } else { Decision::Wait(position) }
     }
 
     /// Enters `owner`, with whose mode nothing conflicts, among the holders.
@@ -151,29 +154,41 @@ impl Lock {
     }
 
     /// Takes out of the queue, in order, all waiters that may be granted now, and enters them as holders (LKM-7). This is the direct
-    /// hand-off: the lock is never free in between, so no later request can take it.
-    pub(super) fn admit(&mut self) -> Vec<Arc<Waiter>> {
-        let mut admitted = Vec::new();
-        let mut ahead = ModeSet::EMPTY;
+    /// hand-off: the lock is never free in between, so no later request can take it. Beside them, the brief waiter that is called now (LKM-17).
+    pub(super) fn admit(&mut self) -> (Vec<Arc<Waiter>>, Option<Arc<Waiter>>) {
+        let (mut admitted, mut called) = (Vec::new(), None);
+        let mut may_call = self.queue.may_call();
+        // What the waiters passed so far want, and what those of them want that have not been called.
+        let (mut ahead, mut barred) = (ModeSet::EMPTY, ModeSet::EMPTY);
         let mut at = 0;
         while let Some(waiter) = self.queue.get(at).cloned() {
-            let blocked =
-                waiter.mode.conflicts().meets(ahead) || self.conflicts_with_holders(&waiter.owner, waiter.mode);
-            if blocked {
-                ahead = ahead.with(waiter.mode);
-                at += 1;
-                // If every mode still wanted conflicts with the waiters passed so far, the rest of the queue need not be walked.
-                if self.queue.modes().iter().all(|mode| mode.conflicts().meets(ahead)) {
-                    break;
-                }
-            } else {
+            let conflicts = waiter.mode.conflicts();
+            let behind = conflicts.meets(if waiter.brief { barred } else { ahead });
+            let blocked = behind || self.conflicts_with_holders(&waiter.owner, waiter.mode);
+            if !blocked && !waiter.brief {
                 self.queue.remove(at);
                 self.grant(&waiter.owner, waiter.mode);
                 admitted.push(waiter);
+                continue;
+            }
+            if !blocked && may_call && !waiter.is_called() {
+                self.queue.call(&waiter);
+                may_call = false;
+                called = Some(waiter.clone());
+            }
+            ahead = ahead.with(waiter.mode);
+            if !waiter.is_called() {
+                barred = barred.with(waiter.mode);
+            }
+            at += 1;
+            // If every mode still wanted conflicts with the waiters passed so far, the rest of the queue need not be walked.
+            let all_behind = |passed| self.queue.modes().iter().all(|mode| mode.conflicts().meets(passed));
+            if all_behind(ahead) && (!may_call || all_behind(barred)) {
+                break;
             }
         }
         debug_assert!(self.queue.counts_hold(), "LKM-10");
-        admitted
+        (admitted, called)
     }
 
     /// LKM-5

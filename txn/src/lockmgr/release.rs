@@ -175,7 +175,9 @@ fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
     let LockTag::Relation { database, relation } = *tag else {
         return false;
     };
-    let Some(at) = held.fast.iter().position(|f| f.relation == relation && f.database == database) else {
+    // The owner may have a further mode, which is neither weak nor strong, in the lock table.
+    let is_there = |f: &owner::FastLock| f.relation == relation && f.database == database && f.modes.contains(mode);
+    let Some(at) = held.fast.iter().position(is_there) else {
         return false;
     };
     held.fast[at].modes = held.fast[at].modes.without(mode);

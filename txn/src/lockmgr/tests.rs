@@ -22,8 +22,18 @@ fn row(n: u8) -> LockTag {
 }
 
 fn ask<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, tag: LockTag, mode: LockMode) -> Acquire<'a> {
+    ask_as(locks, owner, tag, mode, IfTaken::Wait)
+}
+
+fn ask_as<'a>(
+    locks: &'a LockManager,
+    owner: &'a Arc<Owner>,
+    tag: LockTag,
+    mode: LockMode,
+    if_taken: IfTaken,
+) -> Acquire<'a> {
     let scope = LockScope::Transaction;
-    Box::pin(locks.acquire(Request { owner, tag, mode, scope, if_taken: IfTaken::Wait, implicit: None, looks: false }))
+    Box::pin(locks.acquire(Request { owner, tag, mode, scope, if_taken, implicit: None, looks: false }))
 }
 
 fn poll(future: &mut Acquire<'_>) -> Poll<Result<Granted, LockError>> {
@@ -298,6 +308,20 @@ fn a_savepoint_gives_back_what_was_taken_since() {
     assert_eq!(held, vec![LockMode::AccessShare, LockMode::RowKeyShare]);
 }
 
+/// LKM-2: a mode that is neither weak nor strong stands in the lock table, beside a weak one that does not.
+#[test]
+fn a_savepoint_gives_back_a_mode_of_the_table_beside_a_weak_one() {
+    let locks = LockManager::new();
+    let owner = locks.register(1);
+    given(&mut ask(&locks, &owner, relation(1), LockMode::AccessShare));
+    let mark = owner.mark();
+    given(&mut ask(&locks, &owner, relation(1), LockMode::ShareUpdateExclusive));
+    locks.release_to(&owner, mark);
+    assert_eq!(locks.locks().iter().map(|lock| lock.mode).collect::<Vec<_>>(), [LockMode::AccessShare]);
+    locks.release_transaction(&owner, Lsn::ZERO);
+    assert!(locks.is_empty());
+}
+
 #[test]
 fn session_locks_are_counted_and_outlive_the_transaction() {
     let locks = LockManager::new();
@@ -419,7 +443,7 @@ impl Rng {
 }
 
 /// Random sessions: after every step the lists of the owners and the lock table agree (LKM-2), no two holders conflict (LKM-5), no owner
-/// waits that could be let in (LKM-7), none waits in a ring; and when all have ended nothing is left.
+/// waits that could be let in (LKM-7) or called (LKM-17), none waits in a ring; and when all have ended nothing is left.
 #[test]
 fn random_sessions_keep_the_rules() {
     let only: Option<u64> = std::env::var("CLEARWAY_SEED").ok().and_then(|v| v.parse().ok());
@@ -444,7 +468,11 @@ fn random_session(seed: u64) {
                     0 => (relation(rng.below(3) as u64), modes::ALL_MODES[rng.below(8)]),
                     _ => (row(rng.below(3) as u8), modes::ALL_MODES[8 + rng.below(4)]),
                 };
-                let mut future = ask(&locks, owner, tag, mode);
+                let if_taken = match (&tag, rng.below(2)) {
+                    (LockTag::Row { .. }, 0) => IfTaken::WaitBriefly,
+                    _ => IfTaken::Wait,
+                };
+                let mut future = ask_as(&locks, owner, tag, mode, if_taken);
                 if poll(&mut future).is_pending() {
                     waiting.insert(who, future);
                 }
@@ -458,12 +486,16 @@ fn random_session(seed: u64) {
             }
             _ => {}
         }
-        waiting.retain(|_, future| poll(future).is_pending());
+        waiting.retain(|who, future| {
+            owners[*who].has_turn(rng.below(4) == 0);
+            poll(future).is_pending()
+        });
         locks.assert_rules();
     }
     drop(waiting);
     owners.iter().for_each(|o| locks.release_transaction(o, Lsn::ZERO));
-    assert!(locks.is_empty());
+    let left: Vec<_> = locks.shards.iter().flat_map(|s| s.lock().locks.keys().cloned().collect::<Vec<_>>()).collect();
+    assert!(locks.is_empty(), "{left:?} {:?}", locks.locks());
     assert_eq!(locks.archive().missed_by_fast_path(), 0);
 }
 
@@ -489,12 +521,15 @@ impl LockManager {
                     }
                 }
                 assert!(lock.queue.counts_hold(), "LKM-10 {tag:?}");
-                let mut ahead = ModeSet::EMPTY;
+                let (mut ahead, mut barred) = (ModeSet::EMPTY, ModeSet::EMPTY);
                 for waiter in &lock.queue {
-                    let held_up =
-                        lock.conflicts_with_holders(&waiter.owner, waiter.mode) || waiter.mode.conflicts().meets(ahead);
-                    assert!(held_up, "LKM-7 {tag:?}");
+                    let behind = waiter.mode.conflicts().meets(if waiter.brief { barred } else { ahead });
+                    let held_up = lock.conflicts_with_holders(&waiter.owner, waiter.mode) || behind;
+                    assert!(held_up || waiter.is_called(), "LKM-7, LKM-17 {tag:?}");
                     ahead = ahead.with(waiter.mode);
+                    if !waiter.is_called() {
+                        barred = barred.with(waiter.mode);
+                    }
                 }
             }
         }

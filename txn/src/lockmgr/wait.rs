@@ -63,6 +63,9 @@ pub struct Waiter {
     look: AtomicBool,
     /// LKM-15: it waits for a turn and stands in no queue.
     pub(super) in_turn: bool,
+    /// LKM-17
+    pub(super) brief: bool,
+    pub(super) called: AtomicBool,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -99,6 +102,8 @@ impl Waiter {
             dep_lsn: AtomicU64::new(0),
             report: OnceLock::new(),
             in_turn: false,
+            brief: request.if_taken.is_brief(),
+            called: AtomicBool::new(false),
         }
     }
 
@@ -152,10 +157,16 @@ impl Future for WaitFuture<'_> {
     type Output = Result<Option<Lsn>, LockError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = {
+        let outcome = loop {
+            if self.waiter.may_take() {
+                self.manager.take_called(&self.waiter);
+            }
             let mut waker = self.waiter.waker.lock();
-            match self.waiter.state.load(Ordering::Acquire) {
+            break match self.waiter.state.load(Ordering::Acquire) {
                 QUEUED => {
+                    if self.waiter.may_take() {
+                        continue; // called since
+                    }
                     if self.waiter.look.swap(false, Ordering::AcqRel) {
                         return Poll::Ready(Ok(None));
                     }
@@ -169,7 +180,7 @@ impl Future for WaitFuture<'_> {
                 GRANTED => Ok(Some(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed)))),
                 KILLED => Err(LockError::Deadlock(self.waiter.report.get().cloned())),
                 _ => Err(LockError::Abandoned),
-            }
+            };
         };
         self.done = true;
         self.manager.wait_over(&self.waiter);
