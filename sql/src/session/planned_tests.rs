@@ -52,7 +52,7 @@ const STATEMENTS: [&str; 14] = [
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT r.n + 1 FROM r JOIN c ON c.g = r.n % 3 WHERE r.n < 4) SELECT count(*) FROM r",
     "SELECT a.k, row_number() OVER (PARTITION BY a.g ORDER BY a.d) FROM a, LATERAL (SELECT c.t FROM c WHERE c.k > a.k LIMIT 1) l",
     "UPDATE a SET n = n + 1 FROM c WHERE c.k = a.k AND a.d > '2024-02-01' AND c.t < 't5'",
-    "DELETE FROM a WHERE b % 3 = 1 AND d < '2024-02-01'",
+    "DELETE FROM a WHERE d < '2024-02-01' AND b % 3 = 1",
     "INSERT INTO c SELECT k, g, t, 'v' FROM a WHERE d < '2024-02-01' AND b > 7",
 ];
 
@@ -67,8 +67,8 @@ fn a_measured_statement_has_the_statements_own_plan() {
         assert!(own.fast.is_none() && own.shown.is_none(), "{sql}");
         let measured = plan_shown(&session.core, statement, &mut Params::default(), None).expect("planned");
         let measured = measured.expect("a plan");
-        assert_eq!(format!("{:?}", measured.plan), format!("{:?}", own.plan), "{sql}");
+        assert!(format!("{:?}", measured.plan) == format!("{:?}", own.plan), "{sql}");
         let shown = measured.shown.expect("it is shown");
-        assert_ne!(format!("{:?}", shown.plan), format!("{:?}", own.plan), "its slots tell their columns: {sql}");
+        assert!(format!("{:?}", shown.plan) != format!("{:?}", own.plan), "its slots tell their columns: {sql}");
     }
 }
