@@ -135,8 +135,12 @@ fn joined(rng: &mut Rng) -> String {
     ][rng.below(5) as usize];
     match rng.below(5) {
         0 => format!("SELECT count(*) FROM large x WHERE EXISTS (SELECT FROM small y WHERE {left} = {right})"),
-        1 => format!("SELECT count(*) FROM large x {kind} small y ON {left} = {right}{second} JOIN large z ON z.b = y.k{filter}"),
-        2 => format!("SELECT x.g, count(*) FROM small x {kind} large y ON {left} = {right}{second}{filter} GROUP BY 1 ORDER BY 2"),
+        1 => format!(
+            "SELECT count(*) FROM large x {kind} small y ON {left} = {right}{second} JOIN large z ON z.b = y.k{filter}"
+        ),
+        2 => format!(
+            "SELECT x.g, count(*) FROM small x {kind} large y ON {left} = {right}{second}{filter} GROUP BY 1 ORDER BY 2"
+        ),
         _ => format!("SELECT count(*), max(y.t) FROM large x {kind} small y ON {left} = {right}{second}{filter}"),
     }
 }

@@ -170,7 +170,9 @@ impl Walked<'_> {
     async fn read_ahead(&mut self, cx: Cx<'_>) -> Result<bool> {
         let began = cx.step_begins();
         let mut session = cx.run.core.engine.take();
-        let Some(measured) = &cx.run.state.measured else { return session.fill(&mut self.walk).await.map_err(from_engine) };
+        let Some(measured) = &cx.run.state.measured else {
+            return session.fill(&mut self.walk).await.map_err(from_engine);
+        };
         let (filled, usage) = Counted::new(Box::pin(session.fill(&mut self.walk))).await;
         measured.note(self.address(), false, (began, usage), 0);
         filled.map_err(from_engine)

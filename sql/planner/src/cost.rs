@@ -229,8 +229,7 @@ impl Figures<'_> {
             }
             Access::Ranges(ranges) => {
                 let finding: f64 = ranges.parts.iter().map(|part| self.finding(part)).sum();
-                let share =
-                    ranges.guarantees.iter().cloned().flat_map(split).map(|e| self.share(table, &e));
+                let share = ranges.guarantees.iter().cloned().flat_map(split).map(|e| self.share(table, &e));
                 let found = (rows * share.product::<f64>()).max(1.0);
                 let each = |part: &RangePart| part.index.map_or(1.0, |place| self.index_row(table, place));
                 let most = ranges.parts.iter().map(each).fold(0.0, f64::max);

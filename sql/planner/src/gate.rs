@@ -324,4 +324,3 @@ pub fn with_keys(scan: &Scan, sought: &[(usize, Arc<MetKeys>)]) -> Option<Scan> 
     };
     Some(Scan { gate: Some(Arc::new(gate)), ..scan.clone() })
 }
-

@@ -58,10 +58,10 @@ struct Condition {
 }
 
 impl Condition {
-    /// The sides of an equality, that of this unit last.
-    fn from(&self, unit: u64) -> Option<(&Bound, &Bound)> {
+    /// The side of an equality that is of a unit.
+    fn side_of(&self, unit: u64) -> Option<&Bound> {
         let BoundKind::Binary { left, right, .. } = &self.e.kind else { return None };
-        if self.sides?.0 == unit { Some((right, left)) } else { Some((left, right)) }
+        Some(if self.sides?.0 == unit { left } else { right })
     }
 }
 
@@ -513,8 +513,9 @@ impl<'a> Search<'a> {
             () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0)),
             () if keyed => {
                 let (startup, run) = hashed(kind, l.rows, r);
-                let sides = fresh.iter().filter(|c| has_key(c)).filter_map(|c| c.from(bit));
-                (startup, run - saved_by_keys((kind, l.rows, r.rows, pairs), sides))
+                let is_table = matches!(&unit.item, Item::Leaf { kind: Leaf::Table(_), .. }) && !is_distinct;
+                let keys = fresh.iter().filter(|c| is_table && has_key(c)).filter_map(|c| c.side_of(bit));
+                (startup, run - saved_by_keys((kind, l.rows, r.rows, pairs), keys))
             }
             () => (r.cost + r.rows, l.rows * r.rows * 0.5),
         };

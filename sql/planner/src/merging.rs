@@ -118,22 +118,20 @@ pub(super) fn hashing(kind: JoinType, lefts: f64, rights: f64) -> f64 {
     }
 }
 
-/// What a hash join saves where the scan of the side that is looked up turns away rows that have no key of the other side (GAT-3): no value is made of them, and they
-/// are not looked up. `keys`: its equalities, the left side's expression first; `pairs`: the rows that it gives.
+/// What a hash join saves whose table has the left side, where the scan of the right side, a table, turns away rows that have no key of the left one (GAT-3): no value is
+/// made of them, and they are not looked up. `keys`: the expressions of the right side that are looked up; `pairs`: the rows that the join gives.
 pub(super) fn saved_by_keys<'e>(
     (kind, lefts, rights, pairs): (JoinType, f64, f64, f64),
-    mut keys: impl Iterator<Item = (&'e Bound, &'e Bound)>,
+    mut keys: impl Iterator<Item = &'e Bound>,
 ) -> f64 {
-    let left_is_built = builds_left(kind, lefts, rights);
-    let keeps_all = !left_is_built && matches!(kind, JoinType::Left | JoinType::Full | JoinType::Anti);
-    let rows = if left_is_built { rights } else { lefts };
     // Where nearly all have one, none is asked for its key.
-    let away = (rows - pairs).max(0.0);
-    let is_asked = |(left, right): (&Bound, &Bound)| {
-        let key = if left_is_built { right } else { left };
-        matches!(key.kind, BoundKind::Column { level: 0, .. }) && class_of(key.ty.oid).is_some()
-    };
-    if keeps_all || away * 8.0 < rows || !keys.any(is_asked) { 0.0 } else { away * (LOOK_UP + 1.0 - AWAY) }
+    let away = (rights - pairs).max(0.0);
+    let is_asked =
+        |key: &Bound| matches!(key.kind, BoundKind::Column { level: 0, .. }) && class_of(key.ty.oid).is_some();
+    if !builds_left(kind, lefts, rights) || away * 8.0 < rights || !keys.any(is_asked) {
+        return 0.0;
+    }
+    away * (LOOK_UP + 1.0 - AWAY)
 }
 
 /// The ways to read a side that have an order.

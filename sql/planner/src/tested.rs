@@ -264,7 +264,6 @@ impl<'s> Finder<'s> {
         sorted.sort_unstable();
         Some(Test::AmongTexts { cell, head, sorted: sorted.into(), pads, negated })
     }
-
 }
 
 fn constant(e: &Bound) -> Option<&Datum> {
