@@ -1,5 +1,5 @@
 //! EXPLAIN ANALYZE counts what the statement does: each row of a table that is scanned is given on, or was removed by the filter or by the keys of a hash join's other
-//! side (GAT-3), wherever it was judged (PLC-1).
+//! side (GAT-3), wherever it was judged (XPM-1).
 
 mod memory;
 
@@ -153,7 +153,7 @@ const JOINED: &str = "CREATE TABLE large (k int, g int, b bigint, t text);
 
 #[test]
 fn every_row_of_a_scan_is_accounted_for() {
-    // PLC-1, GAT-3
+    // XPM-1, GAT-3
     breath::install(|work| work(), 4);
     let db = open();
     let mut session = session(&db, &Arc::new(Backends::default()), "postgres", &[]);

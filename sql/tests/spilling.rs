@@ -135,3 +135,15 @@ fn partitions_that_are_kept_in_files_give_the_same() {
         assert!(written > of_sort + 50_000, "WND-1: {function} wrote {written} bytes, a sort {of_sort}");
     }
 }
+
+#[test]
+fn groups_find_the_room_that_those_before_them_had() {
+    // GSK-1
+    let mut all = Spilling::begin(6004);
+    all.rows("SET work_mem = '128kB'");
+    let plan = all.rows("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT n, count(*) FROM many GROUP BY n");
+    let batches = plan.iter().find_map(|line| line.trim().strip_prefix("Batches: ")?.split(' ').next()?.parse().ok());
+    let batches: u64 = batches.unwrap_or_else(|| panic!("{plan:?}"));
+    // Sixteen files, of which each has some five times the groups that have room.
+    assert!((17..120).contains(&batches), "files of 64 groups each: {plan:?}");
+}

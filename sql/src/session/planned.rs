@@ -144,12 +144,7 @@ pub(super) fn plan_or_locks(
         let is_chosen = generation.is_some() && !params.types.is_empty();
         let (cost, outline) = if is_chosen { judged(&plan, Figures { statistics }) } else { (0.0, 0) };
         let fast = Fast::of(&plan, core.database).filter(|_| permitted && !is_shown);
-        let shown = is_shown.then(|| plan.clone());
-        let copies = if fast.is_none() { plan.make_dense() } else { Vec::new() };
-        let shown = shown.map(|shown| {
-            let places = Places::of(&shown, &plan, &copies);
-            Arc::new(ShownPlan { plan: shown, places })
-        });
+        let shown = if fast.is_none() { make_dense(&mut plan, is_shown) } else { None };
         Cached {
             catalog: catalog.clone(),
             version,
@@ -167,6 +162,14 @@ pub(super) fn plan_or_locks(
             shown,
         }
     }))
+}
+
+/// Numbers the slots of a plan anew; how it is shown, if it is to be.
+fn make_dense(plan: &mut Plan, is_shown: bool) -> Option<Arc<ShownPlan>> {
+    let shown = is_shown.then(|| plan.clone());
+    let copies = plan.make_dense();
+    let places = Places::of(shown.as_ref()?, plan, &copies);
+    shown.map(|plan| Arc::new(ShownPlan { plan, places }))
 }
 
 /// What a plan costs, and its outline: by these a custom plan is compared with the generic one.

@@ -58,7 +58,7 @@ const STATEMENTS: [&str; 14] = [
 
 #[test]
 fn a_measured_statement_has_the_statements_own_plan() {
-    // PLC-1: gates, slots and all. What is measured of the plan has a place in the one that is shown.
+    // XPM-1: gates, slots and all. What is measured of the plan has a place in the one that is shown.
     let mut session = session();
     block_on(session.simple(TABLES, &mut Silent)).expect("tables");
     for sql in STATEMENTS {

@@ -2,7 +2,7 @@
 //! scans have gates (`dense`, `gate`); it shows the plan as it was before, of the same shape, whose slots tell their columns.
 //!
 //! # Invariants
-//! - PLC-1: what was measured at a part of the plan that was carried out is shown at the part that it was made of: the sum, where it was made of one by several copies
+//! - XPM-1: what was measured at a part of the plan that was carried out is shown at the part that it was made of: the sum, where it was made of one by several copies
 //!   (PLN-11).
 
 use super::actual::{Actuals, address};
@@ -32,7 +32,7 @@ impl Places {
         all
     }
 
-    /// What was measured, by the addresses of what is shown (PLC-1).
+    /// What was measured, by the addresses of what is shown (XPM-1).
     pub fn shown(&self, measured: Actuals) -> Actuals {
         let mut out = Actuals::with_capacity(measured.len());
         for ((at, step), actual) in measured {
