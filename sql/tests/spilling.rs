@@ -107,3 +107,43 @@ fn a_hash_may_have_a_multiple_of_work_mem_and_a_sort_may_not() {
     let expected = "0.5 is outside the valid range for parameter \"hash_mem_multiplier\" (1 .. 1000)";
     assert_eq!(message.as_deref(), Some(expected));
 }
+
+/// Window functions whose partitions are kept, and what they add to their table's columns.
+const WINDOWS: [&str; 6] = [
+    "sum(id) OVER (ORDER BY id ROWS BETWEEN 100 PRECEDING AND 90 FOLLOWING)",
+    "first_value(note || id) OVER (ORDER BY id ROWS BETWEEN 700 PRECEDING AND 10 PRECEDING)",
+    "lag(note || id, id % 900) OVER (ORDER BY id)",
+    "nth_value(id, 3) OVER (ORDER BY few GROUPS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+    "cume_dist() OVER (PARTITION BY id % 2 ORDER BY few)",
+    "max(n) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING)",
+];
+
+#[test]
+fn partitions_that_are_kept_in_files_give_the_same() {
+    // NBR-1, WND-1
+    let mut all = Spilling::begin(6003);
+    let mut ran = |function: &str, work_mem: &str| {
+        all.rows(&format!("SET work_mem = '{work_mem}'"));
+        all.spilled(&format!("SELECT id, {function} FROM many WHERE id <= 4000"))
+    };
+    // It is computed row by row, so what is written is its sort's.
+    let (_, of_sort) = ran("row_number() OVER (ORDER BY id)", "64kB");
+    for function in WINDOWS {
+        let (expected, in_memory) = ran(function, "64MB");
+        let (rows, written) = ran(function, "64kB");
+        assert_eq!((rows, in_memory), (expected, 0), "NBR-1: {function}");
+        assert!(written > of_sort + 50_000, "WND-1: {function} wrote {written} bytes, a sort {of_sort}");
+    }
+}
+
+#[test]
+fn groups_find_the_room_that_those_before_them_had() {
+    // GSK-1
+    let mut all = Spilling::begin(6004);
+    all.rows("SET work_mem = '128kB'");
+    let plan = all.rows("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT n, count(*) FROM many GROUP BY n");
+    let batches = plan.iter().find_map(|line| line.trim().strip_prefix("Batches: ")?.split(' ').next()?.parse().ok());
+    let batches: u64 = batches.unwrap_or_else(|| panic!("{plan:?}"));
+    // Sixteen files, of which each has some five times the groups that have room.
+    assert!((17..120).contains(&batches), "files of 64 groups each: {plan:?}");
+}

@@ -74,7 +74,7 @@ impl Apart {
         let sharing = cx.sharing();
         let leaves = sharing.part_leaves(scan, workers);
         let parts = Parts::new(&scan.table.shape, KeyRange::all(), cx.run.view, leaves);
-        let (address, forced) = (std::ptr::from_ref(scan) as usize, sharing.limits.forced);
+        let (address, forced) = (scan.measured_at().0, sharing.limits.forced);
         Self { parts, workers, forced, round: ROUND_FIRST, seeks: scan.filter.is_some(), address }
     }
 

@@ -3,7 +3,8 @@
 
 use super::Cx;
 use super::expand::Expansion;
-use super::group::{Sink, groups};
+use super::group::groups;
+use super::group_sink::Sink;
 use super::measure::place;
 use super::nodes::Rows;
 use super::row_batch::{Batch, ROWS};

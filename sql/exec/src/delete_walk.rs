@@ -10,7 +10,7 @@
 //!
 //! # Not here
 //! Statements that need the values of a row: RETURNING, foreign keys that lead to the table, indexes of expressions or with conditions; conditions that may wait;
-//! walks by an index. EXPLAIN ANALYZE measures the other way.
+//! walks by an index.
 
 use super::change::Changes;
 use super::int_filter::IntFilter;
@@ -18,6 +18,7 @@ use super::pending::Pending;
 use super::row_batch::Batch;
 use super::scan::{TableRows, append_row, append_walked, fill, key_slot, slots_of};
 use super::{Cx, Row};
+use clearway_base::usage::{self, Counted};
 use clearway_context::errors::from_engine;
 use clearway_engine::table::batch::EntryBatch;
 use clearway_engine::table::scan::TableScan;
@@ -27,6 +28,7 @@ use clearway_txn::read::{RowBatch, ShownEnd};
 use clearway_txn::transaction::Basis;
 use clearway_values::expr::Bound;
 use std::pin::pin;
+use std::sync::Arc;
 
 /// So many rows are looked at between two breaths.
 const BURST: usize = 32;
@@ -51,8 +53,8 @@ struct Walked<'d> {
 enum Look {
     /// So many were looked at.
     Seen(usize),
-    /// The next one was only shown by the snapshot, and this is the row.
-    Shown(Row),
+    /// So many were looked at; the last one was only shown by the snapshot, and this is the row.
+    Shown(usize, Row),
 }
 
 /// The scan of a statement of this kind.
@@ -71,7 +73,7 @@ fn scan_of(delete: &Delete) -> Option<&Scan> {
 impl Cx<'_> {
     /// Runs a DELETE of this kind; none: it is of another one, and nothing was done.
     pub(super) async fn delete_walked(self, delete: &Delete) -> Result<Option<Changes>> {
-        match scan_of(delete).filter(|_| self.run.state.measured.is_none()) {
+        match scan_of(delete) {
             // Made only where it runs: this future is large, and moving it to the heap took a seventh of the instructions of a DELETE of one row.
             Some(scan) => Box::pin(self.delete_by_walk(delete, scan)).await,
             None => Ok(None),
@@ -91,20 +93,19 @@ impl Cx<'_> {
             out: Changes::default(),
             pending: Pending::default(),
         };
-        loop {
-            match all.look(self)? {
+        for turn in 0.. {
+            match all.look_measured(self, turn == 0)? {
                 Look::Seen(0) => {
                     // DLW-2
                     if all.rows.bytes() >= BYTES {
                         all.delete_gathered(self).await?;
                     }
-                    let filled = self.run.core.engine.take().fill(&mut all.walk).await;
-                    if !filled.map_err(from_engine)? {
+                    if !all.read_ahead(self).await? {
                         break;
                     }
                 }
                 Look::Seen(seen) => self.breathe_for(seen).await?,
-                Look::Shown(row) => {
+                Look::Shown(_, row) => {
                     all.delete_gathered(self).await?;
                     self.delete_one(delete, row, &mut all.pending, &mut all.out).await?;
                 }
@@ -143,11 +144,43 @@ impl Walked<'_> {
                 }
             }
             if shown.is_some() {
-                return shown_row(scan, (key, value), shown).map(Look::Shown);
+                return shown_row(scan, (key, value), shown).map(|row| Look::Shown(seen + 1, row));
             }
             self.rows.push(key, value);
         }
         Ok(Look::Seen(BURST))
+    }
+
+    /// The same; where the statement is measured, as its scan is.
+    fn look_measured(&mut self, cx: Cx<'_>, is_first: bool) -> Result<Look> {
+        let Some(measured) = &cx.run.state.measured else { return self.look(cx) };
+        let (began, before, gathered) = (measured.begin(), usage::of_thread(), self.rows.len());
+        let look = self.look(cx)?;
+        let (seen, shown) = match &look {
+            Look::Seen(seen) => (*seen, 0),
+            Look::Shown(seen, _) => (*seen, 1),
+        };
+        let gave = self.rows.len() - gathered + shown;
+        measured.note(self.address(), is_first, (began, usage::of_thread() - before), gave);
+        cx.note_judged(self.scan, seen - gave, 0);
+        Ok(look)
+    }
+
+    /// Reads a leaf ahead; false: there are no more rows.
+    async fn read_ahead(&mut self, cx: Cx<'_>) -> Result<bool> {
+        let began = cx.step_begins();
+        let mut session = cx.run.core.engine.take();
+        let Some(measured) = &cx.run.state.measured else {
+            return session.fill(&mut self.walk).await.map_err(from_engine);
+        };
+        let (filled, usage) = Counted::new(Box::pin(session.fill(&mut self.walk))).await;
+        measured.note(self.address(), false, (began, usage), 0);
+        filled.map_err(from_engine)
+    }
+
+    /// The address by which the scan is measured.
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.delete.source) as usize
     }
 
     /// Deletes the rows that were gathered.

@@ -12,6 +12,7 @@
 //! not in its grouping set), and the number of its set from 1, if there are sets (PLN-8).
 
 use super::chains::Chains;
+use super::group_sink::Sink;
 use super::group_slots::slots_aside;
 use super::keys::{AHEAD, KeyTable, columns_of, hash_in, hash_of, look_ahead};
 use super::measure::place;
@@ -19,7 +20,7 @@ use super::nodes::Rows;
 use super::parts::{PARTS, parts_for};
 use super::query::in_order;
 use super::row_batch::{Batch, ROWS};
-use super::sort::{Sorter, sort_in_pieces, sort_keyed};
+use super::sort::{sort_in_pieces, sort_keyed};
 use super::spill::Spilled;
 use super::{Cx, Row};
 use clearway_base::breath;
@@ -179,16 +180,8 @@ async fn part_groups(
     }
     let parts = std::mem::take(&mut all.parts);
     all.finished(sink).await?;
+    sink.take_over(held);
     Ok(parts)
-}
-
-/// Where rows of groups go, with what that has of the statement's memory.
-pub struct Sink<'s, 'a>(pub &'s mut Sorter<'a>, pub &'s mut Held);
-
-impl Sink<'_, '_> {
-    async fn put(&mut self, row: Row, cx: Cx<'_>) -> Result<()> {
-        self.0.push(row, cx, self.1).await
-    }
 }
 
 impl<'a> Groups<'a> {
@@ -446,6 +439,7 @@ impl<'a> Groups<'a> {
         let (bytes, is_hashed) = (held.bytes().max(0) as u64, !self.streams && !grouping.is_one_group());
         let (mut batches, mut disk_bytes) = (1, 0);
         self.finished(sink).await?;
+        sink.take_over(held);
         let mut left: Vec<(Spilled, u32)> = Vec::new();
         loop {
             for mut part in parts.drain(..).filter(|part| part.rows() > 0) {

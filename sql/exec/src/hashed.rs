@@ -319,7 +319,7 @@ fn gathering(join: &Join, probed: &Rows, cx: Cx<'_>) -> Vec<(usize, usize, Gathe
         return Vec::new();
     }
     let asked = |(place, key): (usize, &Bound)| match key.kind {
-        BoundKind::Column { index, level: 0 } if probed.may_seek(index, cx) => {
+        BoundKind::Column { index, level: 0 } if probed.may_seek(index) => {
             Some((place, index, Gathering::new(cx.hash_bytes() / 4)))
         }
         _ => None,

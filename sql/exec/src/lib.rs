@@ -51,6 +51,7 @@ mod foreign_values;
 mod frame;
 mod group;
 mod group_apart;
+mod group_sink;
 mod group_slots;
 mod hash_join;
 mod hashed;

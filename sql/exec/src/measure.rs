@@ -5,6 +5,7 @@ use clearway_base::sync::Mutex;
 use clearway_base::usage::{Counted, Usage};
 use clearway_base::waits::now_ns;
 use clearway_planner::explain::{Actual, Actuals, Method, Step};
+use clearway_planner::plan::Scan;
 use clearway_syntax::error::Result;
 use clearway_values::expr::Bound;
 use std::collections::HashMap;
@@ -134,6 +135,16 @@ impl Cx<'_> {
     pub(super) fn note_removed(self, condition: Option<&Bound>, rows: usize) {
         if let (Some(measured), Some(condition)) = (&self.run.state.measured, condition) {
             measured.removed(place(condition, Step::Filter), rows);
+        }
+    }
+
+    /// The same of rows of a scan that its filter, or the keys of a join's other side, did not let through.
+    #[inline]
+    pub(super) fn note_judged(self, scan: &Scan, by_filter: usize, by_keys: usize) {
+        if let Some(measured) = &self.run.state.measured {
+            let (at, filter) = scan.measured_at();
+            measured.removed((at, Step::Keys), by_keys);
+            filter.iter().for_each(|filter| measured.removed((*filter, Step::Filter), by_filter));
         }
     }
 

@@ -15,7 +15,7 @@ use clearway_base::stack;
 use clearway_base::usage::Counted;
 use clearway_planner::gate::{may_seek, with_keys};
 use clearway_planner::met_keys::MetKeys;
-use clearway_planner::plan::{Derived, Node};
+use clearway_planner::plan::{Derived, Node, Scan};
 use clearway_syntax::error::{Result, SqlError};
 use clearway_values::expr::Bound;
 use clearway_values::types::Datum;
@@ -34,8 +34,9 @@ pub struct Rows {
     pass: usize,
     /// What failed behind the rows that were given last (EXE-17).
     failed: Option<SqlError>,
-    /// Slots in which a row must have one of some keys, or it is not wanted (GAT-3).
+    /// Slots in which a row must have one of some keys, or it is not wanted (GAT-3); and the scan that asks for them in the node's place.
     sought: Vec<(usize, Arc<MetKeys>)>,
+    seeking: Option<Box<Scan>>,
 }
 
 enum State {
@@ -61,13 +62,13 @@ impl Rows {
     /// Begins to read a node; its rows begin with `prefix`.
     pub fn new(node: Arc<Node>, prefix: Row) -> Self {
         let (state, ready) = (State::Start, Batch::default());
-        Self { node, prefix, state, ready, taken: 0, ask: 1, pass: 0, failed: None, sought: Vec::new() }
+        let (sought, seeking) = (Vec::new(), None);
+        Self { node, prefix, state, ready, taken: 0, ask: 1, pass: 0, failed: None, sought, seeking }
     }
 
-    /// Whether rows may be left out by what they have in a slot. What is measured is done as it is planned.
-    pub(super) fn may_seek(&self, slot: usize, cx: Cx<'_>) -> bool {
-        let begins = matches!(self.state, State::Start) && cx.run.state.measured.is_none();
-        begins && may_seek(&self.node, slot)
+    /// Whether rows may be left out by what they have in a slot.
+    pub(super) fn may_seek(&self, slot: usize) -> bool {
+        matches!(self.state, State::Start) && may_seek(&self.node, slot)
     }
 
     /// Says that rows are not wanted that have none of these keys in this slot; some may be given nevertheless.
@@ -199,6 +200,7 @@ impl Rows {
         let mark = out.len();
         let more = match (&mut self.state, &*node) {
             (State::Table(rows), Node::Scan(scan)) => {
+                let scan = self.seeking.as_deref().unwrap_or(scan);
                 let there = self.pass == 0
                     || Box::pin(cx.pass_over(rows, scan, &mut self.pass, (&self.prefix, &mut *out))).await?;
                 there && cx.read_rows(rows, scan, &self.prefix, want, out).await?
@@ -260,14 +262,15 @@ impl Rows {
     }
 
     async fn open(&mut self, cx: Cx<'_>) -> Result<State> {
-        if let (Node::Scan(scan), false) = (&*self.node, self.sought.is_empty())
-            && let Some(seeking) = with_keys(scan, &self.sought)
-        {
-            self.node = Arc::new(Node::Scan(seeking));
+        if let (Node::Scan(scan), false) = (&*self.node, self.sought.is_empty()) {
+            self.seeking = with_keys(scan, &self.sought).map(Box::new);
         }
         Ok(match &*self.node {
             Node::One => State::List(vec![self.prefix.clone()].into_iter()),
-            Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
+            Node::Scan(scan) => {
+                let scan = self.seeking.as_deref().unwrap_or(scan);
+                State::Table(cx.open_scan(scan, &self.prefix).await?)
+            }
             Node::System(scan) => State::System(Box::new(cx.open_system(scan, &self.prefix).await?)),
             Node::Work(scan) => {
                 let rows = cx.run.state.work(scan.id);

@@ -286,7 +286,7 @@ impl Cx<'_> {
             let judged = self.judge(filter, waits, out.last()).await;
             if !matches!(judged, Ok(true)) {
                 out.truncate(out.len() - 1);
-                self.note_removed(scan.filter.as_ref(), 1);
+                self.note_judged(scan, 1, 0);
             }
             judged?;
         }
@@ -318,7 +318,7 @@ impl Cx<'_> {
                         out.add();
                     }
                 }
-                self.note_removed(scan.filter.as_ref(), seen - (out.len() - before));
+                self.note_judged(scan, seen - (out.len() - before), 0);
                 seen
             }
             _ => return Ok(None),

@@ -309,3 +309,20 @@ fn put(scan: &SystemScan, prefix: &[Datum], values: impl ExactSizeIterator<Item 
 fn picked(row: &mut Row, columns: &[usize]) -> Row {
     columns.iter().map(|at| std::mem::replace(&mut row[*at], Datum::Null)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_building_that_ends_early_is_told_and_only_once() {
+        // VRB-1
+        let (flag, state) = (Arc::new(breath::StopFlag::new(4)), RunState::new());
+        let build = || breath::within_now(flag.clone(), || (0..100_000).take_while(|_| state.goes_on()).count());
+        assert_eq!((build(), state.was_cut()), (100_000, Ok(())));
+        flag.raise(3);
+        assert!(build() < 100_000, "a raised flag ends it");
+        assert_eq!(state.was_cut(), Err(Stopped(3)), "so the statement fails, for that reason");
+        assert_eq!((build(), state.was_cut()), (100_000, Ok(())), "the next building is whole");
+    }
+}

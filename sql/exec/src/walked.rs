@@ -75,13 +75,18 @@ impl Cx<'_> {
             None => shape.read(key, value, put),
         };
         let key_at = prefix.len() + scan.table.types.len();
-        let (mut seen, mut away, before, mut known) = (0, 0, out.len(), 0);
+        let (mut seen, mut away, mut unmet, before, mut known) = (0, 0, 0, out.len(), 0);
         while seen + away / AWAY < BURST && out.len() < enough {
             let shown = walk.next_shown();
             let Some(row) = walk.buffered() else { break };
             let (first, filter, others) = match gate.map(|gate| gate.judge(row, self.run.params)) {
                 Some(Verdict::Away) => {
                     away += 1;
+                    continue;
+                }
+                Some(Verdict::Unmet) => {
+                    away += 1;
+                    unmet += 1;
                     continue;
                 }
                 Some(Verdict::Passes) => passed,
@@ -109,7 +114,7 @@ impl Cx<'_> {
             out.add();
         }
         gate.inspect(|gate| gate.note(seen + away, seen));
-        self.note_removed(scan.filter.as_ref(), seen + away - known - (out.len() - before));
+        self.note_judged(scan, seen + away - unmet - known - (out.len() - before), unmet);
         Ok(seen + away.div_ceil(AWAY))
     }
 }

@@ -10,7 +10,7 @@
 //!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
 //!   read instead.
 
-use super::cost::{Figures, JUMP, PROBE, SIFT, SIFTED_LEAST, SORT};
+use super::cost::{AWAY, Figures, JUMP, PROBE, SIFT, SIFTED_LEAST, SORT};
 use super::facts::{ColumnTest, Fact, fact_of, is_beginning};
 use super::indexes::is_usable;
 use super::plan::{
@@ -361,7 +361,6 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
         return Chosen { equal, access: Access::Tids(Box::new(tids)), covered: vec![at], cost };
     }
     let rows = figures.rows(table);
-    let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: rows };
     let found = best(table, &list, conditions, figures);
     let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.cost(rows));
     let mut union_of: Option<(usize, Union)> = None;
@@ -374,12 +373,14 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
             union_of = Some((at, union));
         }
     }
-    let both = together(table, &list, conditions, cheapest.min(rows), figures);
+    let whole = if cheapest < AWAY * rows { rows } else { figures.whole(table, conditions) };
+    let both = together(table, &list, conditions, cheapest.min(whole), figures);
     if let Some((main, beside, cost)) = both {
         let (equal, covered) = (main.equal(), main.covered.clone());
         return Chosen { access: one_part(main, conditions, Some(beside)), covered, equal, cost };
     }
-    if cheapest >= rows && figures.is_known(table) && rows > figures.small() {
+    let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: whole };
+    if cheapest >= whole.cost && figures.is_known(table) && rows > figures.small() {
         return whole;
     }
     if let Some((at, union)) = union_of {
@@ -476,6 +477,7 @@ pub fn along(
         let equal = key.part.columns.iter().take_while(|c| c.one().is_some()).count();
         let cost = match place.and_then(|place| (asked.entry)(place)) {
             Some(each) => key.cost_by_entries(rows, each),
+            None if place.is_none() && !key.is_useful() => figures.whole(table, conditions),
             None => key.cost(rows),
         };
         if cost * read < least

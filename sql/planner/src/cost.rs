@@ -4,9 +4,10 @@
 
 use super::facts::{ColumnTest, Fact, fact_of, is_beginning, prefix};
 use super::indexes::{condition_of, is_unique_of_all};
-use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
+use super::plan::{Access, KeyValues, Range, RangePart, Scan, TableSlot, split};
 use super::row_ends::RowTest;
 use super::select::constant;
+use super::tested::{Finder, fails};
 use super::tids;
 use clearway_context::convert::to_value;
 use clearway_context::types::NoSession;
@@ -34,6 +35,8 @@ pub const JUMP: f64 = 40.0;
 pub const SIFT: f64 = 0.35;
 /// Rows that an index finds above which another index may be asked, too.
 pub const SIFTED_LEAST: f64 = 300.0;
+/// Reading a row that a condition on its stored form turns away (GAT-1): no value is made of it.
+pub const AWAY: f64 = 0.35;
 /// Sorting a row, for each doubling of their number.
 pub const SORT: f64 = 0.1;
 /// Rows of a table of which nothing is known.
@@ -169,7 +172,36 @@ impl Figures<'_> {
         known.between(Some(&bytes(&text)), Some(&bytes(&behind))).unwrap_or(BEGINS)
     }
 
-    /// Rows that a way of access finds, and its cost.
+    /// What reading a whole table costs under conditions, some of which may be judged on stored rows (GAT-1, GAT-2).
+    pub fn whole<'b>(&self, table: &TableSlot, conditions: impl IntoIterator<Item = &'b Bound>) -> f64 {
+        let rows = self.rows(table);
+        if rows <= SMALL {
+            return rows;
+        }
+        let finder = Finder::of_table(table);
+        let mut tested = Vec::new();
+        for e in conditions {
+            if finder.test(e).is_some() {
+                tested.push(e);
+            } else if e.any(&fails) {
+                break;
+            }
+        }
+        if tested.is_empty() { rows } else { rows * (AWAY + (1.0 - AWAY) * self.share_of_all(table, tested)) }
+    }
+
+    /// Rows that the access of a scan finds, and the cost of reading them.
+    pub fn read(&self, scan: &Scan) -> (f64, f64) {
+        match &scan.access {
+            Access::Full => {
+                let conditions: Vec<Bound> = scan.filter.iter().cloned().flat_map(split).collect();
+                (self.rows(&scan.table), self.whole(&scan.table, &conditions))
+            }
+            access => self.found(&scan.table, access),
+        }
+    }
+
+    /// Rows that a way of access finds, and its cost where they are all judged on values.
     pub fn found(&self, table: &TableSlot, access: &Access) -> (f64, f64) {
         let rows = self.rows(table);
         let range = |r: &Range, columns: &[usize], each: f64| {
@@ -197,8 +229,7 @@ impl Figures<'_> {
             }
             Access::Ranges(ranges) => {
                 let finding: f64 = ranges.parts.iter().map(|part| self.finding(part)).sum();
-                let share =
-                    ranges.guarantees.iter().cloned().flat_map(super::plan::split).map(|e| self.share(table, &e));
+                let share = ranges.guarantees.iter().cloned().flat_map(split).map(|e| self.share(table, &e));
                 let found = (rows * share.product::<f64>()).max(1.0);
                 let each = |part: &RangePart| part.index.map_or(1.0, |place| self.index_row(table, place));
                 let most = ranges.parts.iter().map(each).fold(0.0, f64::max);

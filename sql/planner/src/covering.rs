@@ -44,7 +44,7 @@ pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures
             Some(place) if ranges.parts.iter().all(|p| p.index == Some(place)) => (place, None),
             _ => return,
         },
-        Access::Full if scan.order.is_none() => match narrower(scan, &columns, figures.rows(&scan.table), figures) {
+        Access::Full if scan.order.is_none() => match narrower(scan, &columns, figures.read(scan).1, figures) {
             Some((place, access)) => (place, Some(access)),
             None => return,
         },

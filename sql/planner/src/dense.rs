@@ -13,7 +13,7 @@
 //! - PLN-11: an expression gets new numbers once. A subquery or a query in FROM that several levels share is copied where they differ.
 //!
 //! # Not here
-//! EXPLAIN shows plans that have not been numbered anew: it finds the names of columns by their slots.
+//! EXPLAIN shows the plan as it was before: it finds the names of columns by their slots. What is measured is found by `explain::places`.
 
 use super::carried::Named;
 use super::covering::says_all;
@@ -27,6 +27,7 @@ use clearway_values::expr::{Bound, BoundKind};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Scan {
     /// How many slots it fills.
@@ -98,19 +99,22 @@ struct Pass {
     subplans: Vec<Subplan>,
     /// Those that have new numbers, by their ids: the copy for an expression that sees some levels.
     done: HashMap<usize, Vec<(Levels, usize)>>,
+    /// Of the subqueries that were added, those of which they are copies.
+    copies: Vec<usize>,
     /// Queries in FROM that several levels share, by the addresses that they had.
     shared: HashMap<usize, Shared>,
 }
 
 impl Plan {
-    /// Numbers its slots anew.
-    pub fn make_dense(&mut self) {
+    /// Numbers its slots anew; the ids of the subqueries of which those are copies that are added behind the others (PLN-11).
+    pub fn make_dense(&mut self) -> Vec<usize> {
         let subplans = std::mem::take(&mut self.subqueries);
-        let were = subplans.iter().map(|s| Subplan { query: s.query.clone(), correlated: s.correlated }).collect();
-        let mut pass = Pass { were, subplans, done: HashMap::new(), shared: HashMap::new() };
+        let (done, shared) = (HashMap::new(), HashMap::new());
+        let mut pass = Pass { were: subplans.clone(), subplans, done, copies: Vec::new(), shared };
         self.changes.iter_mut().for_each(|change| pass.action(&mut change.action));
         pass.action(&mut self.action);
         self.subqueries = pass.subplans;
+        pass.copies
     }
 }
 
@@ -178,6 +182,7 @@ impl Pass {
         let now = if known.is_empty() { id } else { self.subplans.len() };
         known.push((levels.clone(), now));
         if now == self.subplans.len() {
+            self.copies.push(id);
             self.subplans.push(Subplan { query: query.clone(), correlated });
         }
         self.query(&mut query, levels);
@@ -329,7 +334,7 @@ fn leave_out(derived: &mut Derived, columns: &[usize]) -> bool {
     let is_kept = |at: usize| columns.binary_search(&at).is_ok();
     let has_effects = |(at, e): (usize, &Bound)| !is_kept(at) && e.is_volatile();
     let by_row = matches!(select.distinct, Some(Distinct::Row)) || select.sets.is_some() || derived.query.ties;
-    let is_shared = derived.kept.is_some() && Arc::strong_count(&derived.query) > 1;
+    let is_shared = derived.kept.as_ref().is_some_and(|kept| kept.uses.load(Relaxed) > 1);
     let is_kept_with = derived.kept.as_ref().is_some_and(|kept| kept.is_kept());
     if columns.is_empty() || is_shared || is_kept_with || by_row {
         return false;

@@ -141,7 +141,7 @@ impl Joins<'_> {
             Node::Scan(s) => {
                 let filters: Vec<Bound> = s.filter.iter().cloned().flat_map(super::plan::split).collect();
                 let share = self.figures.share_of_all(&s.table, &filters);
-                let (found, cost) = self.figures.found(&s.table, &s.access);
+                let (found, cost) = self.figures.read(s);
                 // An index leaves its conditions in the filter; the key takes them away.
                 let is_key = matches!(s.access, Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };

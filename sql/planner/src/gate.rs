@@ -13,19 +13,19 @@
 //!   would have been evaluated on it before the join could have failed.
 
 use super::conditions::{conjunction, split};
-use super::met_keys::{MetKeys, class_of};
+use super::met_keys::MetKeys;
 use super::plan::{Access, Join, JoinType, Node, Scan};
+use super::tested::{Finder, Operand, Test, cost, fails, integer};
 use super::walk;
 use clearway_base::stack;
 use clearway_context::convert::{stored_numeric, without_blanks};
 use clearway_engine::codec::cells::{Cell, CellRow, Cells};
 use clearway_engine::table::pick::Picker;
 use clearway_engine::value::ValueRef;
+use clearway_values::expr::Bound;
 use clearway_values::expr::like::like;
-use clearway_values::expr::operators::Op;
-use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::datum::compare;
-use clearway_values::types::{Datum, Oid, cast, oid};
+use clearway_values::types::{Datum, Oid, oid};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -38,6 +38,8 @@ pub struct Gate {
     met: Box<[(Cell, Arc<MetKeys>)]>,
     /// What is still to be done for a row that passes; none: all that is done for a row without a gate.
     pub rest: Option<Rest>,
+    /// The addresses of the scan for which one with keys stands, and of its filter: it is measured there.
+    stands_for: Option<(usize, Option<usize>)>,
 }
 
 /// What is still to be done for a row that passes.
@@ -56,37 +58,12 @@ pub struct Rest {
 pub enum Verdict {
     /// It does not meet the filter.
     Away,
+    /// It has none of the keys of a join's other side.
+    Unmet,
     /// It meets the conditions that were tested.
     Passes,
     /// The bytes do not tell.
     Unknown,
-}
-
-/// A condition on columns. A null meets none of them but the one that asks for it.
-#[derive(Clone, Debug)]
-enum Test {
-    /// An integer lies between two, or outside of them.
-    Within { cell: Cell, low: i64, high: i64, outside: bool },
-    /// An integer is one of these, or none of them.
-    AmongInts { cell: Cell, sorted: Box<[i64]>, negated: bool },
-    /// Two columns of integers.
-    Columns { left: Cell, op: Op, right: Cell },
-    /// A null, or none.
-    IsNull { cell: Cell, negated: bool },
-    /// A text, or so many of its first characters, is one of these, or none of them.
-    AmongTexts { cell: Cell, head: Option<usize>, sorted: Box<[Box<[u8]>]>, pads: bool, negated: bool },
-    /// A value of a type and a constant or a parameter.
-    Order { cell: Cell, ty: Oid, op: Op, with: Operand },
-    /// LIKE.
-    Like { cell: Cell, pattern: Arc<str>, negated: bool },
-    /// One of these holds, each of several conditions.
-    Any(Box<[Box<[Test]>]>),
-}
-
-#[derive(Clone, Debug)]
-enum Operand {
-    Constant(Datum),
-    Parameter(u32),
 }
 
 impl Gate {
@@ -104,7 +81,7 @@ impl Gate {
         for (cell, keys) in self.met.iter().filter(|(_, keys)| !keys.is_idle()) {
             match self.cells.get(&row, cell).and_then(|value| keys.may_meet(value)) {
                 Some(true) => {}
-                Some(false) => return Verdict::Away,
+                Some(false) => return Verdict::Unmet,
                 None => return Verdict::Unknown,
             }
         }
@@ -229,24 +206,12 @@ fn order(value: ValueRef<'_>, ty: Oid, with: &Datum) -> Option<Ordering> {
     })
 }
 
-/// The stored form of a value that is compared with a column of a type whose stored form is an integer.
-fn integer(ty: Oid, value: &Datum) -> Option<i64> {
-    Some(match (ty, value) {
-        (oid::INT2 | oid::INT4 | oid::INT8, Datum::Int2(int)) => i64::from(*int),
-        (oid::INT2 | oid::INT4 | oid::INT8, Datum::Int4(int)) => i64::from(*int),
-        (oid::INT2 | oid::INT4 | oid::INT8, Datum::Int8(int)) => *int,
-        (oid::DATE, Datum::Date(days)) => i64::from(*days),
-        (oid::TIMESTAMP, Datum::Timestamp(at)) | (oid::TIMESTAMPTZ, Datum::TimestampTz(at)) => *at,
-        _ => return None,
-    })
-}
-
-fn is_integer(ty: Oid) -> bool {
-    matches!(ty, oid::INT2 | oid::INT4 | oid::INT8 | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ)
-}
-
-fn is_text(ty: Oid) -> bool {
-    matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR)
+impl Scan {
+    /// The addresses by which a scan and its filter are measured.
+    pub fn measured_at(&self) -> (usize, Option<usize>) {
+        let own = || (std::ptr::from_ref(self) as usize, self.filter.as_ref().map(|e| std::ptr::from_ref(e) as usize));
+        self.gate.as_ref().and_then(|gate| gate.stands_for).unwrap_or_else(own)
+    }
 }
 
 /// Gives the scans below a node their gates. To be called once the slots of its level have their last numbers.
@@ -268,7 +233,7 @@ fn of(scan: &Scan) -> Option<Gate> {
         return None;
     }
     let filter = scan.filter.as_ref()?;
-    let finder = Finder { scan, cells: Cells::new(&scan.table.shape) };
+    let finder = Finder::of(scan);
     let (mut tests, mut left, mut may_fail) = (Vec::new(), Vec::new(), false);
     for condition in split(filter.clone()) {
         match finder.test(&condition) {
@@ -279,18 +244,44 @@ fn of(scan: &Scan) -> Option<Gate> {
             }
         }
     }
-    // None of them fails (GAT-2), so that the cheapest may come first.
     tests.sort_by_key(cost);
-    let rest = finder.rest(filter, conjunction(left));
-    (!tests.is_empty()).then(|| Gate { cells: finder.cells, tests: tests.into(), met: Box::default(), rest })
+    let rest = rest(scan, &finder, filter, conjunction(left));
+    let (met, stands_for) = (Box::default(), None);
+    (!tests.is_empty()).then(|| Gate { cells: finder.cells, tests: tests.into(), met, rest, stands_for })
+}
+
+/// What is left to do for a row that passes; none: all of it.
+fn rest(scan: &Scan, finder: &Finder<'_>, filter: &Bound, left: Option<Bound>) -> Option<Rest> {
+    let beside = scan.beside.as_deref()?;
+    if filter.may_wait() {
+        return None;
+    }
+    let named = left.as_ref().map(|left| walk::columns(left, 0)).unwrap_or_default();
+    let first: Vec<usize> = match &left {
+        Some(_) => named.into_iter().filter_map(|slot| finder.column_at(slot)).collect(),
+        None => beside.to_vec(),
+    };
+    let others: Vec<usize> = beside.iter().copied().filter(|column| !first.contains(column)).collect();
+    let picker = |columns: &[usize]| Picker::new(&scan.table.shape, columns);
+    let others = (!others.is_empty()).then(|| picker(&others));
+    Some(Rest { filter: left, first: picker(&first), others })
+}
+
+/// Whether what is evaluated on a row that passes may fail (GAT-2).
+fn what_is_left_fails(scan: &Scan) -> bool {
+    let filter = match scan.gate.as_deref().and_then(|gate| gate.rest.as_ref()) {
+        Some(rest) => &rest.filter,
+        None => &scan.filter,
+    };
+    filter.as_ref().is_some_and(|filter| filter.any(&fails))
 }
 
 /// Whether rows of a node may be turned away by what they have in a slot.
 pub fn may_seek(node: &Node, slot: usize) -> bool {
     match node {
         Node::Scan(scan) => {
-            let finder = Finder { scan, cells: Cells::new(&scan.table.shape) };
-            finder.key_cell(slot).is_some() && !finder.fails()
+            let finder = Finder::of(scan);
+            finder.key_cell(slot).is_some() && !what_is_left_fails(scan)
         }
         Node::Join(join) => stack::deeper(|| {
             may_seek(if seeks_left(join, slot) { &join.left } else { &join.right }, slot) && seeks(join, slot)
@@ -317,241 +308,19 @@ fn seeks(join: &Join, slot: usize) -> bool {
 
 /// A scan of which rows are turned away that have none of these keys in these slots; none: it goes on as it is.
 pub fn with_keys(scan: &Scan, sought: &[(usize, Arc<MetKeys>)]) -> Option<Scan> {
-    let finder = Finder { scan, cells: Cells::new(&scan.table.shape) };
+    let finder = Finder::of(scan);
     let met = sought.iter().filter_map(|(slot, keys)| {
         let (cell, class) = finder.key_cell(*slot)?;
         (class == keys.class()).then(|| (cell, keys.clone()))
     });
     let met: Box<[_]> = met.collect();
-    if met.is_empty() || finder.fails() {
+    if met.is_empty() || what_is_left_fails(scan) {
         return None;
     }
+    let stands_for = Some(scan.measured_at());
     let gate = match scan.gate.as_deref() {
-        Some(gate) => Gate { met, ..gate.clone() },
-        None => Gate { cells: finder.cells, tests: Box::default(), met, rest: None },
+        Some(gate) => Gate { met, stands_for, ..gate.clone() },
+        None => Gate { cells: finder.cells, tests: Box::default(), met, rest: None, stands_for },
     };
     Some(Scan { gate: Some(Arc::new(gate)), ..scan.clone() })
-}
-
-/// Whether the evaluation of a part of an expression may give an error.
-fn fails(e: &Bound) -> bool {
-    use BoundKind as K;
-    match &e.kind {
-        K::Const(_) | K::Column { .. } | K::Param(_) | K::And(_) | K::Or(_) | K::Not(_) => false,
-        K::IsNull { .. } | K::IsTruth { .. } | K::InList { .. } => false,
-        K::Binary { op, .. } => !op.is_comparison(),
-        K::Cast { arg, .. } => !cast::keeps_values(arg.ty, e.ty),
-        _ => true,
-    }
-}
-
-fn cost(test: &Test) -> usize {
-    match test {
-        Test::Within { .. } => 0,
-        Test::Columns { .. } | Test::IsNull { .. } => 1,
-        Test::AmongInts { .. } => 2,
-        Test::AmongTexts { .. } => 3,
-        Test::Order { .. } => 4,
-        Test::Any(_) => 5,
-        Test::Like { .. } => 6,
-    }
-}
-
-/// Makes tests of a scan's conditions.
-struct Finder<'s> {
-    scan: &'s Scan,
-    cells: Cells,
-}
-
-impl Finder<'_> {
-    /// Adds a test; two ranges of one column are one.
-    fn put(&self, tests: &mut Vec<Test>, test: Test) {
-        if let Test::Within { cell: of, low: from, high: to, outside: false } = &test {
-            for before in tests.iter_mut() {
-                if let Test::Within { cell, low, high, outside: false } = before
-                    && cell == of
-                {
-                    (*low, *high) = ((*low).max(*from), (*high).min(*to));
-                    return;
-                }
-            }
-        }
-        tests.push(test);
-    }
-
-    /// The table's column that a slot of the scan is.
-    fn column_at(&self, slot: usize) -> Option<usize> {
-        let at = slot.checked_sub(self.scan.table.base)?;
-        match (&self.scan.dense, &self.scan.wanted) {
-            (Some(_), Some(wanted)) => wanted.wanted().get(at).copied(),
-            _ => (at < self.scan.table.types.len()).then_some(at),
-        }
-    }
-
-    /// A column of the table, as it is stored, and its type.
-    fn column(&self, e: &Bound) -> Option<(Cell, Oid)> {
-        match &e.kind {
-            BoundKind::Column { index, level: 0 } => {
-                let column = self.column_at(*index)?;
-                Some((self.cells.cell(&self.scan.table.shape, column)?, self.scan.table.types[column].oid))
-            }
-            BoundKind::Cast { arg, .. } if cast::keeps_values(arg.ty, e.ty) => self.column(arg),
-            _ => None,
-        }
-    }
-
-    /// The column that is a slot, if its values are compared as integers: and how.
-    fn key_cell(&self, slot: usize) -> Option<(Cell, Oid)> {
-        let column = self.column_at(slot)?;
-        let class = class_of(self.scan.table.types[column].oid)?;
-        Some((self.cells.cell(&self.scan.table.shape, column)?, class))
-    }
-
-    /// Whether what is evaluated on a row that passes may fail (GAT-2).
-    fn fails(&self) -> bool {
-        match self.scan.gate.as_deref().and_then(|gate| gate.rest.as_ref()) {
-            Some(rest) => rest.filter.as_ref().is_some_and(|filter| filter.any(&fails)),
-            None => self.scan.filter.as_ref().is_some_and(|filter| filter.any(&fails)),
-        }
-    }
-
-    /// The test that a condition is; none: it is none.
-    fn test(&self, condition: &Bound) -> Option<Test> {
-        use BoundKind as K;
-        match &condition.kind {
-            K::Binary { op, left, right } if op.is_comparison() => self.comparison(*op, left, right),
-            K::Binary { op: op @ (Op::Like | Op::NotLike), left, right } => match (self.column(left)?, &right.kind) {
-                ((cell, oid::TEXT | oid::VARCHAR), K::Const(Datum::Text(pattern))) => {
-                    Some(Test::Like { cell, pattern: pattern.clone(), negated: *op == Op::NotLike })
-                }
-                _ => None,
-            },
-            K::IsNull { arg, negated } => {
-                let (cell, ty) = self.column(arg)?;
-                (is_integer(ty) || is_text(ty) || ty == oid::NUMERIC)
-                    .then_some(Test::IsNull { cell, negated: *negated })
-            }
-            K::InList { arg, list, negated } => {
-                let values = list.iter().map(constant).collect::<Option<Vec<&Datum>>>()?;
-                self.among(arg, &values, *negated)
-            }
-            K::Quantified { left, op, all, array } => match (&array.kind, op, all) {
-                (K::Const(Datum::Array(array)), Op::Eq, false) | (K::Const(Datum::Array(array)), Op::Ne, true) => {
-                    self.among(left, &array.values.iter().collect::<Vec<_>>(), *all)
-                }
-                _ => None,
-            },
-            K::Or(list) => stack::deeper(|| {
-                let branch = |e: &Bound| split(e.clone()).iter().map(|e| self.test(e)).collect::<Option<Box<[Test]>>>();
-                list.iter().map(branch).collect::<Option<Box<[_]>>>().map(Test::Any)
-            }),
-            _ => None,
-        }
-    }
-
-    fn comparison(&self, op: Op, left: &Bound, right: &Bound) -> Option<Test> {
-        if let (Op::Eq | Op::Ne, BoundKind::Const(value @ (Datum::Text(_) | Datum::Bpchar(_)))) = (op, &right.kind) {
-            return self.among(left, &[value], op == Op::Ne);
-        }
-        let (Some((cell, ty)), other) = (self.column(left), right) else {
-            let op = op.commuted()?;
-            return self.column(right).is_some().then(|| self.comparison(op, right, left))?;
-        };
-        if let Some((right, other)) = self.column(other) {
-            let are_alike = |a, b| a == b || [a, b].iter().all(|ty| matches!(*ty, oid::INT2 | oid::INT4 | oid::INT8));
-            return (is_integer(ty) && are_alike(ty, other)).then_some(Test::Columns { left: cell, op, right });
-        }
-        let with = match &other.kind {
-            BoundKind::Const(value) if !value.is_null() => Operand::Constant(value.clone()),
-            BoundKind::Param(n) => Operand::Parameter(*n),
-            _ => return None,
-        };
-        if let (Operand::Constant(value), true) = (&with, is_integer(ty)) {
-            let int = integer(ty, value)?;
-            let (low, high) = match op {
-                Op::Lt => (i64::MIN, int.checked_sub(1)?),
-                Op::Le => (i64::MIN, int),
-                Op::Gt => (int.checked_add(1)?, i64::MAX),
-                Op::Ge => (int, i64::MAX),
-                _ => (int, int),
-            };
-            return Some(Test::Within { cell, low, high, outside: op == Op::Ne });
-        }
-        let is_compared = is_integer(ty) || is_text(ty) || matches!(ty, oid::NUMERIC | oid::FLOAT8);
-        is_compared.then_some(Test::Order { cell, ty, op, with })
-    }
-
-    /// A column whose first characters an expression is, and how many; none: it is another expression.
-    fn beginning(&self, e: &Bound) -> Option<(Cell, Oid, usize)> {
-        let BoundKind::Call { function, args } = &e.kind else { return None };
-        let number = |e: &Bound| match e.kind {
-            BoundKind::Const(Datum::Int4(n)) => usize::try_from(n).ok(),
-            _ => None,
-        };
-        let (text, chars) = match (function.name, args.as_slice()) {
-            ("substring" | "substr", [text, from, count]) if number(from) == Some(1) => (text, number(count)?),
-            ("left", [text, count]) => (text, number(count)?),
-            _ => return None,
-        };
-        let column = match &text.kind {
-            // Blanks at the end of char(n) are no part of the text.
-            BoundKind::Cast { arg, .. } if arg.ty.oid == oid::BPCHAR && text.ty.modifier < 0 => self.column(arg),
-            _ => self.column(text),
-        };
-        let (cell, ty) = column?;
-        (text.ty.oid == oid::TEXT && is_text(ty)).then_some((cell, ty, chars))
-    }
-
-    fn among(&self, arg: &Bound, values: &[&Datum], negated: bool) -> Option<Test> {
-        let (cell, ty, head) = match (self.column(arg), self.beginning(arg)) {
-            (Some((cell, ty)), _) => (cell, ty, None),
-            (None, Some((cell, ty, chars))) => (cell, ty, Some(chars)),
-            (None, None) => return None,
-        };
-        let (nulls, values): (Vec<&Datum>, Vec<&Datum>) = values.iter().partition(|value| value.is_null());
-        if negated && !nulls.is_empty() {
-            return None;
-        }
-        if is_integer(ty) {
-            let mut sorted = values.into_iter().map(|value| integer(ty, value)).collect::<Option<Vec<i64>>>()?;
-            sorted.sort_unstable();
-            return Some(Test::AmongInts { cell, sorted: sorted.into(), negated });
-        }
-        let pads = ty == oid::BPCHAR;
-        let text = |value: &Datum| match value {
-            Datum::Text(text) if !pads || head.is_some() => Some(text.as_bytes().into()),
-            Datum::Bpchar(text) if pads && head.is_none() => Some(without_blanks(text.as_bytes()).into()),
-            _ => None,
-        };
-        if !is_text(ty) {
-            return None;
-        }
-        let mut sorted = values.into_iter().map(text).collect::<Option<Vec<Box<[u8]>>>>()?;
-        sorted.sort_unstable();
-        Some(Test::AmongTexts { cell, head, sorted: sorted.into(), pads, negated })
-    }
-
-    /// What is left to do for a row that passes; none: all of it.
-    fn rest(&self, filter: &Bound, left: Option<Bound>) -> Option<Rest> {
-        let beside = self.scan.beside.as_deref()?;
-        if filter.may_wait() {
-            return None;
-        }
-        let named = left.as_ref().map(|left| walk::columns(left, 0)).unwrap_or_default();
-        let first: Vec<usize> = match &left {
-            Some(_) => named.into_iter().filter_map(|slot| self.column_at(slot)).collect(),
-            None => beside.to_vec(),
-        };
-        let others: Vec<usize> = beside.iter().copied().filter(|column| !first.contains(column)).collect();
-        let picker = |columns: &[usize]| Picker::new(&self.scan.table.shape, columns);
-        let others = (!others.is_empty()).then(|| picker(&others));
-        Some(Rest { filter: left, first: picker(&first), others })
-    }
-}
-
-fn constant(e: &Bound) -> Option<&Datum> {
-    match &e.kind {
-        BoundKind::Const(value) => Some(value),
-        _ => None,
-    }
 }

@@ -60,7 +60,7 @@ impl Planner<'_> {
         };
         let (Some((least, left)), Some((greatest, right))) = (end(Kind::Min), end(Kind::Max)) else { return };
         // GRE-2
-        let (_, all) = figures.found(&scan.table, &scan.access);
+        let (_, all) = figures.read(scan);
         if left + right > all * ALL_BY_ENTRIES {
             return;
         }

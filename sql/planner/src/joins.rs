@@ -17,7 +17,7 @@ use super::differing::Columns;
 use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
-use super::merging::{builds_left, item_order, meets};
+use super::merging::{builds_left, item_order, meets, saved_by_keys};
 use super::order::RowOrder;
 use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
@@ -55,6 +55,14 @@ struct Condition {
     /// The slots that it makes equal belong to this class.
     class: Option<usize>,
     share: f64,
+}
+
+impl Condition {
+    /// The side of an equality that is of a unit.
+    fn side_of(&self, unit: u64) -> Option<&Bound> {
+        let BoundKind::Binary { left, right, .. } = &self.e.kind else { return None };
+        Some(if self.sides?.0 == unit { left } else { right })
+    }
 }
 
 /// How a unit is joined.
@@ -503,7 +511,12 @@ impl<'a> Search<'a> {
         let keyed = fresh.iter().any(|c| has_key(c));
         let (mut startup, mut run) = match () {
             () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0)),
-            () if keyed => hashed(kind, l.rows, r),
+            () if keyed => {
+                let (startup, run) = hashed(kind, l.rows, r);
+                let is_table = matches!(&unit.item, Item::Leaf { kind: Leaf::Table(_), .. }) && !is_distinct;
+                let keys = fresh.iter().filter(|c| is_table && has_key(c)).filter_map(|c| c.side_of(bit));
+                (startup, run - saved_by_keys((kind, l.rows, r.rows, pairs), keys))
+            }
             () => (r.cost + r.rows, l.rows * r.rows * 0.5),
         };
         let mut by_index = Some(false);

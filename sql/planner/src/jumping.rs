@@ -85,7 +85,7 @@ struct JumpPlan {
 /// Lets a scan jump if that costs less than reading all rows that it finds.
 pub(super) fn jump(scan: &mut Scan, need: &LevelNeed, figures: &Figures<'_>) {
     let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted) else { return };
-    let (found, cost) = figures.found(&scan.table, &scan.access);
+    let (found, cost) = figures.read(scan);
     let mut least = scan.entries.as_ref().map_or(cost, |entries| found * entries.each);
     let mut best = None;
     for (place, access) in jump_ranges(scan, figures) {

@@ -89,6 +89,7 @@ pub mod sought;
 mod stages;
 mod system;
 pub mod system_columns;
+mod tested;
 mod through;
 mod tids;
 mod ties;

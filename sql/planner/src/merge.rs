@@ -32,7 +32,7 @@ use clearway_values::types::SqlType;
 use std::sync::Arc;
 
 /// MERGE.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Merge {
     /// The table.
     pub target: Target,
@@ -53,7 +53,7 @@ pub struct Merge {
 }
 
 /// A WHEN clause.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Clause {
     /// What the row must meet.
     pub condition: Option<Bound>,
@@ -62,7 +62,7 @@ pub struct Clause {
 }
 
 /// What a WHEN clause does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// DO NOTHING.
     Nothing,
@@ -92,7 +92,7 @@ impl Change {
 }
 
 /// What policies ask of the rows that MERGE changes; those that it looks at have to meet conditions of the join.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MergeGuard {
     /// Of rows that are updated, as they were.
     pub updated_from: Vec<PolicyCheck>,

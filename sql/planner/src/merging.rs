@@ -6,12 +6,13 @@
 //!   the hash join become a part of its condition.
 
 use super::access;
-use super::cost::Figures;
+use super::cost::{AWAY, Figures};
 use super::covering::entry_cost;
 use super::estimate::{BUILD, LOOK_UP, MERGE};
 use super::from::{Item, Leaf};
 use super::implied::equality;
 use super::joins::Joins;
+use super::met_keys::class_of;
 use super::order::{RowOrder, relied_on, rely_on, row_order, row_order_of};
 use super::plan::{Access, Entries, Join, JoinType, Merge, Node, Scan, Subplan, conjunction, split};
 use clearway_base::stack;
@@ -115,6 +116,22 @@ pub(super) fn hashing(kind: JoinType, lefts: f64, rights: f64) -> f64 {
         true => lefts * BUILD + rights * LOOK_UP,
         false => rights * BUILD + lefts * LOOK_UP,
     }
+}
+
+/// What a hash join saves whose table has the left side, where the scan of the right side, a table, turns away rows that have no key of the left one (GAT-3): no value is
+/// made of them, and they are not looked up. `keys`: the expressions of the right side that are looked up; `pairs`: the rows that the join gives.
+pub(super) fn saved_by_keys<'e>(
+    (kind, lefts, rights, pairs): (JoinType, f64, f64, f64),
+    mut keys: impl Iterator<Item = &'e Bound>,
+) -> f64 {
+    // Where nearly all have one, none is asked for its key.
+    let away = (rights - pairs).max(0.0);
+    let is_asked =
+        |key: &Bound| matches!(key.kind, BoundKind::Column { level: 0, .. }) && class_of(key.ty.oid).is_some();
+    if !builds_left(kind, lefts, rights) || away * 8.0 < rights || !keys.any(is_asked) {
+        return 0.0;
+    }
+    away * (LOOK_UP + 1.0 - AWAY)
 }
 
 /// The ways to read a side that have an order.

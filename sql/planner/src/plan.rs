@@ -337,7 +337,7 @@ pub struct Derived {
 }
 
 /// A statement in WITH that changes rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WithChange {
     /// Its name.
     pub name: String,
@@ -348,7 +348,7 @@ pub struct WithChange {
 }
 
 /// A statement with all it needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// What its WITH changes first; the rest of the statement does not see that but by RETURNING.
     pub changes: Vec<WithChange>,
@@ -367,7 +367,7 @@ pub struct Plan {
 }
 
 /// A subquery of an expression.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Subplan {
     /// Its plan.
     pub query: Arc<Query>,
@@ -406,7 +406,7 @@ pub struct Columns {
 }
 
 /// What a planned statement does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Action {
     /// Gives rows.
     Select(Arc<Query>),
@@ -501,7 +501,7 @@ pub struct Referrer {
 }
 
 /// INSERT.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Insert {
     /// The table, at slot 0.
     pub target: Target,
@@ -522,7 +522,7 @@ pub struct Insert {
 }
 
 /// Where the value of a column comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum InsertValue {
     /// The n-th column of the source, converted already.
     Source(usize),
@@ -533,7 +533,7 @@ pub enum InsertValue {
 }
 
 /// ON CONFLICT.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Conflict {
     /// Oids of the unique indexes that arbitrate; empty: any.
     pub arbiters: Vec<Oid>,
@@ -547,7 +547,7 @@ pub struct Conflict {
 pub type ConflictUpdate = (Vec<(usize, Bound)>, Option<Bound>);
 
 /// UPDATE.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Update {
     /// The table.
     pub target: Target,
@@ -570,7 +570,7 @@ pub struct Update {
 }
 
 /// DELETE.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Delete {
     /// The table.
     pub target: Target,

@@ -27,7 +27,7 @@ use clearway_values::types::{Datum, SqlType, oid};
 use std::sync::Arc;
 
 /// A condition that a new row must meet, or the existing row that ON CONFLICT DO UPDATE changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PolicyCheck {
     /// The restrictive policy; none: no permissive one permits the row.
     pub name: Option<String>,
@@ -36,7 +36,7 @@ pub struct PolicyCheck {
 }
 
 /// What an INSERT asks of rows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct InsertGuard {
     /// Of those that it inserts.
     pub inserted: Vec<PolicyCheck>,

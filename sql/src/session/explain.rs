@@ -272,7 +272,9 @@ async fn explained(
         actuals = execution.actuals();
         told = execution.cached.clone();
     }
-    let shown = shown(&core, &told.plan, (actuals.as_ref(), whole), (&asked, &behind));
+    let planned = told.shown.as_ref().ok_or_else(|| SqlError::internal("a plan that is not to be shown"))?;
+    let actuals = actuals.map(|measured| planned.places.shown(measured));
+    let shown = shown(&core, &planned.plan, (actuals.as_ref(), whole), (&asked, &behind));
     run::describe(&[column(options)], &[], client);
     for line in &shown {
         text_row(&[line], client);

@@ -8,6 +8,7 @@ use crate::context::privileges;
 use crate::error::{Result, SqlError};
 use crate::expr::{Params, Reads};
 use crate::planner::cost::Figures;
+use crate::planner::explain::places::Places;
 use crate::planner::plan::{Plan, TableLock};
 use crate::planner::{PlanEnv, Planner, cost_of, outline};
 use crate::syntax::stmt::Statement;
@@ -42,8 +43,16 @@ pub struct Cached {
     pub fast: Option<Fast>,
     /// The plan.
     pub plan: Arc<Plan>,
-    /// It is to be shown, not only carried out: its slots tell their columns (PLN-1).
-    pub(super) is_shown: bool,
+    /// It is to be shown, not only carried out: how it is shown.
+    pub(super) shown: Option<Arc<ShownPlan>>,
+}
+
+/// A plan as EXPLAIN shows it: its slots tell their columns (PLN-1).
+pub struct ShownPlan {
+    /// The plan.
+    pub(super) plan: Plan,
+    /// Where what is measured of the plan that is carried out is shown.
+    pub(super) places: Places,
 }
 
 /// What a plan is for.
@@ -134,10 +143,8 @@ pub(super) fn plan_or_locks(
         let generation = plan.depends_on_figures().then_some(generation);
         let is_chosen = generation.is_some() && !params.types.is_empty();
         let (cost, outline) = if is_chosen { judged(&plan, Figures { statistics }) } else { (0.0, 0) };
-        let fast = Fast::of(&plan, core.database).filter(|_| permitted);
-        if fast.is_none() && !is_shown {
-            plan.make_dense();
-        }
+        let fast = Fast::of(&plan, core.database).filter(|_| permitted && !is_shown);
+        let shown = if fast.is_none() { make_dense(&mut plan, is_shown) } else { None };
         Cached {
             catalog: catalog.clone(),
             version,
@@ -152,9 +159,17 @@ pub(super) fn plan_or_locks(
             outline,
             fast,
             plan: Arc::new(plan),
-            is_shown,
+            shown,
         }
     }))
+}
+
+/// Numbers the slots of a plan anew; how it is shown, if it is to be.
+fn make_dense(plan: &mut Plan, is_shown: bool) -> Option<Arc<ShownPlan>> {
+    let shown = is_shown.then(|| plan.clone());
+    let copies = plan.make_dense();
+    let places = Places::of(shown.as_ref()?, plan, &copies);
+    shown.map(|plan| Arc::new(ShownPlan { plan, places }))
 }
 
 /// What a plan costs, and its outline: by these a custom plan is compared with the generic one.
@@ -195,3 +210,7 @@ pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
     let mut tables = tables.filter_map(|lock| Some((lock, cached.catalog.relation(lock.oid)?)));
     tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
 }
+
+#[cfg(test)]
+#[path = "planned_tests.rs"]
+mod tests;

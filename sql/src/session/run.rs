@@ -169,7 +169,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
     core.engine.take().undo_half().await.map_err(from_engine)?; // SHT-1
     core.engine.take().owner().statement(request.text);
     let (cached, opened, read_only) = loop {
-        let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.is_shown || !request.measured)) {
+        let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.shown.is_some() || !request.measured)) {
             Some(fresh) => fresh,
             None => {
                 let planned = match plan_requested(core, &request) {

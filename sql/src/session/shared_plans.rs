@@ -291,7 +291,7 @@ impl Cached {
             outline: self.outline,
             fast,
             plan: self.plan.clone(),
-            is_shown: self.is_shown,
+            shown: self.shown.clone(),
         }
     }
 }

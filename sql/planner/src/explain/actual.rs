@@ -18,6 +18,8 @@ pub enum Step {
     Window(usize),
     /// The hash table of a join, at the join's address.
     Hash,
+    /// The keys of a join's other side that were asked for at a scan (GAT-3), at the scan's address.
+    Keys,
 }
 
 /// How a step did its work.
@@ -76,6 +78,19 @@ pub struct Actual {
 }
 
 impl Actual {
+    /// Adds what was measured at another copy.
+    pub fn add(&mut self, other: &Actual) {
+        self.first_ns += other.first_ns;
+        self.total_ns += other.total_ns;
+        self.rows += other.rows;
+        self.loops += other.loops;
+        self.helpers = self.helpers.max(other.helpers);
+        self.partial += other.partial;
+        self.removed += other.removed;
+        self.usage += other.usage;
+        self.method = self.method.or(other.method);
+    }
+
     fn each(&self, n: u64) -> f64 {
         n as f64 / self.loops.max(1) as f64
     }

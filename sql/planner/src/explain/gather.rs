@@ -12,7 +12,9 @@ impl Explainer<'_> {
     pub(super) fn node(&self, node: &Arc<Node>, levels: &[Names]) -> Shown {
         let out = self.node_alone(node, levels);
         let Node::Scan(scan) = &**node else { return out };
-        match self.sharing.of_scan(self.plan, scan) {
+        // A scan may be shared for the keys that a join's other side had (GAT-3).
+        let helped = self.noted(scan).map_or(0, |actual| actual.helpers);
+        match self.sharing.of_scan(self.plan, scan).max(helped) {
             0 => out,
             workers => self.gather(parallel(out), scan, workers),
         }

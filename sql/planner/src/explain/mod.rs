@@ -10,6 +10,7 @@ pub mod definition;
 mod gather;
 mod joined;
 mod parts;
+pub mod places;
 pub mod render;
 mod sample;
 mod scans;
@@ -430,6 +431,9 @@ impl<'a> Explainer<'a> {
             self.add_removed(&mut out, "Rows Removed by Join Filter", j.on.as_ref());
         }
         self.add_removed(&mut out, "Rows Removed by Filter", removed);
+        if let Node::Scan(s) = &**node {
+            self.add_unmet(&mut out, s);
+        }
         out
     }
 

@@ -6,7 +6,7 @@ use super::words::{Names, Words};
 use super::{Explainer, UNIT, WIDTH, above, costs_of_child, text, width_of};
 use crate::cost::SORT;
 use crate::differing::Columns;
-use crate::plan::{Body, Grouping, Query, Select, SortKey};
+use crate::plan::{Body, Grouping, Query, Scan, Select, SortKey};
 use clearway_values::expr::Bound;
 use clearway_values::types::{SqlType, facts};
 
@@ -24,6 +24,15 @@ impl Explainer<'_> {
         let Some(measured) = self.step(address(condition), Step::Filter) else { return };
         let loops = node.actual.map_or(1, |actual| actual.loops.max(1));
         node.details.push((name, Value::Float(measured.removed as f64 / loops as f64, 0)));
+    }
+
+    /// Adds how many rows of a scan were turned away for the keys of a join's other side (GAT-3), of each loop: in a line of its own, as PostgreSQL has none.
+    pub(super) fn add_unmet(&self, node: &mut Shown, scan: &Scan) {
+        let removed = self.step(address(scan), Step::Keys).map_or(0, |measured| measured.removed);
+        if removed > 0 {
+            let loops = node.actual.map_or(1, |actual| actual.loops.max(1));
+            node.details.push(("Rows Removed by Join Keys", Value::Float(removed as f64 / loops as f64, 0)));
+        }
     }
 
     /// The groups of a level above its source.
