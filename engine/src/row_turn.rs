@@ -11,7 +11,7 @@
 //! take ──► held ──► given back after the commit; the first that waits is woken, and any session may take the turn
 //!   ╰──► refused ──► wait ──► held
 //! ```
-//! A session that finds the row itself locked stands in the lock's queue, without the turn, by a brief request (LKM-17). When it is called there, it waits for its
+//! A session that finds the row itself locked is in the lock's queue, without the turn, by a brief request (LKM-17). When it is called there, it waits for its
 //! turn, and takes the lock with it ([`RowTurn::taking`]).
 //!
 //! # Invariants

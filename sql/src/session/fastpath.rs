@@ -7,7 +7,7 @@
 //! Source: PostgreSQL 15's src/backend/tcop/fastpath.c, for the order of the checks, the errors and the log.
 
 use super::client::Client;
-use super::extended::parameters_of;
+use super::parameters::parameters_of;
 use super::session::{Block, Prepared, Session};
 use crate::context::obstacle;
 use crate::error::{Result, SqlError};

@@ -54,6 +54,7 @@ mod kept;
 mod mysql;
 mod notifying;
 mod overdue;
+mod parameters;
 mod planned;
 mod plpgsql;
 mod point;

@@ -1,6 +1,6 @@
 //! The flushes that are under way, and the threads that wait for one of them.
 //!
-//! A flush carries a group of commits. While its sync is under way the next group may be written: its sync then stands at the device when the first one
+//! A flush carries a group of commits. While its sync is under way the next group may be written: its sync then is at the device when the first one
 //! ends, and the time in which the committers of the first are woken is no pause of the disk. (LevelDB and RocksDB write one group at a time, whose
 //! leader is a committer, too; RocksDB's pipelined writes overlap the log of one group with the memory tables of another, WiredTiger's log slots
 //! are filled while an earlier slot is written and synced.)
