@@ -49,8 +49,18 @@ struct Span {
 /// it took a third of the join's instructions.
 const SPARES: usize = 8;
 
+/// Memory of copies that were dropped.
+struct Spares(Vec<Box<PageBytes>>);
+
+impl Drop for Spares {
+    fn drop(&mut self) {
+        // The thread may have worked for a session (MEM-6), whose account did not have them.
+        memory::uncharged(|| drop(std::mem::take(&mut self.0)));
+    }
+}
+
 thread_local! {
-    static SPARE: RefCell<Vec<Box<PageBytes>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Spares> = const { RefCell::new(Spares(Vec::new())) };
 }
 
 impl Drop for LeafCopy {
@@ -60,7 +70,7 @@ impl Drop for LeafCopy {
         memory::uncharged(|| {
             // A thread that ends keeps nothing.
             let _ = SPARE.try_with(|spare| {
-                let mut spare = spare.borrow_mut();
+                let spare = &mut spare.borrow_mut().0;
                 if spare.len() < SPARES {
                     spare.push(bytes);
                 }
@@ -71,7 +81,7 @@ impl Drop for LeafCopy {
 
 impl Default for LeafCopy {
     fn default() -> Self {
-        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().0.pop()).ok().flatten();
         let new = || memory::uncharged(|| Box::new([0; PAGE_BYTES]));
         LeafCopy {
             bytes: Some(spare.unwrap_or_else(new)),
