@@ -8,7 +8,7 @@
 use super::estimate::SOME;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
-use super::plan::{Access, Grouping, Join, Node, Query, Range, Scan, TableSlot, split};
+use super::plan::{Access, Body, Grouping, Join, Node, Query, Range, Scan, TableSlot, split};
 use super::walk;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -177,7 +177,21 @@ impl Joins<'_> {
         conditions.map(|e| self.let_through(sides, right_rows, e)).product()
     }
 
-    /// The same of a finished join whose right side has so many rows.
+    /// The rows of a finished inner join of which one side gives each row once, as the side of a semi join does (SEM-1); none: it is another join.
+    pub fn by_side(&self, join: &Join, (left_rows, right_rows): (f64, f64)) -> Option<f64> {
+        let is_side = |node: &Node| matches!(node, Node::Derived(derived) if matches!(&derived.query.body, Body::Select(select) if select.is_side));
+        let (lefts, rights) = (Columns::of_node(&join.left), Columns::of_node(&join.right));
+        let (l, r) = join.hash.as_ref()?;
+        let conditions: Vec<Bound> =
+            l.iter().zip(r).map(|(l, r)| super::implied::equality(l.clone(), r.clone())).collect();
+        match (is_side(&join.left), is_side(&join.right)) {
+            (_, true) => Some(left_rows * self.met((&lefts, &rights), right_rows, conditions.iter())),
+            (true, _) => Some(right_rows * self.met((&rights, &lefts), left_rows, conditions.iter())),
+            _ => None,
+        }
+    }
+
+    /// The share of the rows of a finished join's left side that meet one of the right side, which has so many rows.
     pub fn met_by(&self, join: &Join, right_rows: f64) -> f64 {
         let (lefts, rights) = (Columns::of_node(&join.left), Columns::of_node(&join.right));
         let mut conditions: Vec<Bound> = join.on.iter().cloned().flat_map(split).collect();

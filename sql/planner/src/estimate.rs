@@ -174,6 +174,9 @@ impl Joins<'_> {
                 let rows = match (j.kind, &j.hash) {
                     (JoinType::Semi, _) => l.rows * self.met_by(j, r.rows),
                     (JoinType::Anti, _) => l.rows * (1.0 - self.met_by(j, r.rows)).max(ANTI_LEAST),
+                    (JoinType::Inner, Some(_)) if has_keys => {
+                        self.by_side(j, (l.rows, r.rows)).unwrap_or(l.rows.max(r.rows))
+                    }
                     (_, Some(_)) if has_keys => l.rows.max(r.rows),
                     (_, Some(_)) => l.rows * r.rows * if j.on.is_some() { SOME } else { 1.0 },
                     (_, None) => l.rows * r.rows,

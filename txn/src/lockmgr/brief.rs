@@ -96,12 +96,15 @@ impl LockManager {
             return; // it has left the queue meanwhile
         }
         lock.queue.uncall(waiter);
-        if lock.conflicts_with_holders(&waiter.owner, waiter.mode) {
-            return;
+        if !lock.conflicts_with_holders(&waiter.owner, waiter.mode) {
+            lock.queue.leave(waiter);
+            lock.grant(&waiter.owner, waiter.mode);
+            self.book(lock, waiter);
         }
-        lock.queue.leave(waiter);
-        lock.grant(&waiter.owner, waiter.mode);
-        self.book(lock, waiter);
+        // Others may want a mode that agrees with that of the holder, which no release has to wait for.
+        let wake = self.admit(lock);
+        drop(guard);
+        wake.iter().for_each(|w| w.wake());
     }
 }
 
