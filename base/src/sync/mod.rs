@@ -4,7 +4,7 @@
 //! ```text
 //!  tasks:   WaitQueue   LsnWaiters   timer (sleep, timeout)     thread (spawn_thread, block_on, Parker)
 //!                 \         |         /
-//!  threads:        Mutex, Condvar     Latch, RwLock         Ticker
+//!  threads:        Mutex, Condvar     Latch, RwLock
 //!                           \         /
 //!                    park: spin, then park        class: name, rank, figures     held: what this thread holds
 //!  --------------------------------------------------------------------------------------------------------
@@ -27,7 +27,6 @@ mod rwlock;
 mod shim;
 mod slice;
 mod thread;
-mod ticker;
 #[cfg(not(loom))]
 mod timer;
 
@@ -41,6 +40,5 @@ pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use slice::ask_for_slice;
 pub use thread::{JoinHandle, Parker, block_on, spawn_thread, thread_number, yield_now};
-pub use ticker::Ticker;
 #[cfg(not(loom))]
 pub use timer::{Sleep, TimedOut, Timeout, pause, sleep, sleep_until_ns, timeout};

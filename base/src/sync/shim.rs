@@ -9,8 +9,6 @@ mod imp {
     use std::sync::atomic::Ordering::{AcqRel, Release};
     use std::thread::Thread;
 
-    #[cfg(not(target_os = "linux"))]
-    pub use std::sync::Condvar as TableCondvar;
     pub use std::sync::Mutex as TableMutex;
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 
@@ -64,7 +62,6 @@ mod imp {
 
 #[cfg(loom)]
 mod imp {
-    pub use loom::sync::Condvar as TableCondvar;
     pub use loom::sync::Mutex as TableMutex;
     pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 

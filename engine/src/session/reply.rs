@@ -1,7 +1,6 @@
 //! What a session's replies wait for.
 
-use clearway_base::vfs::{IoMode, io_mode};
-use clearway_base::waits::{Object as WaitObject, Wait, WaitEvent, in_wait};
+use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
 use clearway_storage::ids::Lsn;
 use clearway_txn::transaction::Transaction;
 
@@ -27,11 +26,6 @@ impl ReplyDue {
         let wal = db.transactions().store().wal();
         if self.dep_lsn > wal.durable_lsn() {
             let event = if self.own { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
-            if io_mode() == IoMode::Inline {
-                // A program's thread, which has this call and nothing else to do.
-                let _wait = Wait::begin(event, WaitObject::NONE);
-                return Ok(wal.wait_durable_here(self.dep_lsn)?);
-            }
             in_wait(event, WaitObject::NONE, wal.wait_durable(self.dep_lsn)).await?;
         }
         Ok(())

@@ -1,26 +1,25 @@
-//! The flush: writes and syncs the complete records of the ring. At any time at most one task writes.
+//! The flush: writes and syncs the complete records of the ring. At any time at most one task flushes.
 //!
 //! # Life of a flush
 //! take the state -> copy the complete records out of the ring behind what the last block already holds -> write
-//! whole blocks -> put the state back -> sync -> mark -> publish `durable` -> release those that wait.
-//! While one flush writes to the disk, commits gather in the ring, and the next flush takes them all. It may be written while the one before
-//! it syncs ([`super::groups`]): when all committers that were lately at work are there, so that none is left to wait for. Before a flush
-//! that begins alone, its task waits for the threads that the last one released ([`super::gather`]); where many sessions are at work, the
-//! background flusher waits a moment for more commits (`await_siblings`).
+//! whole blocks -> sync -> mark -> publish `durable` -> wake the first few waiters -> put the state back.
+//! While one flush writes to the disk, commits gather in the ring, and the next flush takes them all. Before a flush, its task waits for the
+//! threads that the last one released ([`super::gather`]); where many sessions are at work, the background flusher waits a moment for more
+//! commits (`await_siblings`).
 //!
 //! # Invariants
 //! - WAL-13: `durable` is exclusive, only grows, and is stored after the sync of every byte below it has returned.
 //! - WAL-14: a block that was synced partly filled is written again with the same bytes in front, so that a torn
 //!   rewrite changes nothing that was durable.
 //! - WAL-15: after a failed write or sync the log is poisoned, and this process never writes to it again.
-//! - WAL-16: a task that puts the flush state back, and a task that publishes a flush, wakes the background flusher if more is wanted than is written
-//!   and a flush may begin. So a waiter that says what it wants and then finds that none may begin need not wake it.
+//! - WAL-16: a task that puts the flush state back while a flush beyond `durable` is wanted wakes the background flusher. So a waiter that says
+//!   what it wants and then finds the state taken need not wake it.
 //!
 //! # Errors
 //! Every error poisons the log; waiters get the error.
 
 use super::format::BLOCK_BYTES;
-use super::groups::{Flush, UNDER_WAY_MAX};
+use super::gather::Rhythm;
 use super::mark::DurableMark;
 use super::{Wal, YIELD_EVERY};
 use crate::error::StorageError;
@@ -41,26 +40,40 @@ const FLUSH_BYTES_MAX: usize = 4 << 20;
 
 /// The state that only the task that flushes touches.
 pub struct FlushState {
-    /// Everything below this LSN is written.
+    /// Everything below this LSN is written and synced.
     flushed: Lsn,
     /// The filled part of the last block, followed by the records that are being flushed.
     buf: IoBuf,
     /// Bytes in use at the front of `buf`: the filled part of the block in which `flushed` lies.
     head: usize,
     file: Option<(u64, Arc<dyn VfsFile>)>,
+    /// A write or sync has begun and not ended.
+    in_flight: bool,
+    mark: Option<DurableMark>,
+    rhythm: Rhythm,
 }
 
 impl FlushState {
     /// The state of a log that ends at `end`, whose last block holds `head` in front of `end`.
-    pub fn new(end: Lsn, head: &[u8]) -> FlushState {
+    pub fn new(end: Lsn, head: &[u8], mark: Option<DurableMark>) -> FlushState {
         assert!(head.len() as u64 == end.0 % BLOCK_BYTES as u64, "WAL-14: the head of the last block");
         let mut buf = IoBuf::with_capacity(64 << 10);
         buf.extend_from_slice(head);
-        FlushState { flushed: end, head: head.len(), buf, file: None }
+        let rhythm = Rhythm::default();
+        FlushState { flushed: end, head: head.len(), buf, file: None, in_flight: false, mark, rhythm }
     }
 }
 
-/// Holds the flush state while a flush is written; the drop puts it back.
+#[cfg(test)]
+impl FlushState {
+    /// As after a flush that carried so many committers, where the next may wait so long.
+    pub fn carried(&mut self, committers: u64, wait_ns: u64) {
+        self.rhythm.ended(0, committers, now_ns(), now_ns());
+        self.rhythm.wait_ns = wait_ns;
+    }
+}
+
+/// Holds the flush state during a flush; the drop puts it back.
 pub(super) struct Turn<'a> {
     wal: &'a Wal,
     state: Option<FlushState>,
@@ -69,43 +82,14 @@ pub(super) struct Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(state) = self.state.take() {
+            if state.in_flight {
+                self.wal.poison("the flusher was dropped while it wrote");
+            }
             *self.wal.flush.lock() = Some(state);
-            self.wal.ring_if_due(); // WAL-16
+            if self.wal.is_wanted() {
+                self.wal.flusher_bell.ring(); // WAL-16
+            }
         }
-    }
-}
-
-/// A flush that has begun and is not synced; poisons if it is dropped before (WAL-15).
-struct Begun<'a> {
-    wal: &'a Wal,
-    number: u64,
-    is_synced: bool,
-}
-
-impl Drop for Begun<'_> {
-    fn drop(&mut self) {
-        if !self.is_synced {
-            self.wal.poison("the flusher was dropped during a flush");
-        }
-    }
-}
-
-/// The right to publish, and the mark that is written before.
-pub(super) struct Publisher(pub(super) Option<DurableMark>);
-
-/// Holds that right; the drop gives it back.
-struct Publishing<'a> {
-    wal: &'a Wal,
-    publisher: Option<Publisher>,
-    in_flight: bool,
-}
-
-impl Drop for Publishing<'_> {
-    fn drop(&mut self) {
-        if self.in_flight {
-            self.wal.poison("the flusher was dropped while it wrote the mark");
-        }
-        *self.wal.publisher.lock() = self.publisher.take();
     }
 }
 
@@ -128,21 +112,9 @@ struct Ended {
 }
 
 impl Wal {
-    /// The flush state, if a flush may begin now.
     pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
-        let mut state = self.flush.lock();
-        // Under the mutex: a task that has the state counts its flush as under way before it puts the state back.
-        let state = self.may_begin().then(|| state.take()).flatten()?;
+        let state = self.flush.lock().take()?;
         Some(Turn { wal: self, state: Some(state) })
-    }
-
-    /// Whether a flush may begin, if no other is being written: none is under way, or one is that is not over in a moment, and no committer is left that
-    /// could still join the next (WAL-28, WAL-31).
-    fn may_begin(&self) -> bool {
-        match self.groups.under_way() {
-            0 => true,
-            under_way => under_way < UNDER_WAY_MAX && self.arrivals.all_here() && !self.quickness.is_quick(),
-        }
     }
 
     /// Whether the caller may flush. It may if its thread performs its own I/O, so that it blocks no other task (an embedded caller's
@@ -164,26 +136,22 @@ impl Wal {
         alone && self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
     }
 
-    /// Flushes on this thread; whether it did. None: no flush may begin, and the task because of which finds whatever was wanted before this
+    /// Flushes on this thread; whether it did. None: another task is flushing, and when it has ended it finds whatever was wanted before this
     /// call (WAL-16). Never awaits, so a dropped caller can't leave a flush half done.
     pub(super) fn flush_here(&self) -> Option<bool> {
-        let turn = self.take_turn()?;
+        let mut turn = self.take_turn()?;
         let _inline = inline_io_here();
-        self.gather();
-        let flushed = self.flush_now(turn);
-        // What came meanwhile found a flush under way. Where a flush is quick, waking the flusher for it takes longer than it does.
+        self.gather(&mut turn);
+        let flushed = self.flush_now(&mut turn);
+        // What came meanwhile found the state taken. Where a flush is quick, waking the flusher for it takes longer than it does.
         let mut more = FOLLOWING_MAX;
-        while flushed && more > 0 && self.quickness.is_quick() && self.is_wanted() {
-            if !self.take_turn().is_some_and(|turn| self.flush_now(turn)) {
-                break;
-            }
+        while flushed && more > 0 && self.quickness.is_quick() && self.is_wanted() && self.flush_now(&mut turn) {
             more -= 1;
         }
-        self.ring_if_due();
         Some(flushed)
     }
 
-    fn flush_now(&self, turn: Turn<'_>) -> bool {
+    fn flush_now(&self, turn: &mut Turn<'_>) -> bool {
         let step = pin!(self.flush_once(turn));
         match step.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(done) => done,
@@ -192,25 +160,19 @@ impl Wal {
         }
     }
 
-    /// Whether a flush beyond what is written is wanted.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::SeqCst) > self.written.load(Ordering::SeqCst)
-    }
-
-    /// WAL-16
-    fn ring_if_due(&self) {
-        if self.is_wanted() && self.may_begin() {
-            self.flusher_bell.ring();
-        }
+    /// Whether a flush beyond what is durable is wanted.
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst)
     }
 
     /// Does one flush: take, write, sync, publish, wake. False if no record was complete, or the log is poisoned.
-    pub(super) async fn flush_once(&self, mut turn: Turn<'_>) -> bool {
+    async fn flush_once(&self, turn: &mut Turn<'_>) -> bool {
         let Some(state) = turn.state.as_mut() else { return false };
         if self.poisoned().is_some() {
             return false;
         }
-        let (began_ns, arrived) = (now_ns(), self.arrivals.count());
+        assert!(!state.in_flight, "WAL-15: a flush that was dropped while it wrote poisons");
+        let (began_ns, arrivals) = (now_ns(), self.arrivals.count());
         let from = state.flushed;
         state.buf.resize(state.head);
         let end = {
@@ -224,81 +186,37 @@ impl Wal {
         assert!(end <= self.ring.tail(), "WAL-13: {end} was not reserved");
         self.accounts.drained((end.0 - from.0) as usize);
         self.credit_waiters.wake(u64::MAX, super::waiters::FIRST_BATCH);
-        self.written.store(end.0, Ordering::SeqCst);
-        let number = self.groups.begin(end.0, arrived);
-        let mut begun = Begun { wal: self, number, is_synced: false };
-        let file = match self.write(state, from, end).await {
-            Ok(file) => file,
-            Err(err) => return self.could_not(&err),
-        };
-        state.flushed = end;
-        drop(turn);
-        if !mutation::active(Mutation::SkipLogSync)
-            && let Err(err) = file.sync_data().await
-        {
-            return self.could_not(&err.into());
+        state.in_flight = true;
+        let mut written = self.write_and_sync(state, from, end).await;
+        if let (Ok(()), Some(mark)) = (&written, &mut state.mark) {
+            written = mark.write(end).await; // WAL-21, and WAL-22: before it is published
         }
+        state.in_flight = false;
+        if let Err(err) = written {
+            self.poison(&format!("the log could not be flushed: {err}")); // WAL-15
+            return false;
+        }
+        state.flushed = end;
         // Before the committers are released, the first of which may be back at once.
         let ended_ns = now_ns();
         self.quickness.took(ended_ns.saturating_sub(began_ns));
-        self.rhythm.lock().ended(arrived, self.arrivals.count(), began_ns, ended_ns);
-        self.groups.synced(begun.number);
-        begun.is_synced = true;
-        self.publish_synced().await
-    }
-
-    /// WAL-15
-    fn could_not(&self, err: &StorageError) -> bool {
-        self.poison(&format!("the log could not be flushed: {err}"));
-        false
-    }
-
-    /// Publishes the flushes that are synced, in their order; false if the log is poisoned. A flush that stands behind another, or that was synced while
-    /// another task publishes, is published by the task that syncs the other, or by that which publishes.
-    async fn publish_synced(&self) -> bool {
-        while self.groups.due().is_some() {
-            let Some(publisher) = self.publisher.lock().take() else { return true };
-            let mut publishing = Publishing { wal: self, publisher: Some(publisher), in_flight: false };
-            while let Some((number, flush)) = self.groups.due() {
-                let end = Lsn(flush.end);
-                if let Some(Publisher(Some(mark))) = &mut publishing.publisher {
-                    publishing.in_flight = true;
-                    let written = mark.write(end).await; // WAL-21, and WAL-22: before it is published
-                    publishing.in_flight = false;
-                    if let Err(err) = written {
-                        return self.could_not(&err);
-                    }
-                }
-                if self.poisoned().is_some() {
-                    return false;
-                }
-                self.publish(number, flush);
-            }
-        }
+        state.rhythm.ended(arrivals, self.arrivals.count(), began_ns, ended_ns);
+        self.publish(end);
         true
     }
 
-    fn publish(&self, number: u64, flush: Flush) {
-        let end = flush.end;
-        let before = self.durable.swap(end, Ordering::SeqCst);
-        assert!(before <= end, "WAL-13: durable LSN {before} would fall to {end}");
+    fn publish(&self, end: Lsn) {
+        let before = self.durable.swap(end.0, Ordering::SeqCst);
+        assert!(before <= end.0, "WAL-13: durable LSN {before} would fall to {end}");
         self.flushes.fetch_add(1, Ordering::Relaxed);
-        self.arrivals.released(flush.arrived);
-        self.groups.published(number);
-        if end >= self.milestone.load(Ordering::SeqCst) {
+        if end.0 >= self.milestone.load(Ordering::SeqCst) {
             self.milestone_bell.ring();
         }
-        // The next flush first. Where it is quick, the caller does it.
-        if !self.quickness.is_quick() {
-            self.ring_if_due();
-        }
-        self.groups.tick(number);
         // Waiters that enter the queue later are woken by the next flush.
-        self.durable_waiters.wake(end, super::waiters::FIRST_BATCH);
+        self.durable_waiters.wake(end.0, super::waiters::FIRST_BATCH);
     }
 
-    /// Writes the blocks from `from` to `end`; returns the segment that is left to sync.
-    async fn write(&self, state: &mut FlushState, from: Lsn, end: Lsn) -> Result<Arc<dyn VfsFile>, StorageError> {
+    async fn write_and_sync(&self, state: &mut FlushState, from: Lsn, end: Lsn) -> Result<(), StorageError> {
         let layout = self.segments.layout();
         let begin = Lsn(from.0 - state.head as u64);
         assert!(begin.0 % BLOCK_BYTES as u64 == 0, "WAL-14: a flush begins with a whole block, not at {begin}");
@@ -307,13 +225,9 @@ impl Wal {
         state.buf[used..].fill(0);
         let mut buf = std::mem::replace(&mut state.buf, IoBuf::zeroed(0));
         let mut at = begin;
-        let mut file = self.segment_for(state, layout.number(begin))?;
         while at < end {
             let number = layout.number(at);
-            if at > begin && !mutation::active(Mutation::SkipLogSync) {
-                file.sync_data().await?;
-            }
-            file = self.segment_for(state, number)?;
+            let file = self.segment_for(state, number)?;
             let in_segment = (layout.first_lsn(number + 1).0 - at.0) as usize;
             let done = (at.0 - begin.0) as usize;
             if done == 0 && buf.len() <= in_segment {
@@ -324,6 +238,9 @@ impl Wal {
                 at = Lsn(at.0 + piece.len() as u64);
                 file.write_at(layout.offset(Lsn(begin.0 + done as u64)), piece).await?;
             }
+            if !mutation::active(Mutation::SkipLogSync) {
+                file.sync_data().await?;
+            }
         }
         // Keep the last block's filled part at the front (WAL-14).
         let head = (end.0 % BLOCK_BYTES as u64) as usize;
@@ -331,7 +248,7 @@ impl Wal {
         buf.resize(head);
         state.buf = buf;
         state.head = head;
-        Ok(file)
+        Ok(())
     }
 
     fn segment_for(&self, state: &mut FlushState, number: u64) -> Result<Arc<dyn VfsFile>, StorageError> {
@@ -370,16 +287,13 @@ impl Wal {
 
     /// Waits for the committers that the next flush should carry (WAL-24, WAL-25), where that blocks no task but this one. A closing log waits
     /// for none, and a flush that makes room for writers does not wait.
-    fn gather(&self) {
+    fn gather(&self, turn: &mut Turn<'_>) {
         let is_urgent = self.closing.load(Ordering::SeqCst) || self.credit_waiters.len() > 0;
-        // A flush beside another one begins when all are there.
-        if io_mode() != IoMode::Inline || is_urgent || self.groups.under_way() > 0 {
-            return;
-        }
-        let goal = self.rhythm.lock().goal(self.arrivals.count(), now_ns());
-        if let Some((goal, deadline_ns)) = goal {
+        let may = io_mode() == IoMode::Inline && !is_urgent;
+        let Some(state) = turn.state.as_mut().filter(|_| may) else { return };
+        if let Some((goal, deadline_ns)) = state.rhythm.goal(self.arrivals.count(), now_ns()) {
             let complete = self.arrivals.gather(goal, deadline_ns);
-            self.rhythm.lock().gathered(complete);
+            state.rhythm.gathered(complete);
         }
     }
 
@@ -387,9 +301,10 @@ impl Wal {
     pub async fn run_flusher(&self) {
         let mut ended = Ended::default();
         loop {
-            // While no flush may begin: the task because of which rings the bell (WAL-16).
+            // While another task has the turn: it rings the bell when it puts the state back (WAL-16).
             let asked = self.flusher_bell.wait_until(|| {
-                let asked = self.is_wanted() && self.may_begin() && self.flush.lock().is_some();
+                let durable = self.durable.load(Ordering::SeqCst);
+                let asked = self.wanted.load(Ordering::SeqCst) > durable && self.flush.lock().is_some();
                 asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
             });
             in_wait(WaitEvent::WalFlusherMain, Object::NONE, asked).await;
@@ -410,9 +325,9 @@ impl Wal {
             };
             while self.is_wanted() {
                 self.await_siblings(&ended);
-                self.gather();
+                self.gather(&mut turn);
                 let began_ns = now_ns();
-                let flushed = self.flush_once(turn).await;
+                let flushed = self.flush_once(&mut turn).await;
                 let at_ns = now_ns();
                 ended = Ended { at_ns, took_ns: at_ns.saturating_sub(began_ns) };
                 if !flushed {
@@ -425,11 +340,6 @@ impl Wal {
                 // Before the next flush, wake every covered waiter that no chain of wake-ups reaches (WAL-8).
                 if self.wanted.load(Ordering::SeqCst) <= self.durable.load(Ordering::SeqCst) {
                     self.durable_waiters.wake(self.durable.load(Ordering::SeqCst), usize::MAX);
-                }
-                // Another task may have begun a flush, or it is not time for one.
-                match self.take_turn() {
-                    Some(next) => turn = next,
-                    None => break,
                 }
             }
         }

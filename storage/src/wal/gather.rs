@@ -18,8 +18,6 @@
 //!   [`SKIP_MAX`]; a complete one halves that.
 //! - WAL-26: a committer is counted after its record is appended and wanted, and then reads the goal; the task that gathers stores the goal, then
 //!   reads the count. One of the two sees the other.
-//! - WAL-31: a flush begins beside another one only when as many committers wait, in it and in the one under way, as were lately at work (the
-//!   crew). So no flush leaves one behind that comes while the disk is busy anyway. A thread that commits alone is no crew.
 
 use clearway_base::sync::{Condvar, Mutex};
 use clearway_base::waits::{WaitEvent, now_ns};
@@ -30,18 +28,12 @@ const SKIP_MAX: u32 = 127;
 /// Where syncs are fast, the processors and not the disk decide how many commits there are: with syncs of 62 us and two processors, sixteen threads
 /// had 14 % fewer commits when a flush waited up to the time of a whole one.
 const WAIT_MIN_NS: u64 = 50_000;
-/// Of the committers that did not come while a flush was under way one in so many is no longer expected after it.
-const CREW_FALLS: u64 = 8;
 /// A disk that stands still for a second does not have the next commits wait as long.
 const WAIT_MAX_NS: u64 = 5_000_000;
 
 /// The count of the committers, and the task that waits for some of them.
 pub(super) struct Arrivals {
     count: AtomicU64,
-    /// How many of them the flushes that are published have carried.
-    released: AtomicU64,
-    /// How many committers were lately at work: as many as once waited at the same time, fewer from then on where they don't come.
-    crew: AtomicU64,
     /// The count at which the gathering is complete; `u64::MAX`: no task gathers.
     goal: AtomicU64,
     gathering: Mutex<()>,
@@ -52,8 +44,6 @@ impl Default for Arrivals {
     fn default() -> Self {
         Arrivals {
             count: AtomicU64::new(0),
-            released: AtomicU64::new(0),
-            crew: AtomicU64::new(0),
             goal: AtomicU64::new(u64::MAX),
             gathering: Mutex::new("storage/wal/gathering", ()),
             complete: Condvar::new(),
@@ -74,24 +64,6 @@ impl Arrivals {
     /// How many have come since the log was opened.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
-    }
-
-    fn waiting(&self) -> u64 {
-        self.count().saturating_sub(self.released.load(Ordering::SeqCst))
-    }
-
-    /// Whether all committers wait that were lately at work (WAL-31).
-    pub fn all_here(&self) -> bool {
-        let crew = self.crew.load(Ordering::SeqCst);
-        crew >= 2 && self.waiting() >= crew
-    }
-
-    /// A flush is published that took its records when so many had come. Flushes are published one after the other.
-    pub fn released(&self, arrived: u64) {
-        let (waiting, crew) = (self.waiting(), self.crew.load(Ordering::SeqCst));
-        let missing = crew.saturating_sub(waiting);
-        self.crew.store(waiting.max(crew - missing.div_ceil(CREW_FALLS)), Ordering::SeqCst);
-        self.released.fetch_max(arrived, Ordering::SeqCst);
     }
 
     /// Waits until `goal` committers have come; false if `deadline_ns` came first. Blocks the thread.
@@ -125,7 +97,7 @@ pub(super) struct Rhythm {
     /// How long a flush takes: a moving average.
     took_ns: u64,
     /// How long the next flush may wait, from the end of the last one.
-    wait_ns: u64,
+    pub(super) wait_ns: u64,
     /// How many flushes gather none after the next gathering in vain.
     to_skip: u32,
     /// How many flushes still gather none.
@@ -160,8 +132,7 @@ impl Rhythm {
     /// A flush that took its records when so many committers had come ends now, when `count` have come.
     pub fn ended(&mut self, taken: u64, count: u64, began_ns: u64, now_ns: u64) {
         self.expected = count - self.taken;
-        // Of two flushes beside each other the later one may end first.
-        self.taken = self.taken.max(taken);
+        self.taken = taken;
         let took_ns = now_ns.saturating_sub(began_ns);
         self.took_ns = match self.took_ns {
             0 => took_ns,
@@ -171,15 +142,6 @@ impl Rhythm {
         self.ended_ns = now_ns;
         // WAL-25
         self.wait_ns = if self.took_ns / 2 < WAIT_MIN_NS { 0 } else { (self.took_ns / 2).min(WAIT_MAX_NS) };
-    }
-}
-
-#[cfg(test)]
-impl Rhythm {
-    /// As after a flush that carried so many committers, where the next may wait so long.
-    pub fn carried(&mut self, committers: u64, wait_ns: u64) {
-        self.ended(0, committers, now_ns(), now_ns());
-        self.wait_ns = wait_ns;
     }
 }
 
@@ -278,32 +240,6 @@ mod tests {
             let lost = seen.in_vain * 100_000;
             assert!(lost * 20 < seen.time_ns, "{lost} of {} ns lost by {} gatherings", seen.time_ns, seen.in_vain);
         });
-    }
-
-    /// WAL-31
-    #[test]
-    fn a_flush_begins_beside_another_when_none_is_left_to_come() {
-        let arrivals = Arrivals::default();
-        let come = |committers: u64| (0..committers).for_each(|_| arrivals.come());
-        come(1);
-        assert!(!arrivals.all_here());
-        arrivals.released(1);
-        come(1);
-        assert!(!arrivals.all_here(), "a thread that commits alone");
-        come(15);
-        // The flush that ends has carried eight of sixteen, and the next one eight.
-        arrivals.released(9);
-        come(7);
-        assert!(!arrivals.all_here(), "one is left to come");
-        come(1);
-        assert!(arrivals.all_here());
-        arrivals.released(17);
-        come(7);
-        assert!(!arrivals.all_here());
-        // One stays away.
-        arrivals.released(25);
-        come(8);
-        assert!(arrivals.all_here(), "it is not expected any more");
     }
 
     /// WAL-25: a wait ends half a flush after the last one, and after five milliseconds; with fast syncs there is none.

@@ -4,8 +4,7 @@
 //! ```text
 //!   append ── credit ── Ring (fetch_add, parallel copy) ── flush ── segment files
 //!                                                            │
-//!   wait_durable ── Waiters (LSN order, chained wake-ups) ───┤ publishes `durable`
-//!   wait_durable_here ── Groups (threads, one wake-up) ──────┘
+//!   wait_durable ── Waiters (LSN order, chained wake-ups) ───┘ publishes `durable`
 //!   preparer: segments ahead of the tail        Retention: which holders need old segments
 //! ```
 //! [`format`] defines the bytes, [`ring`] takes records in memory, [`flush`] brings them to disk, [`reader`] reads them
@@ -14,7 +13,7 @@
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
 //! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`],
-//! WAL-23 in [`waiters`], WAL-24..26 and WAL-31 in [`gather`], WAL-27 in [`quick`], WAL-28..30 in [`groups`].
+//! WAL-23 in [`waiters`], WAL-24..26 in [`gather`], WAL-27 in [`quick`].
 //!
 //! # Latch order
 //! The mutexes of this module are leaves: while one is held, no other latch is taken and no waker runs.
@@ -27,7 +26,6 @@ mod durable;
 mod flush;
 pub mod format;
 mod gather;
-mod groups;
 pub mod mark;
 mod prepare;
 mod quick;
@@ -52,9 +50,8 @@ use clearway_base::usage;
 use clearway_base::vfs::VfsFile;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use credit::Accounts;
-use flush::{FlushState, Publisher};
-use gather::{Arrivals, Rhythm};
-use groups::Groups;
+use flush::FlushState;
+use gather::Arrivals;
 use ring::Ring;
 use segments::Segments;
 use std::cell::RefCell;
@@ -62,8 +59,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use waiters::Waiters;
 
-#[cfg(test)]
-mod overlap_tests;
 #[cfg(test)]
 mod tests;
 
@@ -157,12 +152,6 @@ pub struct Wal {
     segments: Segments,
     retention: Arc<Retention>,
     flush: Mutex<Option<FlushState>>,
-    /// None while a task publishes.
-    publisher: Mutex<Option<Publisher>>,
-    groups: Groups,
-    rhythm: Mutex<Rhythm>,
-    /// What flushes have taken to write it.
-    written: AtomicU64,
     durable: AtomicU64,
     wanted: AtomicU64,
     unwaited: AtomicU64,
@@ -217,11 +206,7 @@ impl Wal {
             undo_room: UndoRoom::default(),
             segments,
             retention: Arc::default(),
-            flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head))),
-            publisher: Mutex::new("storage/wal/publisher", Some(Publisher(start.mark))),
-            groups: Groups::default(),
-            rhythm: Mutex::new("storage/wal/rhythm", Rhythm::default()),
-            written: AtomicU64::new(start.end.0),
+            flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head, start.mark))),
             durable: AtomicU64::new(start.end.0),
             wanted: AtomicU64::new(start.end.0),
             unwaited: AtomicU64::new(start.end.0),
@@ -386,14 +371,6 @@ impl Wal {
         WaitDurable::new(self, lsn)
     }
 
-    /// As [`Wal::wait_durable`], for a thread that performs its own I/O and has nothing else to do meanwhile: it flushes, or parks. Declares no wait.
-    ///
-    /// # Errors
-    /// Poisoned.
-    pub fn wait_durable_here(&self, lsn: Lsn) -> Result<(), StorageError> {
-        self.wait_parked(lsn)
-    }
-
     /// A session begins to work on a statement, or (`false`) has sent its reply. Waiting for a lock counts as work, an
     /// open block between two statements does not. A task that waits for durability flushes itself only while no other
     /// session is at work, or a flush is quick: otherwise it would keep the others from getting their records into the same flush.
@@ -483,7 +460,6 @@ impl Wal {
     }
 
     fn fail_waiters(&self) {
-        self.groups.tick_all();
         self.durable_waiters.wake(u64::MAX, usize::MAX);
         self.credit_waiters.wake(u64::MAX, usize::MAX);
     }

@@ -66,7 +66,7 @@ fn log_is_kept_ready_by_demand() {
 
 const LAYOUT: Layout = Layout { segment_bytes: 32 << 10 };
 
-pub(super) fn options() -> WalOptions {
+fn options() -> WalOptions {
     WalOptions {
         ring_bytes: 16 << 10,
         segment_bytes: LAYOUT.segment_bytes,
@@ -77,21 +77,15 @@ pub(super) fn options() -> WalOptions {
     }
 }
 
-pub(super) fn dir() -> PathBuf {
+fn dir() -> PathBuf {
     PathBuf::from("/wal")
 }
 
-pub(super) async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
+async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
     start_with(options(), vfs, at, head, epoch).await
 }
 
-pub(super) async fn start_with(
-    options: WalOptions,
-    vfs: &Arc<dyn Vfs>,
-    at: Lsn,
-    head: Vec<u8>,
-    epoch: u32,
-) -> Arc<Wal> {
+async fn start_with(options: WalOptions, vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
     let segments = Segments::new(vfs.clone(), &dir(), LAYOUT, 7);
     let first = LAYOUT.number(at);
     let mut prepared = segments.adopt(first).await.expect("adopt");
@@ -198,7 +192,7 @@ async fn fill(vfs: Arc<dyn Vfs>, tasks: u64, count: u64) -> Lsn {
     end
 }
 
-pub(super) async fn read(vfs: &Arc<dyn Vfs>, known: Lsn) -> (Vec<(u64, u64)>, Result<Lsn, StorageError>) {
+async fn read(vfs: &Arc<dyn Vfs>, known: Lsn) -> (Vec<(u64, u64)>, Result<Lsn, StorageError>) {
     let reader = LogReader::new(vfs.clone(), &dir(), LAYOUT, 7, Lsn(8), (Lsn(8), 1));
     let mut seen = Vec::new();
     let end = read_all(reader, |range, bytes| {
@@ -409,7 +403,7 @@ fn a_flush_waits_for_the_committers_of_the_last_one() {
         clearway_base::sync::block_on(wal.run_flusher());
     });
     // The last flush carried two, and the next may wait for an hour, so that the deadline decides nothing here.
-    wal.rhythm.lock().carried(2, 3_600_000_000_000);
+    wal.flush.lock().as_mut().expect("no task flushes").carried(2, 3_600_000_000_000);
     let first = thread("first", commit);
     while wal.arrivals.count() == 0 {
         std::thread::yield_now();

@@ -83,36 +83,6 @@ impl Future for WaitDurable<'_> {
     }
 }
 
-impl Wal {
-    /// The wait of a thread ([`Wal::wait_durable_here`]): it flushes where a flush may begin, and otherwise parks until the flush that carries its record
-    /// is published.
-    pub(super) fn wait_parked(&self, lsn: Lsn) -> Result<(), StorageError> {
-        assert!(lsn <= self.end_lsn(), "waiting for {lsn}, and the log ends at {}", self.end_lsn());
-        if self.durable_lsn() >= lsn {
-            return Ok(());
-        }
-        self.wanted.fetch_max(lsn.0, Ordering::SeqCst);
-        self.arrivals.come();
-        loop {
-            let seat = self.groups.seat(lsn.0);
-            if self.durable_lsn() >= lsn {
-                return Ok(()); // WAL-30
-            }
-            if let Some(poisoned) = self.poisoned() {
-                return Err(poisoned);
-            }
-            if self.written.load(Ordering::SeqCst) < lsn.0 {
-                if !self.options.caller_flushes {
-                    self.flusher_bell.ring();
-                } else if self.flush_here() == Some(true) {
-                    continue;
-                }
-            }
-            seat.wait();
-        }
-    }
-}
-
 impl Drop for WaitDurable<'_> {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
