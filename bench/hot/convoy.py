@@ -9,6 +9,7 @@ sessions stand in the row's lock queue at the end (their transactions have an id
 `N passed, N failed`: a queue that stays has more than an eighth of the clients later.
 """
 import argparse, glob, os, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
+from psql import Psql
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("binaries", nargs="+")
@@ -26,23 +27,6 @@ QUEUED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'tuple' AND b
 COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'"
 
 
-class Psql:
-    """One psql that stays."""
-
-    def __init__(self, environment):
-        self.process = subprocess.Popen(["psql", "-XAtq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-
-    def ask(self, *statements):
-        self.process.stdin.write("".join(f"{one};\n" for one in statements) + "\\echo done\n")
-        self.process.stdin.flush()
-        lines = []
-        while (line := self.process.stdout.readline().strip()) != "done":
-            if self.process.poll() is not None:
-                sys.exit("psql has lost its server\n0 passed, 1 failed")
-            lines.append(line)
-        return lines
-
-
 class Server:
     def __init__(self, binary):
         self.scratch = tempfile.mkdtemp(dir="/dev/shm")
@@ -53,7 +37,7 @@ class Server:
                 sys.exit(f"the server has ended:\n{open(log.name).read()}\n0 passed, 1 failed")
             time.sleep(0.05)
         self.environment = os.environ | {"PGHOST": "127.0.0.1", "PGPORT": found[1], "PGUSER": "postgres", "PGDATABASE": "postgres"}
-        self.psql = Psql(self.environment)
+        self.psql = Psql(self.environment, "psql has lost its server\n0 passed, 1 failed")
         self.psql.ask("CREATE TABLE hot (id int PRIMARY KEY, v int)", "INSERT INTO hot VALUES (1, 0)")
 
     def end(self):

@@ -13,6 +13,7 @@ recorders.py), statements, time, waits (the wait events), idle (the waits for th
 at all: A/A). The column "off, A/A" is the same ratio of the turns without recorders among themselves, each and its two neighbours.
 """
 import argparse, glob, os, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
+from psql import Psql
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("binary")
@@ -70,23 +71,6 @@ SYSBENCH = ["sysbench", "oltp_read_write", "--db-driver=pgsql", "--pgsql-host=12
 quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 load = None
-
-
-class Psql:
-    """One psql that stays."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(["psql", "-XAtq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-
-    def ask(self, *statements):
-        self.process.stdin.write("".join(f"{one};\n" for one in statements) + "\\echo done\n")
-        self.process.stdin.flush()
-        lines = []
-        while (line := self.process.stdout.readline().strip()) != "done":
-            if self.process.poll() is not None:
-                sys.exit("psql has lost its server")
-            lines.append(line)
-        return lines
 
 
 def processor_ns():
@@ -151,7 +135,7 @@ def measure(psql, part, until):
 
 try:
     subprocess.run([*SYSBENCH, "prepare"], check=True, **quiet)
-    psql = Psql()
+    psql = Psql(environment)
     psql.ask("create table hot (id int primary key, v int)", "insert into hot values (1, 0)", "analyze")
     seconds = str(86_400)
     quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": open(f"{scratch}/load.log", "w")}

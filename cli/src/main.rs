@@ -44,7 +44,7 @@ fn plant() {
 }
 
 fn main() -> ExitCode {
-    clearway_base::memory::spare_addresses();
+    clearway_base::memory::limit_arenas();
     #[cfg(feature = "mutations")]
     plant();
     let command = match args::parse(lexopt::Parser::from_env()) {

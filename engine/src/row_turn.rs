@@ -11,14 +11,14 @@
 //! take ──► held ──► given back after the commit; the first that waits is woken, and any session may take the turn
 //!   ╰──► refused ──► wait ──► held
 //! ```
-//! A session that finds the row itself locked is in the lock's queue, without the turn, by a brief request (LKM-17). When it is called there, it waits for its
-//! turn, and takes the lock with it ([`RowTurn::taking`]).
+//! A session that finds the row itself locked gives its turn back and waits in the lock's queue, as a brief request (LKM-17). When it is called there, it waits for
+//! a turn again, and takes the lock with it ([`RowTurn::taking`]).
 //!
 //! # Invariants
 //! - TRN-1: a place has at most one holder.
 //! - TRN-2: a session that waits for a turn has no transaction: no id, no snapshot, no lock but advisory ones of the session. By TRN-3 the
-//!   holder of the turn waits for none of those, so the waits-for graph needs no edge for the wait. One that was called has a transaction that has read and
-//!   its place in the row's queue; by TRN-3 the holder waits for none of this either.
+//!   holder of the turn waits for none of those, so the waits-for graph needs no edge for the wait. A session that was
+//!   called (TRN-6) has a transaction, with a snapshot and a place in the row's queue; by TRN-3 the holder of the turn waits for neither.
 //! - TRN-3: a turn is given back before its holder waits for anything, by the session, which calls [`RowTurn::give_back`] wherever it leaves
 //!   the fast path. So a turn lasts as long as one poll.
 //! - TRN-4: no wake-up is lost: `WAITING` is set while the queue is not empty; a session that enters the queue tries again after it has set
@@ -242,7 +242,7 @@ impl RowTurn {
 }
 
 impl RowTurn {
-    /// Waits for the lock of the row of this digest by a brief request of this owner (TRN-6). The session has the turn when it has the lock.
+    /// Waits until `lock`, a brief request of this owner for the lock of the row of this digest, has ended (TRN-6). The session has the turn when it has the lock.
     pub async fn taking<F: Future>(&mut self, row: u64, owner: &Owner, lock: F) -> F::Output {
         let all = self.all.clone();
         let at = row as usize % PLACES;

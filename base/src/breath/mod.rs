@@ -491,6 +491,20 @@ mod tests {
     }
 
     #[test]
+    fn what_must_go_on_takes_its_breaths_and_leaves_the_flag_raised() {
+        let flag = Arc::new(StopFlag::new(4));
+        flag.raise(1);
+        let stopped = within_now(Arc::clone(&flag), || {
+            STRETCH.with(|s| s.cpu_ns.set(0));
+            (0..STEPS).for_each(|_| step_on(1));
+            let measured = STRETCH.with(|s| s.cpu_ns.get()) > 0;
+            assert!(measured || !cfg!(debug_assertions), "BRE-1: it has taken a breath");
+            (0..=STEPS).try_for_each(|_| step(1))
+        });
+        assert_eq!(stopped, Err(Stopped(1)), "the flag is still there");
+    }
+
+    #[test]
     fn outside_of_a_session_nothing_is_stopped() {
         assert_eq!((0..1_000_000).try_for_each(|_| step(1)), Ok(()));
     }

@@ -67,7 +67,7 @@ const ADDRESSES_FEW: u64 = 64 << 30;
 
 /// To be called before the first thread: where RLIMIT_AS gives the process few addresses, the allocator sets few of them aside. It has eight arenas for each
 /// processor otherwise, a gigabyte with two of them, and an allocation fails though the accounts have room.
-pub fn spare_addresses() {
+pub fn limit_arenas() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if getrlimit(Resource::As).current.is_some_and(|bytes| bytes < ADDRESSES_FEW) {
         // SAFETY: MEM-5: a setting of the C library, which says itself whether it takes the value.

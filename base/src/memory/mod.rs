@@ -52,7 +52,7 @@ pub use account::{
     Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, is_server_full, server, server_has_room,
     set_server_limit,
 };
-pub use allocator::{Accounted, give_back, spare_addresses};
+pub use allocator::{Accounted, give_back, limit_arenas};
 pub use granted::granted_bytes;
 pub use held::Held;
 pub use pool::{POOLS_MAX, Pool};

@@ -61,7 +61,7 @@ fn from_txn(e: TxnError) -> SqlError {
         TxnError::Deadlock(report) => return deadlock(report.as_deref()),
         TxnError::LockNotAvailable => "55P03",
         TxnError::LocksWithoutRoom { locks } => {
-            let hint = "Change or lock what it has in several transactions, or give the server more server_memory.";
+            let hint = "Lock or change fewer rows in one transaction, or give the server more server_memory.";
             return SqlError::new("53200", e.to_string())
                 .detail(format!("The transaction has {locks} locks of rows and advisory locks."))
                 .hint(hint);

@@ -181,9 +181,7 @@ impl Joins<'_> {
     pub fn by_side(&self, join: &Join, (left_rows, right_rows): (f64, f64)) -> Option<f64> {
         let is_side = |node: &Node| matches!(node, Node::Derived(derived) if matches!(&derived.query.body, Body::Select(select) if select.is_side));
         let (lefts, rights) = (Columns::of_node(&join.left), Columns::of_node(&join.right));
-        let (l, r) = join.hash.as_ref()?;
-        let conditions: Vec<Bound> =
-            l.iter().zip(r).map(|(l, r)| super::implied::equality(l.clone(), r.clone())).collect();
+        let conditions = hashed_equalities(join);
         match (is_side(&join.left), is_side(&join.right)) {
             (_, true) => Some(left_rows * self.met((&lefts, &rights), right_rows, conditions.iter())),
             (true, _) => Some(right_rows * self.met((&rights, &lefts), left_rows, conditions.iter())),
@@ -195,9 +193,7 @@ impl Joins<'_> {
     pub fn met_by(&self, join: &Join, right_rows: f64) -> f64 {
         let (lefts, rights) = (Columns::of_node(&join.left), Columns::of_node(&join.right));
         let mut conditions: Vec<Bound> = join.on.iter().cloned().flat_map(split).collect();
-        if let Some((l, r)) = &join.hash {
-            conditions.extend(l.iter().zip(r).map(|(l, r)| super::implied::equality(l.clone(), r.clone())));
-        }
+        conditions.extend(hashed_equalities(join));
         let mut rows = right_rows;
         if let (None, Node::Scan(scan)) = (&join.hash, &*join.right) {
             // The conditions of the join are those of the scan: `right_rows` are those of one row of the left side.
@@ -214,6 +210,12 @@ impl Joins<'_> {
         }
         self.met((&lefts, &rights), rows, conditions.iter())
     }
+}
+
+/// The equalities of a hash join.
+fn hashed_equalities(join: &Join) -> Vec<Bound> {
+    let pairs = join.hash.iter().flat_map(|(l, r)| l.iter().zip(r));
+    pairs.map(|(l, r)| super::implied::equality(l.clone(), r.clone())).collect()
 }
 
 /// What an access by a key says of columns of the table.

@@ -10,11 +10,10 @@ use super::node::{
     Node, OFFSET, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix, head_of, length_bytes, put_length,
     search_near,
 };
+use super::spares::{self, Spares};
 use super::write::PREFIX_SLACK;
 use crate::buffer::page::{PAGE_BYTES, Page, PageBytes, PageMut, kind};
 use crate::ids::{PageId, Tag, TreeId};
-use clearway_base::memory;
-use std::cell::RefCell;
 
 /// A row as a node holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,31 +256,19 @@ type Memory = (Box<PageBytes>, (usize, usize));
 const SPARES: usize = 2;
 
 thread_local! {
-    static SPARE: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
+    static SPARE: Spares<Memory> = const { Spares::new(SPARES) };
 }
 
 impl Drop for Image {
     fn drop(&mut self) {
-        let Some(memory) = self.memory.take() else { return };
-        // What a thread keeps is in no session's account.
-        memory::uncharged(|| {
-            // A thread that ends keeps nothing.
-            let _ = SPARE.try_with(|spare| {
-                let mut spare = spare.borrow_mut();
-                if spare.len() < SPARES {
-                    spare.push(memory);
-                }
-            });
-        });
+        self.memory.take().into_iter().for_each(|memory| spares::give_back(&SPARE, memory));
     }
 }
 
 impl Image {
     /// An image whose memory can be used again and again.
     pub(super) fn new() -> Image {
-        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-        let new = || memory::uncharged(|| (Box::new([0; PAGE_BYTES]), (0, PAGE_BYTES)));
-        Image { memory: Some(spare.unwrap_or_else(new)) }
+        Image { memory: Some(spares::take(&SPARE, || (Box::new([0; PAGE_BYTES]), (0, PAGE_BYTES)))) }
     }
 
     fn bytes(&self) -> &PageBytes {

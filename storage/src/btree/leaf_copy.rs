@@ -10,12 +10,11 @@
 
 use super::node::{GHOST, LONG, MEMORY_LOCKS, NO_HIGH, OFFSET, OVERFLOW_CODE, OVERFLOW_REF_BYTES, OWN, SHARED};
 use super::node::{Node, SLOT_BYTES, SLOTS};
+use super::spares::{self, Spares};
 use super::tree::Row;
 use crate::buffer::Seen;
 use crate::buffer::page::{PAGE_BYTES, PageBytes};
 use crate::ids::Tag;
-use clearway_base::memory;
-use std::cell::RefCell;
 use std::ops::Range;
 
 const UNTIL_DROPPED: &str = "a copy has its memory until it is dropped";
@@ -49,42 +48,20 @@ struct Span {
 /// it took a third of the join's instructions.
 const SPARES: usize = 8;
 
-/// Memory of copies that were dropped.
-struct Spares(Vec<Box<PageBytes>>);
-
-impl Drop for Spares {
-    fn drop(&mut self) {
-        // The thread may have worked for a session (MEM-6), whose account did not have them.
-        memory::uncharged(|| drop(std::mem::take(&mut self.0)));
-    }
-}
-
 thread_local! {
-    static SPARE: RefCell<Spares> = const { RefCell::new(Spares(Vec::new())) };
+    static SPARE: Spares<Box<PageBytes>> = const { Spares::new(SPARES) };
 }
 
 impl Drop for LeafCopy {
     fn drop(&mut self) {
-        let Some(bytes) = self.bytes.take() else { return };
-        // What a thread keeps is in no session's account.
-        memory::uncharged(|| {
-            // A thread that ends keeps nothing.
-            let _ = SPARE.try_with(|spare| {
-                let spare = &mut spare.borrow_mut().0;
-                if spare.len() < SPARES {
-                    spare.push(bytes);
-                }
-            });
-        });
+        self.bytes.take().into_iter().for_each(|bytes| spares::give_back(&SPARE, bytes));
     }
 }
 
 impl Default for LeafCopy {
     fn default() -> Self {
-        let spare = SPARE.try_with(|spare| spare.borrow_mut().0.pop()).ok().flatten();
-        let new = || memory::uncharged(|| Box::new([0; PAGE_BYTES]));
         LeafCopy {
-            bytes: Some(spare.unwrap_or_else(new)),
+            bytes: Some(spares::take(&SPARE, || Box::new([0; PAGE_BYTES]))),
             rows: Vec::new(),
             keys: Vec::new(),
             seen: None,

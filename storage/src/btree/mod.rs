@@ -54,6 +54,7 @@ mod repack;
 mod run;
 mod run_ghosts;
 mod run_record;
+mod spares;
 mod split;
 mod tidy;
 mod tree;

@@ -15,8 +15,8 @@
 //! # Invariants
 //! - LKM-17: no release grants a lock to a brief waiter; the waiter takes it itself. It stays in the queue until then, and waiters behind it for which its mode
 //!   is in the way wait as behind any other. Of the waiters that are first in the queue, if they are brief and no holder is in the way, at least one is
-//!   called; each release calls one more, in the order of the queue, up to [`super::line::CALLED_MAX`]. A waiter that has been called and leaves the queue,
-//!   or meets a holder, lets the queue's or that holder's `admit` call again. So no call is lost.
+//!   called; each release calls one more, in the order of the queue, up to [`super::line::CALLED_MAX`]. A waiter that has been called and takes
+//!   the lock, finds it taken, or leaves the queue, has the queue looked through again. So no call is lost.
 //! - LKM-18: of all requests only brief ones go ahead of waiters that have been called; any other request with which a called waiter's mode conflicts
 //!   stands behind it, unless that waiter would have to wait for its owner (LKM-6). Each one that goes ahead ends within its poll, and its release calls one
 //!   more: a waiter is passed by at most once for each that stands before it until it is called. Where none goes ahead, one waiter at a time is
@@ -101,7 +101,7 @@ impl LockManager {
             lock.grant(&waiter.owner, waiter.mode);
             self.book(lock, waiter);
         }
-        // Others may want a mode that agrees with that of the holder, which no release has to wait for.
+        // A waiter whose mode agrees with that of the holder need not wait for a release.
         let wake = self.admit(lock);
         drop(guard);
         wake.iter().for_each(|w| w.wake());

@@ -1,41 +1,26 @@
 //! Brief requests: directed cases, and a model of a hot row's sessions.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use clearway_base::sync::Mutex;
-use clearway_storage::ids::{Lsn, TreeId};
+use clearway_storage::ids::Lsn;
 
 use super::super::line::CALLED_MAX;
-use super::super::{Granted, IfTaken, LockError, LockManager, LockMode, LockScope, LockTag, Owner, Request};
-
-type Acquire<'a> = Pin<Box<dyn Future<Output = Result<Granted, LockError>> + Send + 'a>>;
+use super::super::tests::{Acquire, ask_as, given, of, poll, row};
+use super::super::{Granted, IfTaken, LockError, LockManager, LockMode, LockTag, Owner};
 
 fn tag() -> LockTag {
-    LockTag::Row { tree: TreeId(7), key: Arc::from([1].as_slice()) }
+    row(1)
 }
 
 fn ask<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, mode: LockMode, if_taken: IfTaken) -> Acquire<'a> {
-    let scope = LockScope::Transaction;
-    Box::pin(locks.acquire(Request { owner, tag: tag(), mode, scope, if_taken, implicit: None, looks: false }))
+    ask_as(locks, owner, tag(), mode, if_taken)
 }
 
 fn update<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, if_taken: IfTaken) -> Acquire<'a> {
     ask(locks, owner, LockMode::RowNoKeyUpdate, if_taken)
-}
-
-fn poll(future: &mut Acquire<'_>) -> Poll<Result<Granted, LockError>> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn given(future: &mut Acquire<'_>) -> Granted {
-    match poll(future) {
-        Poll::Ready(Ok(granted)) => granted,
-        other => panic!("expected a grant, got {other:?}"),
-    }
 }
 
 /// Polls with the turn at the row.
@@ -47,10 +32,7 @@ fn poll_in_turn(owner: &Owner, future: &mut Acquire<'_>) -> Poll<Result<Granted,
 }
 
 fn takes(owner: &Owner, future: &mut Acquire<'_>) -> Granted {
-    match poll_in_turn(owner, future) {
-        Poll::Ready(Ok(granted)) => granted,
-        other => panic!("expected a grant, got {other:?}"),
-    }
+    of(poll_in_turn(owner, future))
 }
 
 fn is_refused(future: &mut Acquire<'_>) -> bool {

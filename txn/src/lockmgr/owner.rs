@@ -204,11 +204,9 @@ impl Held {
 
     /// How many bytes the table and the trail allocate for the next lock: those that are full double, and have both sizes for a moment.
     fn growth_bytes(&self) -> usize {
-        let doubled = |room: usize, size: usize| 2 * room * size;
-        let full = self.locks.len() == self.locks.capacity();
-        let table = if full { doubled(self.locks.capacity(), size_of::<(LockTag, HeldLock)>()) } else { 0 };
-        let full = self.trail.len() == self.trail.capacity();
-        table + if full { doubled(self.trail.capacity(), size_of::<Step>()) } else { 0 }
+        let doubled = |len: usize, room: usize, size: usize| if len == room { 2 * room * size } else { 0 };
+        doubled(self.locks.len(), self.locks.capacity(), size_of::<(LockTag, HeldLock)>())
+            + doubled(self.trail.len(), self.trail.capacity(), size_of::<Step>())
     }
 
     /// LKM-16

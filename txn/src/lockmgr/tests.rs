@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 
-type Acquire<'a> = Pin<Box<dyn Future<Output = Result<Granted, LockError>> + Send + 'a>>;
+pub(super) type Acquire<'a> = Pin<Box<dyn Future<Output = Result<Granted, LockError>> + Send + 'a>>;
 
 fn relation(n: u64) -> LockTag {
     LockTag::Relation { database: 1, relation: n }
@@ -17,7 +17,7 @@ fn advisory(n: i64) -> LockTag {
     LockTag::Advisory { database: 1, key: AdvisoryKey::One(n) }
 }
 
-fn row(n: u8) -> LockTag {
+pub(super) fn row(n: u8) -> LockTag {
     LockTag::Row { tree: clearway_storage::ids::TreeId(7), key: Arc::from([n].as_slice()) }
 }
 
@@ -25,7 +25,7 @@ fn ask<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, tag: LockTag, mode: Lo
     ask_as(locks, owner, tag, mode, IfTaken::Wait)
 }
 
-fn ask_as<'a>(
+pub(super) fn ask_as<'a>(
     locks: &'a LockManager,
     owner: &'a Arc<Owner>,
     tag: LockTag,
@@ -36,12 +36,17 @@ fn ask_as<'a>(
     Box::pin(locks.acquire(Request { owner, tag, mode, scope, if_taken, implicit: None, looks: false }))
 }
 
-fn poll(future: &mut Acquire<'_>) -> Poll<Result<Granted, LockError>> {
+pub(super) fn poll(future: &mut Acquire<'_>) -> Poll<Result<Granted, LockError>> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn given(future: &mut Acquire<'_>) -> Granted {
-    match poll(future) {
+pub(super) fn given(future: &mut Acquire<'_>) -> Granted {
+    of(poll(future))
+}
+
+/// What a poll has given.
+pub(super) fn of(polled: Poll<Result<Granted, LockError>>) -> Granted {
+    match polled {
         Poll::Ready(Ok(granted)) => granted,
         other => panic!("expected a grant, got {other:?}"),
     }
