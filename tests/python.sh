@@ -12,7 +12,7 @@ python3 -m venv "$work/venv" || failed "python3 -m venv does not work: install p
 "$work/venv/bin/pip" install --quiet 'maturin>=1.7,<2' pytest 'sqlalchemy>=2,<3' pandas pyarrow \
     || failed "maturin, pytest, sqlalchemy, pandas and pyarrow could not be installed"
 # The profile of the other tests: what they have built is used again.
-"$work/venv/bin/maturin" build --quiet --profile dev --manifest-path embedded/python/Cargo.toml --out "$wheels" \
+"$work/venv/bin/maturin" build --quiet --profile dev --features shared-build --manifest-path embedded/python/Cargo.toml --out "$wheels" \
     || failed "the wheel could not be built"
 "$work/venv/bin/pip" install --quiet "$wheels"/clearway-*.whl || failed "the wheel could not be installed"
 # From another directory, so that the installed package is tested and not the sources.
