@@ -1,5 +1,7 @@
 //! What file operations leave in a session's account: nothing (MEM-8).
 
+#![allow(clippy::disallowed_methods, reason = "tests, no part of the database")]
+
 use clearway_base::memory::{self, Account, Accounted, accounts, charged};
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs};

@@ -3,6 +3,8 @@
 //! `clearway watch postgresql://postgres@127.0.0.1:5433/clearway`: the console shows the service's own threads, their waits and their locks.
 //! Without addresses the service requests some pages from itself and ends.
 
+#![allow(clippy::disallowed_methods, reason = "a program with the library, no part of the database")]
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 

@@ -1,6 +1,7 @@
 //! A database that is not in use takes no processor time: none of its threads wakes up. The test is a program of its own, since it counts the
 //! wake-ups of all threads of the process.
 #![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "tests, no part of the database")]
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -2,6 +2,8 @@
 //! through SQL; closed while much of it is still to be freed, and read again. No step needs more memory than a few times the text. 20 MB,
 //! and with `LONG_VALUE_MB=100` a hundred.
 
+#![allow(clippy::disallowed_methods, reason = "tests, no part of the database")]
+
 mod memory;
 
 use clearway_base::sync::block_on;

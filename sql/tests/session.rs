@@ -2,6 +2,8 @@
 //! the `.out` beside it (`psql -XAt`-like lines: values, then the tag or the error). A line that begins with `a:` or `b:` belongs to that
 //! session; a statement that waits shows `<waiting>`, and its result when it has one.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests, no part of the database")]
+
 mod memory;
 
 use clearway_base::sync::{ClassStats, block_on, classes, spawn_thread, track_holders};

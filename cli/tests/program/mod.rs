@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A running server; it is killed when the test ends in any other way.
 pub struct Running {
@@ -89,8 +90,11 @@ pub fn stop(mut running: Running) {
     assert!(status.success(), "SIGTERM ends it cleanly, not with {status}: {said}");
 }
 
+/// A directory that no other test has, which is not there yet.
 pub fn scratch(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("clearway-{name}-{}", std::process::id()));
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("clearway-{name}-{}-{number}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     path
 }

@@ -85,7 +85,13 @@ fn open_with(wanted: fn(&str) -> bool) -> Arc<Db> {
                 drop(spawn_thread(name, move || block_on(task)).expect("a thread"));
             }
         };
-        Db::open(DbOptions::new(vfs.clone(), dir), spawn).await.expect("a database")
+        let mut options = DbOptions::new(vfs.clone(), dir);
+        // Its background tasks keep it to the end of the program, which has many of them: a log of the usual size would be most of its memory.
+        options.store.wal.ring_bytes = 4 << 20;
+        options.store.wal.segment_bytes = 4 << 20;
+        options.store.wal.ahead_bytes = 6 << 20;
+        options.store.wal.floor_bytes = 1 << 20;
+        Db::open(options, spawn).await.expect("a database")
     })
 }
 
