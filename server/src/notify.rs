@@ -41,6 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test that makes its own files")]
     fn a_state_reaches_a_socket_with_a_path_and_one_without() {
         let path = std::env::temp_dir().join(format!("clearway-notify-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);

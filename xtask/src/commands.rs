@@ -1,5 +1,6 @@
 //! Runs cargo, counts the tests that it ran, and adds them up. Nothing can hang: each step has a time limit, and so has each test binary.
 
+use crate::tested::DOCUMENTED;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,8 +8,8 @@ use std::process::{Command, Stdio};
 
 /// How long one run of cargo may take, in seconds: a cold build on two cores takes a third of it.
 const STEP_SECONDS_MAX: u32 = 1200;
-/// How long one test binary may run, in seconds; none is meant to take more than a minute.
-const TESTS_SECONDS_MAX: u32 = 300;
+/// How long one test binary may run, in seconds; none is meant to take more than a few minutes.
+const TESTS_SECONDS_MAX: u32 = 600;
 
 /// What passed and what failed: tests and checks alike.
 #[derive(Default)]
@@ -84,18 +85,7 @@ pub fn check(root: &Path, report: &mut Report) {
         packages.extend(["-p".to_owned(), package.clone()]);
     }
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
-    // The bans on clocks and the like hold outside tests only; `cargo xtask static` has seen to them.
-    let lints = [
-        "--all-targets",
-        "--keep-going",
-        "--",
-        "-D",
-        "warnings",
-        "-A",
-        "clippy::disallowed_methods",
-        "-A",
-        "clippy::disallowed_types",
-    ];
+    let lints = ["--all-targets", "--keep-going", "--", "-D", "warnings"];
     cargo(root, report, "clippy", &[&["clippy"], &packages[..], &lints[..]].concat(), &[]);
     cargo_test(root, report, "tests", &[&["test", "--no-fail-fast"], &packages[..]].concat(), &[]);
 }
@@ -103,14 +93,13 @@ pub fn check(root: &Path, report: &mut Report) {
 /// Everything.
 pub fn ci(root: &Path, report: &mut Report) {
     cargo(root, report, "format", &["fmt", "--all", "--", "--check", "-l"], &[]);
-    let lints = ["clippy", "--workspace", "--keep-going", "--", "-D", "warnings"];
+    // Once, tests and examples included: what is allowed in tests alone, such as clocks, their roots allow.
+    let lints =
+        ["clippy", "--workspace", "--features", LIBRARY, "--all-targets", "--keep-going", "--", "-D", "warnings"];
     cargo(root, report, "clippy", &lints, &[]);
-    let allow = ["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
-    let lints = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
-    cargo(root, report, "clippy of tests", &[&lints[..], &allow[..]].concat(), &[]);
-    // Apart, so that the time of building is not that of testing.
-    // The library's optional parts are tested, too.
-    let all = ["test", "--workspace", "--features", "clearway/all"];
+    // Apart, so that the time of building is not that of testing. Without the examples as programs of their own: clippy has seen them, and the tests
+    // of the library run them as modules.
+    let all = [&["test"], &ALL[..], &["--tests"]].concat();
     cargo(root, report, "build of tests", &[&all[..], &["--no-run"]].concat(), &[]);
     // Most tests use one processor; the other one compiles what the remaining steps need.
     let mut beside = Report::held();
@@ -121,12 +110,30 @@ pub fn ci(root: &Path, report: &mut Report) {
     report.add(beside);
 }
 
+/// The library's optional parts are tested, too.
+const LIBRARY: &str = "clearway/all";
+/// All crates, but for one without tests: what it needs gives crates below other features than the command's build has.
+const ALL: [&str; 5] = ["--workspace", "--exclude", "clearway-python", "--features", LIBRARY];
+
 /// Tests that need a build of their own.
 fn built_apart(root: &Path, report: &mut Report) {
-    let planted = ["test", "-p", "clearway-tests", "--features", "mutations", "--test", "planted_mistakes"];
+    // With the command, so that the crates below have the features that they have in the other builds.
+    let mut examples = vec!["test", "--doc", "--no-fail-fast", "--features", LIBRARY, "-p", "clearway-cli"];
+    for name in DOCUMENTED {
+        examples.extend(["-p", name]);
+    }
+    cargo_test(root, report, "examples in the documentation", &examples, &[]);
+    // Of all crates, so that those below have the features that they have in the other builds, and are not built again.
+    let mutations = [
+        "--features",
+        "clearway-tests/mutations,clearway-engine/mutations",
+        "--test",
+        "planted_mistakes",
+        "--test",
+        "planted",
+    ];
+    let planted = [&["test"], &ALL[..], &mutations[..]].concat();
     cargo_test(root, report, "planted mistakes are found", &planted, &[]);
-    let planted = ["test", "-p", "clearway-engine", "--features", "mutations", "--test", "planted"];
-    cargo_test(root, report, "planted mistakes are found by histories", &planted, &[]);
     loom(root, report);
     interleave(root, report);
 }

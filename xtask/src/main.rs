@@ -14,6 +14,7 @@
 //!   deb       the Debian package
 //!   documents plain words in headers, tests that the decisions name, the catalog's fields
 //!   examples  of every public item of the library
+//!   tested    tests that cargo would pass over
 //! ```
 //!
 //! # Not here
@@ -32,6 +33,7 @@ mod layers;
 mod names;
 mod ratchet;
 mod size;
+mod tested;
 mod tree;
 
 #[cfg(test)]
@@ -60,7 +62,7 @@ impl Problem {
 /// A check that needs no compiler.
 type StaticCheck = fn(&Tree) -> Vec<Problem>;
 
-const STATIC_CHECKS: [(&str, StaticCheck); 12] = [
+const STATIC_CHECKS: [(&str, StaticCheck); 13] = [
     ("layers: dependencies run downward", layers::dependencies),
     ("circles: no imports both ways between folders", circles::check),
     ("layers: files, sockets, clocks, threads", layers::places),
@@ -73,6 +75,7 @@ const STATIC_CHECKS: [(&str, StaticCheck); 12] = [
     ("decisions name tests that exist", documents::decisions),
     ("every field of the catalog is described", documents::catalog),
     ("every public item of the library has an example", examples::check),
+    ("no test is left out", tested::check),
 ];
 
 fn main() -> ExitCode {

@@ -32,6 +32,7 @@ async fn small(tree: &Tree) {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a test that writes what it expects")]
 fn a_small_tree_prints_as_it_did() {
     let rig = Rig::in_memory(64);
     let mut printed = String::new();
