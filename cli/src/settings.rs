@@ -31,7 +31,7 @@ set the value itself. `SET`, `SET LOCAL`, `RESET` and `SHOW` as in PostgreSQL.
 type Chapter = (&'static str, &'static [&'static str]);
 
 const SERVER_CHAPTERS: &[Chapter] = &[
-    ("Data and memory", &["data", "memory", "cache_size", "undo_memory", "server_memory", "workers"]),
+    ("Data and memory", &["data", "memory", "cache_size", "huge_pages", "undo_memory", "server_memory", "workers"]),
     (
         "Connections",
         &[

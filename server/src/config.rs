@@ -7,6 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clearway_base::memory::HugePages;
 use clearway_sql::context::recorded::Recorders;
 use clearway_storage::store::RECOVERY_TARGET;
 
@@ -34,6 +35,8 @@ pub struct Config {
     pub access_file: Option<PathBuf>,
     /// Bytes of the page cache.
     pub cache_bytes: usize,
+    /// Whether the page cache lies in huge pages.
+    pub huge_pages: HugePages,
     /// How long opening may take after a crash: checkpoints come as often as that asks for.
     pub recovery_target: Duration,
     /// Bytes of memory for undo; what is beyond goes to a file.
@@ -117,6 +120,7 @@ impl Default for Config {
             tls_client_ca: None,
             access_file: None,
             cache_bytes: 256 << 20,
+            huge_pages: HugePages::Try,
             recovery_target: RECOVERY_TARGET,
             undo_bytes: clearway_engine::db::UNDO_BYTES,
             server_bytes: 0,
@@ -177,6 +181,7 @@ pub static SETTINGS: &[Described] = &[
     r("access_file", "", "a file", "Who may connect, in lines as in `pg_hba.conf` (docs/serving.md); without it clients on this machine are trusted and all others prove a password."),
     r("connections_per_address", "0", "a number", "Connections at once from one address beyond this machine, or from 2^64 addresses of IPv6 that begin alike; 0 is nine tenths of `max_connections`."),
     d("cache_size", "256MB", "bytes, kB, MB or GB", "The page cache."),
+    d("huge_pages", "try", "try, on, off", "Whether the page cache, from 128 MB on, lies in huge pages of 2 MB (Linux's transparent huge pages). With `try` the system is asked and may refuse; with `on` the server does not start where the system never gives them."),
     d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
     d("undo_memory", "256MB", "bytes, kB, MB or GB", "Old versions of rows; beyond it they go to the file `undo.spill`, and who holds most of them is named in the log and in `clearway_undo_alarms`."),
     d("server_memory", "0", "bytes, kB, MB or GB", "What the whole server may have, the page cache and old versions included; past it statements with more than 4 MB are refused (53200). 0 is three quarters of the least of the machine's memory, the limits of its control groups and two thirds of RLIMIT_AS."),
@@ -279,6 +284,7 @@ impl Config {
             "access_file" => self.access_file = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
             "connections_per_address" => self.listen.connections_per_address = number()?,
             "cache_size" => self.cache_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
+            "huge_pages" => self.huge_pages = HugePages::named(value).ok_or_else(|| bad("try, on or off"))?,
             "recovery_target" => {
                 let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok();
                 let seconds = seconds.filter(|s| (1..=3600).contains(s)).ok_or_else(|| bad("seconds, 1 to 3600"))?;

@@ -85,6 +85,11 @@ pub enum RunError {
     /// Certificates, or the access file.
     #[error(transparent)]
     Door(#[from] DoorError),
+    /// `huge_pages = on`, and the system never gives them.
+    #[error(
+        "huge_pages = on: the system gives no huge pages; /sys/kernel/mm/transparent_hugepage/enabled has to say \"madvise\" or \"always\""
+    )]
+    NoHugePages,
     /// The files of settings.
     #[error("{0}")]
     Settings(String),
@@ -186,6 +191,10 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>, log: &Log) -> Result<Arc<Db>, RunEr
     }
     let mut options = DbOptions::new(Arc::clone(vfs), &config.data);
     options.store.pool = PoolOptions::for_budget(config.cache_bytes);
+    options.store.pool.huge_pages &= config.huge_pages != memory::HugePages::Off;
+    if config.huge_pages == memory::HugePages::On && !memory::are_huge_pages_given() {
+        return Err(RunError::NoHugePages);
+    }
     options.store = options.store.recover_within(config.recovery_target);
     options.undo_bytes = config.undo_bytes;
     options.keep = !config.memory;

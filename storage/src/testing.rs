@@ -310,7 +310,7 @@ impl Rig {
         vfs.sync_dir(Path::new("/")).await.unwrap();
         let log = Arc::new(MemLog::new());
         let space = Arc::new(MemSpace::new(file));
-        let options = PoolOptions { frames, batch_pages: 8.min(frames / 4), free_target: 4 };
+        let options = PoolOptions { frames, batch_pages: 8.min(frames / 4), free_target: 4, huge_pages: false };
         let pool = Pool::new(options, log.clone(), space.clone(), DoubleWrite::new(twins));
         Rig { pool, log, space, mark: Arc::new(Mark::default()) }
     }

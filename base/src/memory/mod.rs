@@ -46,6 +46,7 @@ mod account;
 mod allocator;
 mod granted;
 mod held;
+mod huge;
 mod pool;
 
 pub use account::{
@@ -55,6 +56,7 @@ pub use account::{
 pub use allocator::{Accounted, give_back, limit_arenas};
 pub use granted::granted_bytes;
 pub use held::Held;
+pub use huge::{HugePages, are_huge_pages_given, ask_for_huge_pages};
 pub use pool::{POOLS_MAX, Pool};
 
 use crate::held as held_by_thread;

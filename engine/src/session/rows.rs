@@ -83,6 +83,11 @@ impl Session {
         IndexScan::new(self.db.transactions(), shape, index, range, direction, *view)
     }
 
+    /// Has a walk by an index begin again, over other entries.
+    pub fn index_scan_again(&self, walk: &mut IndexScan, ends: (&[u8], Option<&[u8]>)) {
+        walk.begin_again(self.db.transactions(), ends);
+    }
+
     /// The next row of a walk.
     ///
     /// # Errors

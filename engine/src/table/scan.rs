@@ -129,9 +129,9 @@ impl TableScan {
 
     /// Steps over rows that have been read ahead, at most so many; over how many.
     pub fn pass(&mut self, rows_max: usize) -> usize {
-        let passed = self.left().min(rows_max);
-        self.next += passed;
-        passed
+        let before = self.next;
+        self.next += self.left().min(rows_max);
+        self.next - before
     }
 
     /// Key and value part of the next row, if it has already been read from its leaf.
@@ -248,6 +248,16 @@ impl IndexScan {
         }
     }
 
+    /// Becomes a new scan of other entries of its index, in the memory of this one.
+    pub fn begin_again(&mut self, all: &Transactions, ends: (&[u8], Option<&[u8]>)) {
+        self.scan.restart(self.shape.indexes[self.index].entries(all), ends, self.direction, self.view);
+        (self.begun, self.reorders, self.ended, self.at_shown) = (false, false, false, false);
+        (self.next, self.given, self.apart, self.ahead, self.expected) = (0, 0, 0, 1, usize::MAX);
+        (self.ranges, self.gathered, self.sieve) = (NextRanges::default(), None, None);
+        self.batch.clear();
+        self.rows.clear();
+    }
+
     /// The rows may come in another order than that of the index, which finds many of them sooner. Those of the first steps and of one whole leaf do not:
     /// often a statement needs no more.
     pub fn may_reorder(&mut self) {
@@ -322,9 +332,8 @@ impl IndexScan {
     async fn fill_sifted(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
         while self.fill(all, dep_lsn).await? {
             let Some(sieve) = &self.sieve else { return Ok(true) };
-            let index = &self.shape.indexes[self.index];
             while self.next < self.batch.len() {
-                if sieve.passes(index.row_key(self.batch.get(self.next).0)?) {
+                if sieve.passes(self.index().row_key(self.batch.get(self.next).0)?) {
                     return Ok(true);
                 }
                 self.next += 1;
@@ -352,9 +361,9 @@ impl IndexScan {
     /// Steps over entries that have been read ahead, at most so many, before any row was asked for; over how many.
     pub fn pass(&mut self, entries_max: usize) -> usize {
         assert!(self.gathered.is_none() && self.rows.is_empty(), "entries are stepped over before rows are read");
-        let passed = self.left().min(entries_max);
-        self.next += passed;
-        passed
+        let before = self.next;
+        self.next += self.left().min(entries_max);
+        self.next - before
     }
 
     /// The next entry, if it has already been read from its leaf: its row is not read (IXO-1).

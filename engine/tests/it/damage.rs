@@ -17,7 +17,7 @@ pub const SEGMENT_BYTES: u64 = 64 << 10;
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 pub fn options() -> StoreOptions {
-    let pool = PoolOptions { frames: 256, batch_pages: 16, free_target: 16 };
+    let pool = PoolOptions { frames: 256, batch_pages: 16, free_target: 16, huge_pages: false };
     let mut options = StoreOptions { pool, ..StoreOptions::default() };
     options.wal.segment_bytes = SEGMENT_BYTES;
     options.wal.ahead_bytes = 8 * SEGMENT_BYTES;

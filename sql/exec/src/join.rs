@@ -1,5 +1,6 @@
 //! Executes nested loops: the right side of a join is read anew for each row of the left side.
 
+use super::again::Again;
 use super::nodes::Rows;
 use super::row_batch::Batch;
 use super::scan::TableRows;
@@ -20,6 +21,8 @@ pub(super) struct JoinRows {
     left_ended: bool,
     /// What of the right side the row at hand has still to meet; none: its turn has not begun.
     right: Option<Right>,
+    /// Memory of the walks over the right side.
+    again: Again,
     matched: bool,
     /// The condition must be awaited.
     on_waits: bool,
@@ -49,6 +52,7 @@ impl JoinRows {
             at: 0,
             left_ended: false,
             right: None,
+            again: Again::default(),
             matched: false,
             on_waits: join.on.as_ref().is_some_and(Bound::may_wait),
             is_found_now: matches!(&*join.right, Node::System(scan) if is_found_now(scan)),
@@ -95,7 +99,9 @@ impl JoinRows {
                 out.push_extended(self.lefts.row(self.at), join.end);
             }
             if decided || !more {
-                self.right = None;
+                if let Some(Right::Scan(rows)) = self.right.take() {
+                    self.again.keep(rows);
+                }
                 self.at += 1;
             }
         }
@@ -108,7 +114,7 @@ impl JoinRows {
         Ok(match &*join.right {
             Node::Scan(scan) if cx.run.state.measured.is_none() => match cx.point_now(scan, left) {
                 Some(found) => Right::Scan(TableRows::Found(found?)),
-                None => Right::Scan(cx.open_scan(scan, left).await?),
+                None => Right::Scan(cx.open_scan_again(scan, left, &mut self.again).await?),
             },
             Node::System(scan) if cx.run.state.measured.is_none() => {
                 let found = if self.is_found_now { cx.found_now(scan, left)? } else { None };

@@ -24,6 +24,7 @@
 //! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
 #![forbid(unsafe_code)]
 
+mod again;
 pub mod anew;
 mod apart;
 mod appended;

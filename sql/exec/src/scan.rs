@@ -68,6 +68,20 @@ pub(super) fn asked_of<'s>(rows: &TableRows, scan: &'s Scan) -> Option<&'s Bound
     (!range.says_all).then_some(filter)
 }
 
+/// The rows of a walk by an index: its entries alone where they have all that is wanted.
+pub(super) fn by_index(scan: &Scan, place: usize, walk: Box<IndexScan>) -> TableRows {
+    let alone = scan.entries.as_ref().is_some_and(|entries| entries.picker.index() == place);
+    if alone { TableRows::Entries(walk) } else { TableRows::Index(walk) }
+}
+
+/// Rows by an index that may come in another order than that of the index, if the scan asks for none.
+pub(super) fn in_any_order(scan: &Scan, mut rows: TableRows) -> TableRows {
+    if let (TableRows::Index(walk), None) = (&mut rows, scan.order) {
+        walk.may_reorder();
+    }
+    rows
+}
+
 /// The columns of a table's key.
 pub fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
     let shape = &scan.table.shape;
@@ -136,11 +150,7 @@ impl Cx<'_> {
                 if scan.jump.is_some() {
                     return Ok(self.jumps(scan, Some(*place), range));
                 }
-                let mut walk = self.walk_index(scan, *place, range);
-                if let (TableRows::Index(walk), None) = (&mut walk, scan.order) {
-                    walk.may_reorder();
-                }
-                Ok(walk)
+                Ok(in_any_order(scan, self.walk_index(scan, *place, range)))
             }
         }
     }
@@ -149,8 +159,7 @@ impl Cx<'_> {
     pub(super) fn walk_index(self, scan: &Scan, place: usize, range: KeyRange) -> TableRows {
         let (session, direction) = (self.run.core.engine.take(), scan.order.unwrap_or(Direction::Forward));
         let walk = Box::new(session.index_scan(&scan.table.shape, place, range, direction, &self.run.view));
-        let alone = scan.entries.as_ref().is_some_and(|entries| entries.picker.index() == place);
-        if alone { TableRows::Entries(walk) } else { TableRows::Index(walk) }
+        by_index(scan, place, walk)
     }
 
     /// The bytes of a whole key; none: no row can have it.
@@ -206,19 +215,31 @@ impl Cx<'_> {
 
     /// The bytes of a range; none: it is empty.
     async fn range(self, range: &Range, columns: &[KeyColumn], prefix: &[Datum]) -> Result<Option<KeyRange>> {
-        let mut equal = Vec::with_capacity(range.equal.len());
+        let mut bytes = KeyBytes::default();
+        Ok(self.put_range(range, columns, prefix, &mut Vec::new(), &mut bytes).await?.then(|| bytes.into()))
+    }
+
+    /// Puts the bytes of a range into `bytes`; false: it is empty. `equal` is memory for values.
+    pub(super) async fn put_range(
+        self,
+        range: &Range,
+        columns: &[KeyColumn],
+        prefix: &[Datum],
+        equal: &mut Vec<Datum>,
+        bytes: &mut KeyBytes,
+    ) -> Result<bool> {
+        equal.clear();
         for e in &range.equal {
             equal.push(self.value(e, prefix).await?);
         }
         let low = self.bound(range.low.as_ref(), prefix).await?;
         let high = self.bound(range.high.as_ref(), prefix).await?;
-        let mut bytes = KeyBytes::default();
         let ends = Ends {
             equal: &mut equal.iter(),
             low: low.as_ref().map(|(value, inclusive)| (value, *inclusive)),
             high: high.as_ref().map(|(value, inclusive)| (value, *inclusive)),
         };
-        Ok(bytes.put(&mut columns.iter().copied(), ends).then(|| bytes.into()))
+        Ok(bytes.put(&mut columns.iter().copied(), ends))
     }
 
     async fn bound(self, bound: Option<&(Bound, bool)>, prefix: &[Datum]) -> Result<Option<(Datum, bool)>> {

@@ -279,3 +279,32 @@ fn views_and_limits_do_not_keep_a_condition_from_being_a_join() {
         }
     });
 }
+
+/// A nested loop reads its right side by an index in the memory of one walk, over ranges without entries, with one, and with more than a leaf has.
+#[test]
+fn a_walk_that_begins_again_gives_what_a_new_one_would() {
+    simulate(34, || async {
+        let db = open(&SimDisk::new(34)).await;
+        let backends = Arc::new(Backends::default());
+        let mut session = connect(&db, &backends).await;
+        fill(&mut session).await;
+        session.value("CREATE TABLE r (n int, low int, high int)").await;
+        let ranges = "(1, 10, 9), (2, 0, 2499), (3, 100, 100), (4, 2490, 9999), (5, 7, 7), (6, 0, 1200), (7, 3000, NULL), (8, 8, 12), (9, 9, 12)";
+        session.value(&format!("INSERT INTO r VALUES {ranges}")).await;
+        session.value("SET enable_hashjoin = off").await;
+        for query in [
+            "SELECT concat_ws(',', r.n, count(*), sum(a.id)) FROM r JOIN a ON K BETWEEN r.low AND r.high GROUP BY r.n",
+            "SELECT concat_ws(',', r.n, count(a.k), sum(a.id)) FROM r LEFT JOIN a ON K BETWEEN r.low AND r.high AND a.id % 3 = 0 GROUP BY r.n",
+            "SELECT concat_ws(',', r.n, count(*), max(a.k)) FROM r JOIN a ON K > r.low GROUP BY r.n",
+            "SELECT n::text FROM r WHERE EXISTS (SELECT FROM a WHERE K BETWEEN r.low AND r.high AND a.id % 7 = 3)",
+            "SELECT n::text FROM r WHERE NOT EXISTS (SELECT FROM a WHERE K BETWEEN r.low AND r.high AND a.id % 7 = 3)",
+        ] {
+            let (by_index, plain) = (query.replace('K', "a.k"), query.replace('K', "a.k + 0"));
+            let plan = plan_of(&mut session, &by_index, "off").await;
+            assert!(plan.contains("Nested Loop") && plan.contains("a_k"), "{by_index}\n{plan}");
+            let plan = plan_of(&mut session, &plain, "off").await;
+            assert!(!plan.contains("Index Cond"), "{plain}\n{plan}");
+            assert_eq!(sorted(&mut session, &by_index).await, sorted(&mut session, &plain).await, "AGN-1: {query}");
+        }
+    });
+}

@@ -23,7 +23,7 @@ fn cold(vfs: &MemVfs, frames: usize) -> (Rig, Arc<Pool>, Tree) {
         }
         rig.pool.write_all().await.expect("the pages are written");
         let twins = vfs.open(Path::new("/twins"), OpenHow::create(FileKind::Data)).await.expect("the twins");
-        let options = PoolOptions { frames, batch_pages: 8.min(frames / 4), free_target: 4 };
+        let options = PoolOptions { frames, batch_pages: 8.min(frames / 4), free_target: 4, huge_pages: false };
         Pool::new(options, rig.log.clone(), rig.space.clone(), DoubleWrite::new(twins))
     });
     let tree = Tree::new(TreeId(1), pool.clone(), rig.mark.clone());

@@ -12,6 +12,7 @@ use crate::ids::{Lsn, PageId, TreeId};
 use crate::interleave::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, AtomicWord};
 use crate::seams::{PageLog, PageSpace};
 use crate::zeroed;
+use clearway_base::memory::ask_for_huge_pages;
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::usage;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
@@ -33,13 +34,23 @@ pub struct PoolOptions {
     pub batch_pages: usize,
     /// Free frames that the cleaner keeps in stock.
     pub free_target: usize,
+    /// Whether the system is asked to back the frames by huge pages.
+    pub huge_pages: bool,
 }
+
+/// Pools from this size on have huge pages. A smaller one gains little, and the first page of a database would take 2 MiB of memory.
+const HUGE_FROM_BYTES: usize = 128 << 20;
 
 impl PoolOptions {
     /// Options for a memory budget in bytes.
     pub fn for_budget(bytes: usize) -> PoolOptions {
         let frames = (bytes / PAGE_BYTES).clamp(64, FRAMES_MAX);
-        PoolOptions { frames, batch_pages: 64.min(frames / 4), free_target: (frames / 64).clamp(8, 1024) }
+        PoolOptions {
+            frames,
+            batch_pages: 64.min(frames / 4),
+            free_target: (frames / 64).clamp(8, 1024),
+            huge_pages: frames * PAGE_BYTES >= HUGE_FROM_BYTES,
+        }
     }
 }
 
@@ -102,9 +113,15 @@ impl Pool {
             rec_lsn: AtomicU64::new(0),
             writing: AtomicU64::new(0),
         };
+        let (mut words, mut metas) = (zeroed::pages(frames), Vec::with_capacity(frames));
+        if options.huge_pages {
+            ask_for_huge_pages(&mut words);
+            ask_for_huge_pages(metas.spare_capacity_mut());
+        }
+        metas.extend((0..frames).map(|_| meta()));
         Arc::new(Pool {
-            words: zeroed::pages(frames),
-            metas: (0..frames).map(|_| meta()).collect(),
+            words,
+            metas: metas.into_boxed_slice(),
             table: Table::new(),
             log,
             space,

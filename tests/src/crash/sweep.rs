@@ -35,7 +35,7 @@ pub fn options() -> StoreOptions {
             log_bytes_max: 4 << 20,
             caller_flushes: false,
         },
-        pool: PoolOptions { frames: 48, batch_pages: 8, free_target: 8 },
+        pool: PoolOptions { frames: 48, batch_pages: 8, free_target: 8, huge_pages: false },
         space: SpaceOptions { pages_per_file: 64, extent_pages: 16, undo_pages: 4, spare_pages: 2 },
         checkpoint_bytes: 60 << 10,
         checkpoint_pause: std::time::Duration::ZERO,
