@@ -50,7 +50,7 @@ const SEGMENT_BYTES: u64 = 256 << 10;
 const AHEAD_BYTES: u64 = 384 << 10;
 /// Log that ordinary work leaves for undo and commits, in bytes.
 const FLOOR_BYTES: usize = 128 << 10;
-/// Pages by which files grow.
+/// Pages by which files grow at first.
 const EXTENT_PAGES: u32 = 32;
 /// Pages that only DELETE, TRUNCATE and DROP may take on a full disk: fewer than a server keeps, since a small database is to stay small.
 const SPARE_PAGES: u32 = 16;

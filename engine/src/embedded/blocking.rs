@@ -113,7 +113,10 @@ impl<'s> Txn<'_, 's> {
     /// # Errors
     /// Those of [`AsyncTxn::insert`].
     pub fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
-        wait(self.0.insert(table, key, value))
+        if self.0.insert_now(table, key, value) {
+            return Ok(());
+        }
+        wait(self.0.insert_waiting(table, key, value))
     }
 
     /// As [`AsyncTxn::put`]; the call parks the thread until it is done.
@@ -121,7 +124,10 @@ impl<'s> Txn<'_, 's> {
     /// # Errors
     /// Those of [`AsyncTxn::put`].
     pub fn put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
-        wait(self.0.put(table, key, value))
+        if self.0.put_now(table, key, value) {
+            return Ok(());
+        }
+        wait(self.0.put_waiting(table, key, value))
     }
 
     /// As [`AsyncTxn::delete`]; the call parks the thread until it is done.

@@ -25,6 +25,7 @@ use super::table::Table;
 use crate::codec::places::Places;
 use crate::session::few::{FewRows, Walk};
 use crate::session::{Session, Statement};
+use crate::table::entry_moves::EntryMoves;
 use crate::table::shape::TableShape;
 use crate::value::Value;
 
@@ -49,6 +50,7 @@ impl Seat {
 pub(super) struct Kept {
     pub(super) known: Vec<Known>,
     pub(super) key: KeyMemory,
+    pub(super) new: NewRow,
     pub(super) walk: Walk,
     /// So many rows the last walk gave.
     pub(super) walked: usize,
@@ -77,9 +79,42 @@ impl KeyMemory {
     }
 }
 
+/// Memory for a row that is to be inserted.
+#[derive(Default)]
+pub(super) struct NewRow {
+    values: Vec<Value>,
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    pub(super) entries: EntryMoves,
+}
+
+impl NewRow {
+    /// Writes a row down as its table stores it; false: a value does not fit its column.
+    pub(super) fn write<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        shape: &TableShape,
+        key: &K,
+        value: &V,
+    ) -> bool {
+        self.values.clear();
+        table.row_into(shape, (key, value), &mut self.values);
+        if shape.check_fit(&self.values).is_err() {
+            return false;
+        }
+        self.key.clear();
+        self.value.clear();
+        shape.key_into(&self.values, &mut self.key);
+        shape.value_into(&self.values, &mut self.value);
+        true
+    }
+}
+
 /// A table as it was looked up.
 pub(super) struct Known {
     table: u64,
+    /// The last `put` into it inserted a row.
+    inserts: bool,
     /// Of the catalog.
     pub(super) version: u64,
     /// When that version was committed.
@@ -129,12 +164,25 @@ impl Kept {
         }
         let tag = LockTag::Relation { database: table.database(), relation: u64::from(table.oid()) };
         let places = shape.places(table.value_columns());
-        self.known.push(Known { table: table.id(), version, lsn: catalog.lsn, shape, places, tag });
+        let (table, lsn) = (table.id(), catalog.lsn);
+        self.known.push(Known { table, inserts: false, version, lsn, shape, places, tag });
         Ok(self.known.len() - 1)
     }
 
     pub(super) fn at(&self, place: usize) -> &Known {
         &self.known[place]
+    }
+
+    /// Whether the last `put` into a table inserted a row.
+    pub(super) fn inserts<K: Key, V: Columns>(&self, table: &Table<K, V>) -> bool {
+        self.known.iter().any(|known| known.table == table.id() && known.inserts)
+    }
+
+    /// A `put` has inserted a row, or replaced one.
+    pub(super) fn note_put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, inserted: bool) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.table == table.id()) {
+            known.inserts = inserted;
+        }
     }
 }
 

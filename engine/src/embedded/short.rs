@@ -1,8 +1,12 @@
-//! Reads without a future, and the first read of a transaction that only reads, for which no transaction is begun.
+//! Reads and inserts without a future, and the first read of a transaction that only reads, for which no transaction is begun.
 //!
 //! # Life of a read
 //! The table as the seat knows it (`seats`) -> a statement is opened -> the row is copied from its page -> the closure gets it, or its columns where the
 //! copy is. Where that can't be done without waiting, nothing has been given to the closure, or the walk says from where on, and the way that waits goes on.
+//!
+//! # Life of an insert
+//! The table's lock and a statement -> the row as bytes -> one attempt at the change. A `put` tries it where the last one into the table inserted a row: one over a
+//! row that stands would look for its place twice.
 //!
 //! # Invariants
 //! - EMB-8: a transaction under repeatable read that only reads is not begun before its second operation. The first one reads alone
@@ -18,6 +22,7 @@ use clearway_storage::btree::Direction;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 use clearway_txn::mvcc::book::View;
+use clearway_txn::transaction::Changed;
 
 use super::columns::{Columns, Key};
 use super::error::Error;
@@ -72,7 +77,7 @@ impl AsyncTxn<'_> {
             return None;
         }
         if self.session.is_open() || self.alone.is_some() {
-            return self.open_in_transaction(table);
+            return self.open_in_transaction(table, false);
         }
         let place = self.kept.look_up(table, self.session).ok()?;
         let known = self.kept.at(place);
@@ -83,15 +88,19 @@ impl AsyncTxn<'_> {
         Some((place, view))
     }
 
-    fn open_in_transaction<K: Key, V: Columns>(&mut self, table: &Table<K, V>) -> Option<(usize, View)> {
+    fn open_in_transaction<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Option<(usize, View)> {
         self.begin_due().ok()?;
         let now_ns = waits::now_ns();
         let tag = LockTag::Relation { database: table.database(), relation: u64::from(table.oid()) };
-        if !self.session.begin_short(&self.texts.read, &tag, LockMode::AccessShare, now_ns) {
+        let (text, mode) = match writes {
+            true => (&self.texts.write, LockMode::RowExclusive),
+            false => (&self.texts.read, LockMode::AccessShare),
+        };
+        if !self.session.begin_short(text, &tag, mode, now_ns) {
             return None;
         }
-        if !self.locked.iter().any(|(oid, _)| *oid == table.oid()) {
-            self.locked.push((table.oid(), false));
+        if !self.locked.iter().any(|(oid, for_writing)| *oid == table.oid() && (*for_writing || !writes)) {
+            self.locked.push((table.oid(), writes));
         }
         // After the lock is there.
         let place = self.kept.look_up(table, self.session).ok()?;
@@ -149,6 +158,29 @@ impl AsyncTxn<'_> {
         };
         self.close();
         Ok(self.judge(found))
+    }
+
+    /// Inserts a row into a table without indexes. False: that has to wait, or there is an error, and nothing was changed (EMB-9).
+    pub(super) fn insert_now<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> bool {
+        if self.failed() || self.is_unfinished() || self.options.read_only {
+            return false;
+        }
+        let Some((place, _)) = self.open_in_transaction(table, true) else { return false };
+        let Kept { known, new, .. } = &mut *self.kept;
+        let shape = &known[place].shape;
+        let inserted = shape.indexes.is_empty()
+            && new.write(table, shape, key, value)
+            && matches!(
+                self.session.insert_now(shape, (Some(&new.key), &new.value), None, &mut new.entries),
+                Some(Changed::Done)
+            );
+        self.close();
+        inserted
+    }
+
+    /// The same for a `put`, where the last one into the table inserted a row.
+    pub(super) fn put_now<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> bool {
+        self.kept.inserts(table) && self.insert_now(table, key, value)
     }
 
     /// Passes keys and columns of a range to `each`, as far as that can be done without waiting.

@@ -143,10 +143,15 @@ impl<K: Key, V: Columns> Table<K, V> {
     /// The row of a key and a value; columns that were added since have their defaults for old rows.
     pub(super) fn row(&self, shape: &TableShape, key: &K, value: &V) -> Vec<Value> {
         let mut row = Vec::with_capacity(shape.columns.len());
-        key.write(&mut row);
-        value.write(&mut row);
-        row.extend(shape.columns[row.len()..].iter().map(|c| c.missing.clone()));
+        self.row_into(shape, (key, value), &mut row);
         row
+    }
+
+    /// Writes it into an empty list.
+    pub(super) fn row_into(&self, shape: &TableShape, (key, value): (&K, &V), row: &mut Vec<Value>) {
+        key.write(row);
+        value.write(row);
+        row.extend(shape.columns[row.len()..].iter().map(|c| c.missing.clone()));
     }
 
     /// The row with another value in the columns that the table was declared with.

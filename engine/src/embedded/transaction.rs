@@ -69,7 +69,7 @@ pub(super) struct Contended {
 /// The texts of operations in lock views and deadlock reports.
 pub(super) struct Texts {
     pub(super) read: Arc<str>,
-    write: Arc<str>,
+    pub(super) write: Arc<str>,
 }
 
 impl Texts {
@@ -195,6 +195,18 @@ impl<'s> AsyncTxn<'s> {
     /// # Errors
     /// `Duplicate` if the key exists; the transaction goes on then.
     pub async fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
+        if self.insert_now(table, key, value) {
+            return Ok(());
+        }
+        self.insert_waiting(table, key, value).await
+    }
+
+    pub(super) async fn insert_waiting<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        value: &V,
+    ) -> Result<(), Error> {
         let shape = self.enter(table, true).await?;
         let row = table.row(&shape, key, value);
         self.open(true);
@@ -215,13 +227,26 @@ impl<'s> AsyncTxn<'s> {
     /// # Errors
     /// `Duplicate` if a unique index refuses the value.
     pub async fn put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
+        if self.put_now(table, key, value) {
+            return Ok(());
+        }
+        self.put_waiting(table, key, value).await
+    }
+
+    pub(super) async fn put_waiting<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        value: &V,
+    ) -> Result<(), Error> {
         let shape = self.enter(table, true).await?;
         let bytes = table.key_bytes(&shape, key);
         loop {
             if self.change(table, &shape, &bytes, |_| Some(value)).await?.is_some() {
+                self.kept.note_put(table, false);
                 return Ok(());
             }
-            match self.insert(table, key, value).await {
+            match self.insert_waiting(table, key, value).await {
                 Err(error) if error.is_duplicate() => match self.isolation() {
                     Isolation::ReadCommitted if self.stands(&shape, &bytes).await? => {}
                     // Either the snapshot lacks a row that exists, or a unique index refuses the value.
@@ -231,7 +256,10 @@ impl<'s> AsyncTxn<'s> {
                     }
                     _ => return Err(error),
                 },
-                done => return done,
+                done => {
+                    self.kept.note_put(table, done.is_ok());
+                    return done;
+                }
             }
         }
     }

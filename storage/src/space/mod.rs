@@ -63,7 +63,7 @@ pub use survey::{Expected, Reach, survey};
 pub struct SpaceOptions {
     /// Pages per file, at most 32,768 (256 MiB); fixed when the database is created.
     pub pages_per_file: u32,
-    /// Pages by which files grow and are cut.
+    /// Files grow and are cut by multiples of so many pages (SPC-13).
     pub extent_pages: u32,
     /// Free pages kept for undo (SPC-7).
     pub undo_pages: u32,
