@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clearway_base::vfs::{MemVfs, Vfs as _};
 use clearway_engine::embedded as tables;
 use clearway_storage::buffer::PoolOptions;
-use clearway_storage::store::StoreOptions;
+use clearway_storage::store::{StoreOptions, redo_threads};
 
 use crate::database::Database;
 use crate::error::Result;
@@ -233,6 +233,7 @@ impl Builder {
         store.space.extent_pages = EXTENT_PAGES;
         store.space.spare_pages = SPARE_PAGES;
         store.database_seed = seed();
+        store.redo_threads = redo_threads();
         store
     }
 

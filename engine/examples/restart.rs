@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use clearway_base::sync::{block_on, sleep, spawn_thread};
 use clearway_base::waits::now_ns;
 use clearway_engine::embedded::{Database, Error, Table};
-use clearway_storage::store::StoreOptions;
+use clearway_storage::store::{StoreOptions, redo_threads};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ const FILL: usize = 100;
 fn options(megabytes: u64) -> StoreOptions {
     let mut options = StoreOptions { checkpoint_bytes: (megabytes << 20) * 8, ..StoreOptions::default() };
     options.wal.log_bytes_max = options.checkpoint_bytes;
+    options.redo_threads = redo_threads();
     options
 }
 

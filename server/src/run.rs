@@ -25,6 +25,7 @@ use clearway_sql::context::configuration::Configuration as _;
 use clearway_sql::context::log_line::Severity;
 use clearway_sql::session::Backends;
 use clearway_storage::buffer::PoolOptions;
+use clearway_storage::store::redo_threads;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -196,6 +197,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>, log: &Log) -> Result<Arc<Db>, RunEr
         return Err(RunError::NoHugePages);
     }
     options.store = options.store.recover_within(config.recovery_target);
+    options.store.redo_threads = redo_threads();
     options.undo_bytes = config.undo_bytes;
     options.keep = !config.memory;
     options.store.archive_bytes = config.archive.target.as_ref().map(|_| config.archive.limit_bytes());

@@ -33,6 +33,8 @@ pub enum Mutation {
     NoLosers = 11,
     /// Redo starts at the checkpoint's begin, whatever dirty pages there were.
     RedoFromBegin = 12,
+    /// Redo applies the changes of a page in another order than that of the log.
+    RedoOutOfOrder = 13,
     /// A descent goes on at the page that it waited for, and trusts its pointers: page reuse after a miss.
     ResumeAfterMiss = 32,
     /// Optimistic readers do not validate.
@@ -54,7 +56,7 @@ pub const INTERLEAVED: [Mutation; 4] =
     [Mutation::ResumeAfterMiss, Mutation::NoValidation, Mutation::SeparatorUnseen, Mutation::MergeUnseen];
 
 /// Those of log and recovery.
-pub const ALL: [Mutation; 12] = [
+pub const ALL: [Mutation; 13] = [
     Mutation::SkipLogSync,
     Mutation::NoUndoNext,
     Mutation::RedoAlways,
@@ -67,6 +69,7 @@ pub const ALL: [Mutation; 12] = [
     Mutation::DropPendingFrees,
     Mutation::NoLosers,
     Mutation::RedoFromBegin,
+    Mutation::RedoOutOfOrder,
 ];
 
 static PLANTED: AtomicU8 = AtomicU8::new(0);

@@ -4,6 +4,7 @@ use crate::buffer::PoolOptions;
 use crate::recovery::progress::Progress;
 use crate::space::SpaceOptions;
 use crate::wal::WalOptions;
+use clearway_base::breath::processors;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,11 @@ const REPLAY_BYTES_PER_S: u64 = 64 << 20;
 /// last but one, and the next one may be under way for as long as half of that part.
 pub(crate) const fn interval(checkpoint_bytes: u64) -> u64 {
     checkpoint_bytes / 5 * 2
+}
+
+/// The threads that apply the log to pages after a crash, of a process that has its processors to itself: more than eight would wait for the one that reads.
+pub fn redo_threads() -> usize {
+    processors().clamp(1, 8)
 }
 
 /// The options of an open database.
@@ -37,6 +43,8 @@ pub struct StoreOptions {
     pub create: bool,
     /// A random number that tells the files of two databases apart; used when one is made.
     pub database_seed: u64,
+    /// Threads that apply the log to pages after a crash, beside the opening task, which reads it; 0: the opening task does all, as a simulation must. See [`redo_threads`].
+    pub redo_threads: usize,
     /// Where opening says how far it is.
     pub progress: Arc<Progress>,
 }
@@ -52,6 +60,7 @@ impl Default for StoreOptions {
             archive_bytes: None,
             create: true,
             database_seed: 1,
+            redo_threads: 0,
             progress: Arc::default(),
         }
         .recover_within(RECOVERY_TARGET)

@@ -22,7 +22,7 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
 use crate::leases::Leases;
 use crate::options::interval;
-pub use crate::options::{RECOVERY_TARGET, StoreOptions};
+pub use crate::options::{RECOVERY_TARGET, StoreOptions, redo_threads};
 use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
 use crate::recovery::{self, Checkpoints, Opened, Recovered, create};

@@ -6,9 +6,11 @@
 //! # Invariants
 //! - BUF-18: pages that are read together come into LOADING without a wait between the first and the last, so no task waits for a frame or a gate while
 //!   it has pages in LOADING: tasks that read runs can't wait for each other in a circle.
+//! - BUF-21: redo gets each page that it asks for, also one that can't be read: as [`Pool::pin_for_redo`] gives it, and named as such. A page that a read of several did not bring
+//!   is read alone.
 
 use super::evict::Ticket;
-use super::load::{Loading, Miss, ReadReason, not_ahead, verify};
+use super::load::{Load, Loading, Miss, ReadReason, not_ahead, verify};
 use super::page::PAGE_BYTES;
 use super::pool::Pool;
 use super::table::{State, Word};
@@ -16,11 +18,15 @@ use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::seams::BoxFuture;
 use clearway_base::vfs::IoBuf;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// The most pages that one read brings: a quarter of a megabyte.
 const RUN_MAX: usize = 32;
+
+/// So many pages are on their way at once for redo.
+const FLIGHT_MAX: usize = 512;
 
 /// Pages side by side that are in LOADING, with their frames.
 struct Claimed<'p>(Vec<(Loading<'p>, Ticket<'p>)>);
@@ -42,6 +48,32 @@ impl Pool {
             }));
         }
         super::cleaner::all(reads).await
+    }
+
+    /// Brings pages into memory for redo, which come in the order of their numbers and are at most a quarter of the pool. Returns those that were never written, or whose bytes are
+    /// damaged: they are empty pages of kind FREE (BUF-21). Frames are free or clean: nothing is waited for but reads.
+    ///
+    /// # Errors
+    /// A failed read; a page beyond the end of the log.
+    pub async fn fetch_for_redo(&self, pages: &[PageId]) -> Result<HashSet<PageId>, StorageError> {
+        let is_missing = |page: &PageId| !Word(self.entry(*page).load(Relaxed)).is_resident();
+        let missing: Vec<PageId> = pages.iter().copied().filter(is_missing).collect();
+        let mut unreadable = HashSet::new();
+        for flight in missing.chunks(FLIGHT_MAX) {
+            let runs = flight.chunk_by(|page, next| page.0 + 1 == next.0).flat_map(|run| run.chunks(RUN_MAX));
+            let reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = runs
+                .filter_map(|run| self.claim(run))
+                .map(|claimed| Box::pin(self.read_claimed(claimed)) as BoxFuture<'_, _>)
+                .collect();
+            // What a read did not bring is read again, for the error of its own.
+            let _ = super::cleaner::all(reads).await;
+            for page in flight.iter().filter(|page| is_missing(page)) {
+                if !self.load(*page, Load::Redo, ReadReason::Ahead).await? {
+                    unreadable.insert(*page);
+                }
+            }
+        }
+        Ok(unreadable)
     }
 
     /// Brings pages of successive numbers into memory, as far as that can be: they are hints, verified again when they are needed.

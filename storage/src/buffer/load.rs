@@ -83,7 +83,7 @@ impl Pool {
     }
 
     /// Loads a page unless it is in memory. False: it was damaged or never written (only for redo).
-    async fn load(&self, id: PageId, how: Load, why: ReadReason) -> Result<bool, StorageError> {
+    pub(super) async fn load(&self, id: PageId, how: Load, why: ReadReason) -> Result<bool, StorageError> {
         let entry = self.entry(id);
         let ticket = loop {
             let word = Word(entry.load(Acquire));
@@ -206,7 +206,7 @@ pub enum ReadReason {
 
 /// What state of the page a load expects.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Load {
+pub(super) enum Load {
     Existing,
     New,
     Redo,

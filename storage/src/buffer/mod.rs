@@ -28,7 +28,7 @@
 //! - BUF-9: a page is overwritten in place only after its copy in the double-write area is durable, and the area
 //!   is reused only after the pages in place are.
 //! - BUF-10: the pool never holds more frames than its budget.
-//! - BUF-12, BUF-14, BUF-20: `cleaner`. BUF-11: `gate`. BUF-13, BUF-16, BUF-17: `load`. BUF-15: `double_write`. BUF-18: `ahead`. BUF-19: `in_place`.
+//! - BUF-12, BUF-14, BUF-20: `cleaner`. BUF-11: `gate`. BUF-13, BUF-16, BUF-17: `load`. BUF-15: `double_write`. BUF-18, BUF-21: `ahead`. BUF-19: `in_place`.
 //!
 //! # Latch order
 //! Pages are latched left to right within a level and bottom to top, space's pages last. The mutexes of the pool itself

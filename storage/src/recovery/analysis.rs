@@ -9,12 +9,16 @@
 //!   change that was compensated before the commit adds no chain.
 
 use super::saved::{PendingChain, PendingDrop, Saved};
+use super::standing::Standing;
 use crate::btree::{RunChanges, RunPositions};
 use crate::error::{Corruption, StorageError};
-use crate::ids::{Lsn, PageId, Tag, TreeId, TxnId};
-use crate::record::{Before, BeforeImage, RecordKind, RowUndo, TxnLog, UndoEntry};
+use crate::ids::{PageId, Tag, TreeId, TxnId};
+use crate::record::{RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::wal::format::{Bytes, Decoded};
 use std::collections::BTreeMap;
+
+/// So many lists of changes are kept for further transactions.
+const SPARE_MAX: usize = 64;
 
 /// A transaction that had neither committed nor been undone when the log ended.
 #[derive(Clone, Debug)]
@@ -69,29 +73,11 @@ impl CommitBody {
     }
 }
 
-/// The state of one transaction during the pass.
-#[derive(Default)]
-struct Standing {
-    first: Lsn,
-    last: Lsn,
-    entries: BTreeMap<u64, UndoEntry>,
-}
-
-impl Standing {
-    fn superseded(self, commit: Lsn) -> impl Iterator<Item = PendingChain> {
-        self.entries.into_values().filter_map(move |entry| match entry.before {
-            BeforeImage::Row { overflow: true, value, .. } => {
-                let reference = value.as_ref().try_into().ok()?;
-                Some(PendingChain { commit, tree: entry.tree, reference })
-            }
-            _ => None,
-        })
-    }
-}
-
 /// The state of the pass.
 pub struct Analysis {
     txns: BTreeMap<TxnId, Standing>,
+    /// Those of transactions that have ended.
+    spare: Vec<Standing>,
     pending: Vec<PendingDrop>,
     chains: Vec<PendingChain>,
     tag_high_water: Tag,
@@ -122,12 +108,17 @@ impl Analysis {
     pub fn new(saved: Saved) -> Analysis {
         let mut txns = BTreeMap::new();
         for txn in saved.active.txns {
-            let entries: BTreeMap<u64, UndoEntry> = txn.undo.into_iter().map(|entry| (entry.lsn.0, entry)).collect();
-            let standing = Standing { first: txn.log.first_lsn, last: txn.log.last_lsn, entries };
+            let mut standing = Standing::default();
+            (standing.first, standing.last) = (txn.log.first_lsn, txn.log.last_lsn);
+            for UndoEntry { lsn, undo_next, tree, key, tag, prev_tag, before } in &txn.undo {
+                let (tree, tag, prev_tag, before) = (*tree, *tag, *prev_tag, before.as_before());
+                standing.add(*lsn, *undo_next, &RowUndo { tree, key, tag, prev_tag, before });
+            }
             txns.insert(txn.log.txn, standing);
         }
         Analysis {
             txns,
+            spare: Vec::new(),
             pending: saved.pending,
             chains: saved.chains,
             tag_high_water: saved.active.tag_high_water,
@@ -151,24 +142,17 @@ impl Analysis {
                     return Err(odd(record, place(), "a row record with an undo part", "none"));
                 };
                 self.tag_high_water = self.tag_high_water.max(undo.tag);
-                let start = record.lsn.start;
-                let standing = self.txns.entry(record.txn).or_default();
-                if standing.first == Lsn::ZERO {
-                    standing.first = start;
-                }
-                standing.last = start;
-                standing.entries.insert(start.0, owned(start, record.undo_next, undo));
+                self.standing(record.txn).change(record.lsn.start, record.undo_next, undo);
             }
             RecordKind::Run => self.take_run(record, place)?,
             RecordKind::Compensation => {
-                let standing = self.txns.entry(record.txn).or_default();
-                standing.last = record.undo_next; // REC-3
-                // A compensated change is not needed again.
-                let _ = standing.entries.split_off(&(record.undo_next.0 + 1));
+                self.standing(record.txn).compensated(record.undo_next);
             }
             RecordKind::Commit => {
-                let standing = self.txns.remove(&record.txn).unwrap_or_default();
-                self.chains.extend(standing.superseded(record.lsn.end)); // REC-10
+                if let Some(standing) = self.txns.remove(&record.txn) {
+                    self.chains.extend(standing.superseded(record.lsn.end)); // REC-10
+                    self.keep(standing);
+                }
                 let Some(body) = CommitBody::decode(record.body) else {
                     return Err(odd(record, place(), "the body of a commit", "something else"));
                 };
@@ -176,7 +160,7 @@ impl Analysis {
                 self.pending.extend(body.dropped.into_iter().map(|tree| PendingDrop { tree, commit }));
             }
             RecordKind::AbortEnd => {
-                self.txns.remove(&record.txn);
+                self.txns.remove(&record.txn).into_iter().for_each(|standing| self.keep(standing));
             }
             RecordKind::Structure | RecordKind::CheckpointBegin | RecordKind::CheckpointEnd => {}
             RecordKind::Prepare => {
@@ -192,18 +176,29 @@ impl Analysis {
         let [op] = &record.ops[..] else { return Err(damaged()) };
         let changes = RunChanges::of(op.op, op.payload).ok_or_else(damaged)?;
         let positions = RunPositions::new(record.lsn.start, record.undo_next);
-        let standing = self.txns.entry(record.txn).or_default();
-        if standing.first == Lsn::ZERO {
-            standing.first = record.lsn.start;
-        }
+        let mut tag_high_water = self.tag_high_water;
+        let standing = self.standing(record.txn);
         for (n, change) in changes.enumerate() {
             let undo = change.ok_or_else(damaged)?.undo;
             let (at, before) = positions.of(n);
-            self.tag_high_water = self.tag_high_water.max(undo.tag);
-            standing.last = at;
-            standing.entries.insert(at.0, owned(at, before, &undo));
+            tag_high_water = tag_high_water.max(undo.tag);
+            standing.change(at, before, &undo);
         }
+        self.tag_high_water = tag_high_water;
         Ok(())
+    }
+
+    /// What the pass knows of a transaction.
+    fn standing(&mut self, txn: TxnId) -> &mut Standing {
+        self.txns.entry(txn).or_insert_with(|| self.spare.pop().unwrap_or_default())
+    }
+
+    /// Keeps the memory of a transaction that has ended for another one.
+    fn keep(&mut self, mut standing: Standing) {
+        if self.spare.len() < SPARE_MAX {
+            standing.clear();
+            self.spare.push(standing);
+        }
     }
 
     /// Follows the losers' chains (REC-4).
@@ -212,25 +207,15 @@ impl Analysis {
     /// A broken chain.
     pub fn finish(self, log_dir: &str) -> Result<Findings, StorageError> {
         let mut losers = Vec::new();
-        for (txn, mut standing) in self.txns {
-            let mut entries = Vec::new();
-            let mut at = standing.last;
-            while at != Lsn::ZERO {
-                let Some(entry) = standing.entries.remove(&at.0) else {
-                    return Err(Corruption {
-                        file: log_dir.to_owned(),
-                        offset: None,
-                        page: None,
-                        lsn: Some(at),
-                        expected: format!("a change of transaction {txn}, to be undone"),
-                        found: "none, in log and checkpoint".to_owned(),
-                    }
-                    .into());
-                };
-                at = entry.undo_next;
-                entries.push(entry);
-            }
-            entries.reverse();
+        for (txn, standing) in self.txns {
+            let entries = standing.chain().map_err(|at| Corruption {
+                file: log_dir.to_owned(),
+                offset: None,
+                page: None,
+                lsn: Some(at),
+                expected: format!("a change of transaction {txn}, to be undone"),
+                found: "none, in log and checkpoint".to_owned(),
+            })?;
             let log = TxnLog { first_lsn: standing.first, last_lsn: standing.last, ..TxnLog::new(txn) };
             losers.push(Loser { log, entries });
         }
@@ -242,15 +227,6 @@ impl Analysis {
         let (tag_high_water, txn_high_water, last_page) = (self.tag_high_water, self.txn_high_water, self.last_page);
         Ok(Findings { losers, pending, chains, tag_high_water, txn_high_water, last_page })
     }
-}
-
-fn owned(lsn: Lsn, undo_next: Lsn, undo: &RowUndo<'_>) -> UndoEntry {
-    let before = match undo.before {
-        Before::Absent => BeforeImage::Absent,
-        Before::Row { ghost, overflow, value } => BeforeImage::Row { ghost, overflow, value: value.into() },
-    };
-    let (tree, key, tag, prev_tag) = (undo.tree, undo.key.into(), undo.tag, undo.prev_tag);
-    UndoEntry { lsn, undo_next, tree, key, tag, prev_tag, before }
 }
 
 fn odd(record: &Decoded<'_>, place: (String, u64), expected: &str, found: &str) -> StorageError {

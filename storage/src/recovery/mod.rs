@@ -20,7 +20,7 @@
 //!    serving or in the background while their rows stay locked.
 //!
 //! # Invariants
-//! NEW-1..4 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
+//! NEW-1..4 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 and REC-14..16 in [`redo`], REC-7..8 in
 //! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
 //! - REC-12: redo applies every record up to the end that analysis has found. If redo can't read the log up to that end, the opening fails.
 //! - REC-13: before the first write of an opening, every file that it will write to was looked at. An opening that is refused because a file is
@@ -40,7 +40,9 @@ pub mod create;
 mod open;
 pub mod progress;
 mod redo;
+mod redo_batch;
 pub mod saved;
+mod standing;
 pub mod taken;
 
 pub use analysis::{CommitBody, Findings, Loser};

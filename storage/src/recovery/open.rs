@@ -4,7 +4,8 @@ use super::analysis::{Analysis, Findings, Loser};
 use super::control::{Control, ControlFile};
 use super::create::{FIRST_LSN, contents_of, is_databases, prepare_new, sync_parent};
 use super::progress::{Phase, Progress};
-use super::redo::RedoPass;
+use super::redo::{BATCH_BYTES, RedoPass};
+use super::redo_batch::Place;
 use super::saved::Saved;
 use super::saved::{PendingChain, PendingDrop};
 use super::{Checkpoints, RecoveryReport};
@@ -16,7 +17,7 @@ use crate::mutation::{self, Mutation};
 use crate::options::StoreOptions;
 use crate::record::{BeforeImage, UndoEntry};
 use crate::seams::{BoxFuture, Versions};
-use crate::space::{Expected, Space, SpaceOptions, SpaceRedo, survey};
+use crate::space::{Expected, Space, SpaceOptions, survey};
 use crate::temp_files;
 use crate::wal::mark::{self, DurableMark};
 use crate::wal::reader::{End, LogReader};
@@ -172,7 +173,7 @@ async fn recover(
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
     let began_ns = now_ns();
-    redo(&known, &control, end.lsn, &pool, &mut report, &options.progress).await?;
+    redo(&known, &control, end.lsn, &pool, &mut report, options).await?;
     report.redo_ns = now_ns() - began_ns;
     if nothing {
         space.create().await?;
@@ -281,8 +282,11 @@ async fn analyse(
 }
 
 fn reader_place(known: &Known<'_>, lsn: Lsn) -> (String, u64) {
-    let path = known.dir.join(Layout::file_name(known.layout.number(lsn)));
-    (path.display().to_string(), known.layout.offset(lsn))
+    place_in(known.dir, known.layout, lsn)
+}
+
+fn place_in(dir: &Path, layout: Layout, lsn: Lsn) -> (String, u64) {
+    (dir.join(Layout::file_name(layout.number(lsn))).display().to_string(), layout.offset(lsn))
 }
 
 async fn redo(
@@ -291,24 +295,27 @@ async fn redo(
     end: Lsn,
     pool: &Arc<Pool>,
     report: &mut RecoveryReport,
-    progress: &Progress,
+    options: &StoreOptions,
 ) -> Result<(), StorageError> {
+    let progress = &options.progress;
     progress.begin(Phase::Redo, control.redo, end);
-    let mut pass = RedoPass::new(pool.clone(), Box::new(btree::TreeRedo), Box::new(SpaceRedo));
+    let (dir, layout) = (known.dir.to_path_buf(), known.layout);
+    let place: Place = Arc::new(move |lsn| place_in(&dir, layout, lsn));
+    let mut pass = RedoPass::new(pool.clone(), options.redo_threads, BATCH_BYTES, place);
     let mut reader = reader(known, control, control.redo);
     let mut reached = control.redo;
     while reached < end {
         match reader.next().await? {
             Ok((range, bytes)) => {
                 // REC-12: analysis has read up to `end`, so there is a record that ends there.
-                let (file, offset) = reader_place(known, range.start);
-                pass.take(&format::decode(bytes, range.start, &file, offset)?).await?;
+                pass.take(range, bytes).await?;
                 reached = range.end;
                 progress.reached(reached);
             }
             Err(stopped) => return Err(stopped.damage.into()),
         }
     }
+    pass.finish().await?;
     if reached != end {
         let (file, offset) = reader_place(known, end);
         let (expected, found) = ("the end of a record".to_owned(), format!("a record that ends at {reached}"));

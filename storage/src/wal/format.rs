@@ -301,6 +301,20 @@ pub fn decode<'a>(bytes: &'a [u8], start: Lsn, file: &str, offset: u64) -> Resul
     })
 }
 
+/// Appends the page of each operation of a record; none: its parts do not fit, which [`decode`] names.
+pub fn pages_of(bytes: &[u8], pages: &mut Vec<PageId>) -> Option<()> {
+    let mut at = Bytes::new(bytes);
+    at.take(22)?;
+    let ops = at.u16()?;
+    at.take(24)?;
+    for _ in 0..ops {
+        pages.push(PageId(at.u32()?));
+        let word = at.u32()?;
+        at.take((word & 0x00ff_ffff) as usize)?;
+    }
+    Some(())
+}
+
 fn decode_parts(bytes: &[u8], start: Lsn) -> Option<Decoded<'_>> {
     let mut at = Bytes::new(bytes);
     at.take(20)?;

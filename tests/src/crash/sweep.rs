@@ -42,6 +42,7 @@ pub fn options() -> StoreOptions {
         create: true,
         archive_bytes: None,
         database_seed: 7,
+        redo_threads: 0,
         progress: Arc::default(),
     }
 }
