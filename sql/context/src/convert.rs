@@ -29,10 +29,13 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT2 => Storage::Int(2),
         oid::INT4 | oid::DATE => Storage::Int(4),
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
+        oid::REGCOLLATION | oid::REGNAMESPACE | oid::REGOPER | oid::REGOPERATOR | oid::REGPROCEDURE | oid::REGROLE => {
+            Storage::Int(8)
+        }
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::PG_LSN => Storage::Int(8),
         other if word::is_word(other) => Storage::Int(8),
         oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONPATH => Storage::Bytes,
-        oid::REFCURSOR => Storage::Bytes,
+        oid::REFCURSOR | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA => Storage::Bytes,

@@ -454,8 +454,15 @@ impl Core {
     }
 
     fn server_setting(&self, name: &str) -> Option<Shown> {
-        let settings = self.backends.configuration()?.settings();
-        settings.into_iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
+        self.server_settings().into_iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The settings of the server, those under PostgreSQL's names included; none in an embedded database.
+    pub fn server_settings(&self) -> Vec<Shown> {
+        let mut settings =
+            self.backends.configuration().map(|configuration| configuration.settings()).unwrap_or_default();
+        settings.extend(super::postgres_settings::of(&settings, self.backend.server));
+        settings
     }
 
     /// Changes a setting; none: to its default.

@@ -65,6 +65,7 @@ pub mod opclass;
 pub mod operators;
 pub mod password;
 mod plan_cache_mode;
+pub mod postgres_settings;
 pub mod privileges;
 pub mod random;
 pub mod rebuild;

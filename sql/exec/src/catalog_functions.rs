@@ -3,7 +3,6 @@
 
 use super::Cx;
 use clearway_context::names::{own_path, quote};
-use clearway_context::operators;
 use clearway_context::routines::qualified;
 use clearway_engine::catalog::{Object, RelationKind, TEMP_PREFIX};
 use clearway_planner::Updatable;
@@ -65,6 +64,9 @@ fn settled(function: &str) -> Option<Datum> {
         | "pg_last_xact_replay_timestamp"
         | "pg_last_wal_receive_lsn"
         | "pg_last_wal_replay_lsn"
+        // Statistics are never kept as they were; values are not compressed; files of the log are not told by their names.
+        | "pg_stat_get_snapshot_timestamp"
+        | "pg_column_compression"
         | "pg_get_statisticsobjdef" => Datum::Null,
         _ => return None,
     })
@@ -93,10 +95,14 @@ impl Cx<'_> {
             let hint = "Recovery control functions can only be executed during recovery.";
             return Err(SqlError::new("55000", "recovery is not in progress").hint(hint));
         }
+        if let Some(value) = self.statistic(name, args) {
+            return value;
+        }
         if let Some(field) = name.strip_prefix("pg_stat_get_") {
             return Ok(Datum::Int8(self.counted(field, oid_at(args, 0)) as i64));
         }
-        match self.session_call(name).or_else(|| self.index_call(name, args)) {
+        let answer = self.session_call(name).or_else(|| self.transaction_call(name, args));
+        match answer.or_else(|| self.index_call(name, args)) {
             Some(answer) => answer,
             None => self.object_call(name, args),
         }
@@ -145,12 +151,6 @@ impl Cx<'_> {
             }
             "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
             "getpgusername" => return Some(core.current_user().map(Datum::text)),
-            "txid_current_if_assigned" | "pg_current_xact_id_if_assigned" => {
-                let mut session = core.engine.take();
-                let wide = name != "txid_current_if_assigned";
-                let shown = |id: u64| if wide { Datum::Word(id, oid::XID8) } else { Datum::Int8(id as i64) };
-                session.txn().id().map_or(Datum::Null, |t| shown(t.0))
-            }
             _ => return None,
         }))
     }
@@ -219,7 +219,31 @@ impl Cx<'_> {
             }
             "acldefault" => self.default_acl(text(args, 0), oid_at(args, 1))?,
             "makeaclitem" => self.acl_item(args)?,
-            "pg_describe_object" => self.described(oid_at(args, 0), oid_at(args, 1), oid_at(args, 2)),
+            "pg_describe_object" => {
+                let part = args.get(2).and_then(Datum::as_i64).unwrap_or(0) as i32;
+                let words = self.run.views.described(oid_at(args, 0), oid_at(args, 1), part, self.run)?;
+                words.map_or(Datum::Null, Datum::text)
+            }
+            "pg_filenode_relation" => {
+                let (space, file) = (oid_at(args, 0), oid_at(args, 1));
+                let own = self.run.names.catalog.get(file).map(|o| &**o).and_then(file_of);
+                let system = clearway_context::views::by_oid(file).filter(|view| view.is_table());
+                let found = own.or(system.map(|view| view.oid)).filter(|_| matches!(space, 0 | 1663 | 1664));
+                found.map_or(Datum::Null, Datum::Oid)
+            }
+            "pg_get_replica_identity_index" => {
+                let primary = self.run.names.catalog.indexes(oid_at(args, 0)).find(|index| index.primary);
+                primary.map_or(Datum::Null, |index| Datum::Oid(index.oid))
+            }
+            "pg_xact_commit_timestamp" => {
+                let hint = "Make sure the configuration parameter \"track_commit_timestamp\" is set.";
+                return Err(SqlError::new("55000", "could not get commit timestamp data").hint(hint));
+            }
+            // No transaction has several lockers under one number.
+            "mxid_age" => Datum::Int4(match oid_at(args, 0) {
+                0 => i32::MAX,
+                number => 1_i32.wrapping_sub(number as i32),
+            }),
             name => self.has_privilege(name, args)?,
         })
     }
@@ -292,7 +316,8 @@ impl Cx<'_> {
         let star = if args.get(3).and_then(Datum::as_bool) == Some(true) { "*" } else { "" };
         let mut letters = String::new();
         for asked in text(args, 2).split(',') {
-            letters.push(clearway_context::privileges::letter(asked.trim())?);
+            let unknown = || SqlError::new("22023", format!("unrecognized privilege type: \"{}\"", asked.trim()));
+            letters.push(clearway_context::privileges::letter(asked.trim()).map_err(|_| unknown())?);
             letters.push_str(star);
         }
         Ok(Datum::text(format!("{}={letters}/{}", role(oid_at(args, 0)), role(oid_at(args, 1)))))
@@ -329,32 +354,6 @@ impl Cx<'_> {
                 ("search_nulls", true),
             ],
         )
-    }
-
-    /// pg_describe_object: an object in words. NULL for one that does not exist.
-    fn described(self, class: Oid, oid: Oid, column: Oid) -> Datum {
-        let names = &self.run.names;
-        let Some(object) = names.catalog.get(oid) else { return Datum::Null };
-        let shown =
-            clearway_values::types::text::Names::relation_name(names, oid).unwrap_or_else(|| quote(object.name()));
-        let words = match (&**object, class) {
-            (Object::Relation(r), _) => {
-                let at = (column as usize).checked_sub(1).and_then(|at| r.columns.get(at));
-                let prefix = at.map_or(String::new(), |c| format!("column {} of ", quote(&c.name)));
-                format!("{prefix}{} {shown}", object.kind())
-            }
-            (Object::Routine(r), _) => {
-                let types = r
-                    .input_types()
-                    .iter()
-                    .map(|ty| clearway_values::types::format_type((*ty).into()))
-                    .collect::<Vec<_>>();
-                format!("{} {}({})", r.kind.name(), quote(&r.name), types.join(","))
-            }
-            (Object::Operator(o), _) => format!("operator {}", operators::shown(o)),
-            (other, _) => format!("{} {shown}", other.kind()),
-        };
-        Datum::text(words)
     }
 
     /// current_schemas: the schemas of the search path that exist, with `implicit` the catalog that is always searched first.

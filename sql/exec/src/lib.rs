@@ -100,8 +100,10 @@ mod sizes;
 pub mod sort;
 mod sought;
 mod spill;
+mod statistics_functions;
 mod system;
 mod ties;
+mod transaction_functions;
 mod view_checks;
 mod walked;
 mod window;
@@ -149,6 +151,11 @@ pub trait ViewRows: Sync {
     /// # Errors
     /// For arguments that the function refuses.
     fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>>;
+    /// An object in words, by its catalog, its number and its column; none: it is not there.
+    ///
+    /// # Errors
+    /// XX000 for a catalog without objects.
+    fn described(&self, class: Oid, number: Oid, part: i32, run: &Run<'_>) -> Result<Option<String>>;
     /// The privileges on an object as its catalog shows them.
     fn access_list(&self, acl: &Acl, owner: Oid, kind: AclKind, run: &Run<'_>) -> Datum;
     /// The statement that creates an index; with `pretty` without the schema where the search path finds the table.
@@ -223,6 +230,8 @@ pub struct RunState {
     measured: Option<Measured>,
     /// Why the building of a view's rows was cut short (VRB-1), and one more; 0: it was not.
     cut: AtomicU16,
+    /// The text of its snapshot's ids, if it was asked for.
+    snapshot: OnceLock<Arc<str>>,
 }
 
 impl RunState {
@@ -235,6 +244,7 @@ impl RunState {
             looked_up: Some(Mutex::new("sql/exec/looked_up", Vec::new())),
             measured: None,
             cut: AtomicU16::new(0),
+            snapshot: OnceLock::new(),
         }
     }
 

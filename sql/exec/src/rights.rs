@@ -38,6 +38,7 @@ fn known(function: &str) -> &'static str {
         "has_database_privilege" => "CTc",
         "has_function_privilege" => "X",
         "has_tablespace_privilege" => "C",
+        "has_parameter_privilege" => "sA",
         _ => "U",
     }
 }
@@ -74,22 +75,29 @@ impl<'a> Cx<'a> {
         }
         let with_user = args.len() == if function == "has_column_privilege" { 4 } else { 3 };
         let (user, rest) = if with_user { args.split_at(1) } else { (&[][..], args) };
+        let catalog = &self.run.names.catalog;
+        let of = |role| Judge::new(catalog, self.run.core.database, Some(role));
+        // A number that no role has holds nothing; what is asked of it is read all the same.
         let judge = match user.first() {
-            None => Judge::of(self.run.core, &self.run.names.catalog),
-            Some(user) => match self.role(user, function != "pg_has_role")? {
-                Some(role) => Judge::new(&self.run.names.catalog, self.run.core.database, Some(role)),
-                None => return Ok(Datum::Bool(false)),
-            },
+            None => Some(Judge::of(self.run.core, catalog)),
+            Some(user) => self.role(user, function != "pg_has_role")?.map(of),
         };
         let list = rest.last().and_then(Datum::as_str).unwrap_or("");
         if function == "pg_has_role" {
             return self.has_role(judge, &rest[0], list);
         }
+        if function == "has_parameter_privilege" {
+            asked(function, list)?;
+            return Ok(Datum::Bool(judge.is_some_and(|judge| judge.is_superuser())));
+        }
         if function == "has_sequence_privilege" {
+            asked(function, list)?;
             self.refuse_no_sequence(&rest[0])?;
         }
-        let Some(subject) = self.object(function, &rest[0])? else { return Ok(Datum::Null) };
+        let subject = self.object(function, &rest[0])?;
         let asked = asked(function, list)?;
+        let Some(subject) = subject else { return Ok(Datum::Null) };
+        let Some(judge) = judge else { return Ok(Datum::Bool(false)) };
         if function == "has_column_privilege" {
             return self.has_column(judge, &subject, &rest[0], &rest[1], &asked);
         }
@@ -154,17 +162,22 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn has_role(self, judge: Judge<'_>, role: &Datum, list: &str) -> Result<Datum> {
-        let Some(role) = self.role(role, false)? else { return Ok(Datum::Bool(judge.is_superuser())) };
+    fn has_role(self, judge: Option<Judge<'_>>, role: &Datum, list: &str) -> Result<Datum> {
+        let role = self.role(role, false)?;
         let mut held = false;
+        let asks = |ask: fn(&Judge<'_>, Oid) -> bool| match (&judge, role) {
+            (Some(judge), Some(role)) => ask(judge, role),
+            (Some(judge), None) => judge.is_superuser(),
+            (None, _) => false,
+        };
         for asked in list.split(',').map(str::trim) {
             held |= match asked.to_ascii_lowercase().as_str() {
-                "usage" => judge.has_rights_of(role),
-                "member" => judge.is_member(role),
+                "usage" => asks(|judge, role| judge.has_rights_of(role)),
+                "member" => asks(|judge, role| judge.is_member(role)),
                 "usage with admin option"
                 | "usage with grant option"
                 | "member with admin option"
-                | "member with grant option" => judge.is_admin(role),
+                | "member with grant option" => asks(|judge, role| judge.is_admin(role)),
                 _ => {
                     let message = format!("unrecognized privilege type: \"{asked}\"");
                     return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));

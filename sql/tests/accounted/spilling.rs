@@ -146,3 +146,24 @@ fn groups_find_the_room_that_those_before_them_had() {
     // Sixteen files, of which each has some five times the groups that have room.
     assert!((17..120).contains(&batches), "files of 64 groups each: {plan:?}");
 }
+
+#[test]
+fn full_batches_of_index_entries_go_to_a_file_and_are_changed_in_one_pass() {
+    // BAT-5
+    let mut all = Spilling::begin(6005);
+    for table in ["wide", "narrow"] {
+        all.rows(&format!("CREATE TABLE {table} (id int PRIMARY KEY, k int)"));
+        all.rows(&format!("CREATE INDEX {table}_k ON {table} (k)"));
+        all.rows(&format!("INSERT INTO {table} SELECT -g, 0 FROM generate_series(1, 10) g"));
+    }
+    let insert =
+        |table: &str| format!("INSERT INTO {table} SELECT g, g * 7919 % 30011 FROM generate_series(1, 30000) g");
+    assert_eq!(all.spilled(&insert("wide")).1, 0, "one batch has room for all");
+    all.rows("SET statement_memory = '3MB'");
+    let (_, written) = all.spilled(&insert("narrow"));
+    all.rows("RESET statement_memory");
+    assert!(written > 300_000, "{written} bytes were written");
+    let counted =
+        |all: &mut Spilling, table: &str| all.rows(&format!("SELECT k, count(*) FROM {table} GROUP BY k ORDER BY k"));
+    assert_eq!(counted(&mut all, "wide"), counted(&mut all, "narrow"));
+}

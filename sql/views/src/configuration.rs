@@ -48,7 +48,7 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
         row
     });
     let mut rows: Vec<Row> = of_sessions.collect();
-    let servers = configuration(run).map(|configuration| configuration.settings()).unwrap_or_default();
+    let servers = run.core.server_settings();
     for setting in servers.iter().filter(|setting| superuser || !setting.private) {
         let mut row = of_server(setting);
         row.extend(place(run, superuser, setting.name));

@@ -21,7 +21,9 @@ pub fn gives_rows(p: &Proc) -> bool {
 /// The rows that a call gives; none where an argument is null.
 pub fn rows(function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>> {
     if args.iter().any(Datum::is_null) {
-        return Ok(Vec::new());
+        // These give one row, of nulls.
+        let one = function.name.starts_with("pg_identify_object");
+        return Ok(if one { vec![vec![Datum::Null; function.columns.len()]] } else { Vec::new() });
     }
     let number = || args.first().and_then(Datum::as_i64).unwrap_or(0) as u32;
     let list = || match args.first() {
@@ -29,6 +31,8 @@ pub fn rows(function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Ve
         _ => Vec::new(),
     };
     Ok(match function.name {
+        "pg_identify_object" => super::identity::identified(run, args)?,
+        "pg_identify_object_as_address" => super::identity::as_address(run, args)?,
         "aclexplode" => {
             let mut out = Vec::new();
             for item in list() {
@@ -58,6 +62,8 @@ pub fn rows(function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Ve
             });
             databases.collect()
         }
+        "pg_stat_get_backend_idset" => run.core.backends.all().iter().map(|b| vec![Datum::Int4(b.pid)]).collect(),
+        "pg_listening_channels" => run.core.notifying.lock().listening().map(|channel| vec![text(channel)]).collect(),
         "pg_ls_tmpdir" => temporary_files(run, args.first().is_none_or(|_| number() == 1663))?,
         "_pg_expandarray" => list().into_iter().zip(1..).map(|(x, n)| vec![x, Datum::Int4(n)]).collect(),
         // Nothing is partitioned, and there are no publications.

@@ -6,7 +6,7 @@
 //! catalog, attributes, indexes, constraints    objects of the catalog, their columns and constraints
 //! types, routines    types and functions of users         builtin     the rows with which PostgreSQL's catalogs begin
 //! dependencies       what objects depend on               comments    what COMMENT adds
-//! owners             the roles that objects need
+//! owners             the roles that objects need         identity    what an object is called
 //! rights             memberships, policies, defaults      configuration  settings and rules of access
 //! activity           sessions                             functions   set-returning functions over the catalog
 //! locks, locked      locks, and the names of what is locked
@@ -17,6 +17,7 @@
 //! memory             the heap by session                  progress    how far long statements are
 //! limits             limits of roles and databases    shared_plans   plans that sessions share
 //! table_statistics, server_statistics          PostgreSQL's pg_stat views
+//! zones              zones of time
 //! mysql              views under MySQL's names
 //! ```
 //!
@@ -38,6 +39,7 @@ mod dependencies;
 mod expressions;
 mod extensions;
 mod functions;
+mod identity;
 mod indexes;
 mod limits;
 mod lock_tree;
@@ -60,6 +62,7 @@ mod table_statistics;
 mod types;
 mod undo;
 mod waits;
+mod zones;
 
 use clearway_base::memory::uncharged;
 use clearway_context::views::SystemView;
@@ -104,6 +107,7 @@ const ROWS: &[&[ViewOf]] = &[
     statistics::ROWS,
     statement_times::ROWS,
     table_statistics::ROWS,
+    zones::ROWS,
 ];
 
 /// A table of pg_catalog, and what gives its rows for the objects that are sought; none: all of them have to be built.
@@ -200,6 +204,10 @@ impl ViewRows for SystemViews {
 
     fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>> {
         functions::rows(function, args, run)
+    }
+
+    fn described(&self, class: Oid, number: Oid, part: i32, run: &Run<'_>) -> Result<Option<String>> {
+        identity::described(run, class, number, part)
     }
 
     fn access_list(&self, acl: &Acl, owner: Oid, kind: AclKind, run: &Run<'_>) -> Datum {

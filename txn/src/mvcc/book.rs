@@ -26,6 +26,7 @@ use clearway_storage::record::{BeforeImage, UndoEntry};
 use clearway_storage::seams::{ActiveTxn, ActiveTxns, BoxFuture, Versions};
 
 use super::budget::Budget;
+use super::ended::Ended;
 use super::fate::{Passed, intact_behind};
 use super::prune::{Pruner, Purgeable};
 use super::record::UndoRecord;
@@ -103,10 +104,17 @@ pub struct VersionBook {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) pruner: Pruner,
     pub(super) budget: Budget,
-    active: Mutex<BTreeMap<TxnId, Arc<TxnState>>>,
+    pub(super) active: Mutex<Active>,
     next_txn: AtomicU64,
     section: Mutex<()>,
     visible_lsn: AtomicU64,
+}
+
+/// The transactions that change something, and how the latest others have ended (EIT-1).
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) states: BTreeMap<TxnId, Arc<TxnState>>,
+    pub(super) ended: Ended,
 }
 
 impl VersionBook {
@@ -117,7 +125,7 @@ impl VersionBook {
             snapshots: Arc::new(Snapshots::new()),
             pruner: Pruner::default(),
             budget: Budget::default(),
-            active: Mutex::new("txn/mvcc/active", BTreeMap::new()),
+            active: Mutex::new("txn/mvcc/active", Active { states: BTreeMap::new(), ended: Ended::new() }),
             next_txn: AtomicU64::new(1),
             section: Mutex::new("txn/commit/section", ()),
             visible_lsn: AtomicU64::new(0),
@@ -160,29 +168,32 @@ impl VersionBook {
     pub fn begin(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
         let mut active = self.active.lock();
         let state = TxnState::new(TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed)), owner.clone());
-        let before = active.insert(state.id(), state.clone());
+        let before = active.states.insert(state.id(), state.clone());
         assert!(before.is_none(), "TXN-1: {:?} is active already", state.id());
+        active.ended.begin(state.id());
         state
     }
 
     /// Adds a transaction that a restart found unfinished to the active ones.
     pub fn adopt(&self, state: &Arc<TxnState>) {
-        let before = self.active.lock().insert(state.id(), state.clone());
+        let before = self.active.lock().states.insert(state.id(), state.clone());
         assert!(before.is_none(), "TXN-1: {:?} is active already", state.id());
     }
 
     /// Removes a transaction that has ended from the active ones.
     pub fn end(&self, txn: TxnId) {
-        let ended = self.active.lock().remove(&txn);
-        assert!(
-            ended.is_some_and(|state| state.status() != Status::Active),
-            "TXN-1: {txn:?} ends once, after its status has changed"
-        );
+        let mut active = self.active.lock();
+        // The state may be freed: after the mutex.
+        let state = active.states.remove(&txn);
+        let status = state.as_ref().map_or(Status::Active, |state| state.status());
+        active.ended.end(txn, status, self.next_txn()); // EIT-1
+        drop(active);
+        assert!(status != Status::Active, "TXN-1: {txn:?} ends once, after its status has changed");
     }
 
     /// The transactions that change something now, oldest first.
     pub fn active(&self) -> Vec<Arc<TxnState>> {
-        self.active.lock().values().cloned().collect()
+        self.active.lock().states.values().cloned().collect()
     }
 
     /// How many deleted rows can be removed from their trees.

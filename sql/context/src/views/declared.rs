@@ -36,7 +36,7 @@ pub const STORED: &[&str] = &["pg_largeobject", "pg_largeobject_metadata"];
 #[rustfmt::skip]
 pub const ABSENT: &[&str] = &[
     "pg_backend_memory_contexts", "pg_config", "pg_shmem_allocations", "sql_features", "sql_implementation_info", "sql_parts",
-    "sql_sizing", "pg_timezone_names", "pg_timezone_abbrevs",
+    "sql_sizing",
 ];
 
 /// The relations.

@@ -19,6 +19,7 @@ impl Parser<'_> {
         match self.word_at(0) {
             Some("table") if !replace => self.create_table(persistence),
             Some("view") if persistence != Persistence::Unlogged => self.create_view(replace, temporary),
+            Some("recursive") if persistence != Persistence::Unlogged => self.create_recursive_view(replace, temporary),
             Some("sequence") if !replace => {
                 self.advance();
                 let if_not_exists = self.if_not_exists();
@@ -81,7 +82,6 @@ impl Parser<'_> {
             "access",
             "transform",
             "constraint",
-            "recursive",
             "trusted",
             "procedural",
             "default",
@@ -176,6 +176,30 @@ impl Parser<'_> {
         let query = Box::new(self.query()?);
         let text = self.text_from(first);
         options.extend(self.check_option()?);
+        Ok(Statement::CreateView { name, columns, options, query, replace, temporary, text })
+    }
+
+    /// `RECURSIVE VIEW name (columns) AS query`: the view of a query that has this one in its WITH RECURSIVE, under the view's name.
+    fn create_recursive_view(&mut self, replace: bool, temporary: bool) -> Result<Statement> {
+        self.expect_seq(&["recursive", "view"])?;
+        let name = self.qual_name()?;
+        let columns = self.name_list()?;
+        let options = self.opt_storage()?;
+        self.expect("as")?;
+        let first = self.at;
+        self.query()?;
+        let inner = self.text_from(first);
+        let at = self.pos();
+        if self.check_option()?.is_some() {
+            let message = "WITH CHECK OPTION not supported on recursive views";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(at));
+        }
+        let list = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+        let own = quoted(name.name());
+        let text = format!("WITH RECURSIVE {own} ({list}) AS ({inner}) SELECT {list} FROM {own}");
+        let Some(Statement::Query(query)) = super::parse(&text)?.pop().map(|parsed| parsed.statement) else {
+            return Err(SqlError::internal("the query of a recursive view"));
+        };
         Ok(Statement::CreateView { name, columns, options, query, replace, temporary, text })
     }
 
@@ -450,5 +474,15 @@ impl Parser<'_> {
             return Err(self.unsupported("a rule other than DO INSTEAD NOTHING"));
         }
         Ok(Statement::CreateRule(CreateRule { name, replace, event, table }))
+    }
+}
+
+/// A name as SQL writes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
+    let bare = name.chars().all(plain) && name.starts_with(|c: char| !c.is_ascii_digit());
+    match bare && keywords::lookup(name).is_none() {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
 }

@@ -139,6 +139,14 @@ impl Parser<'_> {
             let list = self.paren_list(|p| p.expr())?;
             return self.node(ExprKind::Grouping(list), pos);
         }
+        if word == "collation" && self.word_at(1) == Some("for") {
+            self.advance();
+            self.advance();
+            self.expect_punct(b'(')?;
+            let of = self.expr()?;
+            self.expect_punct(b')')?;
+            return self.call("pg_collation_for", vec![of], pos);
+        }
         if open && word == "normalize" {
             return self.normalize();
         }

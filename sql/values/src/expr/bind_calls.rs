@@ -13,7 +13,7 @@ use super::json_populate;
 use super::range_functions;
 use super::resolve::{self, Choice};
 use super::sets::SetCall;
-use super::{sets, window};
+use super::{sets, value_size, window};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 use crate::types::cast::Context;
@@ -120,6 +120,11 @@ impl Binder<'_> {
         if name == "pg_typeof" && args.len() == 1 {
             let value = functions::typeof_value(types[0]);
             return Ok(Some(Bound::constant(value, oid::REGTYPE, pos)));
+        }
+        match (name, args.as_slice()) {
+            ("pg_column_size", [value]) => return value_size::bind(self, value.clone(), pos),
+            ("pg_collation_for", [value]) => return collation_of(&call.args[0], value, pos).map(Some),
+            _ => {}
         }
         if let Some(bound) = self.enum_call(name, &args, pos) {
             return bound.map(Some);
@@ -454,4 +459,21 @@ pub(super) fn no_function(name: &str, types: &[Oid], pos: Pos) -> SqlError {
     SqlError::new(code::UNDEFINED_FUNCTION, message)
         .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
         .at(pos)
+}
+
+/// COLLATION FOR: the collation that an expression has, as SQL writes its name.
+fn collation_of(written: &Expr, value: &Bound, pos: Pos) -> Result<Bound> {
+    let ty = element_of(value.ty.oid).filter(|_| value.ty.oid != oid::NAME).unwrap_or(value.ty.oid);
+    if !matches!(ty, oid::UNKNOWN | oid::NAME) && crate::types::category(ty) != b'S' {
+        let message = format!("collations are not supported by type {}", format_type(value.ty));
+        return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
+    }
+    let name = match &*written.kind {
+        ExprKind::Collate { collation, .. } => collation.name(),
+        _ if ty == oid::NAME => "C",
+        _ => "default",
+    };
+    let plain = name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()) && name != "default";
+    let shown = if plain { name.to_owned() } else { format!("\"{name}\"") };
+    Ok(Bound::constant(Datum::text(shown), oid::TEXT, pos))
 }

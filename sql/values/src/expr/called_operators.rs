@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 static TABLES: &[&[Function]] = &[
     super::json_functions::OPERATORS,
     super::json_path::OPERATORS,
+    super::text_functions::OPERATORS,
     super::math_functions::OPERATORS,
     super::inet_functions::OPERATORS,
     super::range_functions::OPERATORS,

@@ -95,6 +95,9 @@ static TABLES: &[&[Function]] = &[
     super::unicode_functions::FUNCTIONS,
     super::hash_functions::FUNCTIONS,
     super::size_functions::FUNCTIONS,
+    super::snapshot_functions::FUNCTIONS,
+    super::value_size::FUNCTIONS,
+    super::visible_functions::FUNCTIONS,
 ];
 
 /// All scalar functions.
@@ -209,12 +212,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
     "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); 
-    "pg_function_is_visible"(OID) BOOL strict function_is_visible; "pg_type_is_visible"(OID) BOOL strict type_is_visible;
-    "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
-    "pg_opfamily_is_visible"(OID) BOOL strict visible; "pg_conversion_is_visible"(OID) BOOL strict visible;
-    "pg_collation_is_visible"(OID) BOOL strict visible; "pg_statistics_obj_is_visible"(OID) BOOL strict visible;
-    "pg_ts_config_is_visible"(OID) BOOL strict visible; "pg_ts_dict_is_visible"(OID) BOOL strict visible;
-    "pg_ts_parser_is_visible"(OID) BOOL strict visible; "pg_ts_template_is_visible"(OID) BOOL strict visible;
     "pg_char_to_encoding"(NAME) INT4 strict |a, _| Ok(Datum::Int4(Encoding::find(s(a, 0)).map_or(-1, Encoding::number)));
     "getdatabaseencoding"() NAME strict |_, _| Ok(Datum::text("UTF8"));
     "pg_typeof"(ANY) REGTYPE lenient |_, _| Err(SqlError::internal("pg_typeof is bound, not called"));
@@ -223,31 +220,6 @@ pub static FUNCTIONS: &[Function] = table! {
 /// What is not kept: definitions of objects that can't exist.
 fn absent(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Datum::Null)
-}
-
-/// All that the catalogs list of this kind is in pg_catalog, and that is always searched.
-fn visible(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    Ok(Datum::Bool(true))
-}
-
-/// Whether a type's name alone leads to it.
-fn type_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let oid = i(a, 0) as Oid;
-    Ok(Datum::Bool(match crate::types::user::schema(oid) {
-        Some(schema) => crate::types::user::current().is_none_or(|types| types.path().iter().any(|s| **s == *schema)),
-        None => true,
-    }))
-}
-
-/// Whether a function's name alone leads to it.
-fn function_is_visible(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let oid = i(a, 0) as Oid;
-    Ok(match crate::types::routine::of_oid(oid) {
-        Some(found) => Datum::Bool(crate::types::routine::is_visible(&found)),
-        None if crate::types::extension::is_one(oid) => Datum::Bool(crate::types::aliases::is_on_path(oid)),
-        None if crate::builtin::proc(oid).is_some() => Datum::Bool(true),
-        None => Datum::Null,
-    })
 }
 
 pub(super) fn i(a: &[Datum], n: usize) -> i64 {

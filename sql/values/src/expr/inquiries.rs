@@ -2,12 +2,15 @@
 //! are listed together; the answering function distinguishes them by the values.
 
 use super::host::HostFunction;
+use super::statistics_functions;
+use crate::builtin;
 use crate::types::{Oid, oid};
 use std::sync::LazyLock;
 
 use oid::{
-    BOOL, CHAR, INET, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, PG_LSN, REGCLASS, REGCOLLATION,
-    REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ, XID8,
+    ANY, BOOL, CHAR, INET, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, PG_LSN, PG_SNAPSHOT, REGCLASS,
+    REGCOLLATION, REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY,
+    TIMESTAMPTZ, TXID_SNAPSHOT, XID, XID8,
 };
 
 /// A function: itself, its name, the types of its arguments and of its result, whether it is strict.
@@ -42,6 +45,11 @@ const FUNCTIONS: &[(&str, &[Oid], Oid)] = &[
     ("pg_database_collation_actual_version", &[OID], TEXT), ("_pg_index_position", &[OID, INT2], INT4),
     ("pg_index_column_has_property", &[REGCLASS, INT4, TEXT], BOOL), ("pg_index_has_property", &[REGCLASS, TEXT], BOOL),
     ("pg_indexam_has_property", &[OID, TEXT], BOOL), ("txid_current_if_assigned", &[], INT8), ("pg_current_xact_id_if_assigned", &[], XID8),
+    ("pg_current_snapshot", &[], PG_SNAPSHOT), ("txid_current_snapshot", &[], TXID_SNAPSHOT),
+    ("pg_xact_status", &[XID8], TEXT), ("txid_status", &[INT8], TEXT),
+    ("pg_filenode_relation", &[OID, OID], REGCLASS), ("pg_get_replica_identity_index", &[REGCLASS], REGCLASS),
+    ("pg_xact_commit_timestamp", &[XID], TIMESTAMPTZ), ("mxid_age", &[XID], INT4),
+    ("pg_stat_get_snapshot_timestamp", &[], TIMESTAMPTZ), ("pg_column_compression", &[ANY], TEXT),
     ("pg_relation_filepath", &[REGCLASS], TEXT), ("pg_partition_root", &[REGCLASS], REGCLASS),
 ];
 
@@ -62,9 +70,13 @@ pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
         let mut rows: Vec<Row> =
             FUNCTIONS.iter().map(|(name, args, result)| row(name, args.to_vec(), *result)).collect();
+        let values = statistics_functions::STATISTICS.iter();
+        let named = values.filter_map(|(name, ..)| builtin::procs_named(&format!("pg_stat_get_{name}")).first());
+        rows.extend(named.map(|p| row(p.name, p.arguments.clone(), p.result)));
         // The role goes by its name or its oid too, or is left out: then it is the session's.
         let users: [Option<Oid>; 3] = [None, Some(NAME), Some(OID)];
         for user in users {
+            rows.push(row("has_parameter_privilege", user.into_iter().chain([TEXT, TEXT]).collect(), BOOL));
             for name in RIGHTS {
                 let named = if *name == "pg_has_role" { NAME } else { TEXT };
                 for object in [named, OID] {

@@ -89,13 +89,17 @@ pub(crate) mod resolve;
 pub mod set_table;
 pub mod sets;
 mod size_functions;
+mod snapshot_functions;
 mod statistics;
+pub mod statistics_functions;
 pub mod system_columns;
 mod text_functions;
 mod time_functions;
 mod to_char;
 mod to_number;
 mod unicode_functions;
+mod value_size;
+mod visible_functions;
 pub mod window;
 mod word_functions;
 

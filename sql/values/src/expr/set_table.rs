@@ -3,7 +3,7 @@
 use super::functions::s;
 use super::host::Session;
 use super::json_functions::element_text;
-use super::{citext_functions, hstore_functions, json_path, regexp};
+use super::{citext_functions, hstore_functions, json_path, regexp, snapshot_functions};
 use crate::error::{Result, SqlError, code};
 use crate::types::json::{Json, raw};
 use crate::types::{Datum, Oid, oid};
@@ -31,7 +31,10 @@ impl std::fmt::Debug for SetRow {
     }
 }
 
-use oid::{ANYARRAY, ANYELEMENT, BOOL, CITEXT, HSTORE, INT4, JSON, JSONB, JSONPATH, TEXT, TEXT_ARRAY};
+use oid::{
+    ANYARRAY, ANYELEMENT, BOOL, CITEXT, HSTORE, INT4, INT8, JSON, JSONB, JSONPATH, PG_SNAPSHOT, TEXT, TEXT_ARRAY,
+    TXID_SNAPSHOT, XID8,
+};
 
 macro_rules! sets {
     ($($name:literal ($($arg:ident),*) [$($column:literal $ty:ident),*] $strict:literal $body:expr;)*) => {
@@ -70,6 +73,8 @@ pub static SETS: &[SetRow] = sets! {
     "regexp_split_to_table"(CITEXT, CITEXT, TEXT) ["" TEXT] true |a, _| Ok(column(citext_functions::pieces(a)?));
     "skeys"(HSTORE) ["" TEXT] true |a, _| hstore_functions::key_rows(a); "svals"(HSTORE) ["" TEXT] true |a, _| hstore_functions::value_rows(a);
     "each"(HSTORE) ["key" TEXT, "value" TEXT] true |a, _| hstore_functions::pair_rows(a);
+    "pg_snapshot_xip"(PG_SNAPSHOT) ["" XID8] true |a, _| snapshot_functions::running(a, true);
+    "txid_snapshot_xip"(TXID_SNAPSHOT) ["" INT8] true |a, _| snapshot_functions::running(a, false);
     "string_to_table"(TEXT, TEXT) ["" TEXT] false |a, _| split(a); "string_to_table"(TEXT, TEXT, TEXT) ["" TEXT] false |a, _| split(a);
 };
 

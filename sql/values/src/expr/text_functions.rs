@@ -1,7 +1,7 @@
 //! Functions on text.
 
 use super::eval::Env;
-use super::functions::{i, s};
+use super::functions::{Function, i, s, table};
 use super::long_text;
 use super::{operators, pattern};
 use crate::error::{Result, SqlError, code};
@@ -11,6 +11,14 @@ use clearway_base::breath;
 use clearway_base::memory::claim;
 use md5::Digest;
 use std::collections::{HashMap, HashSet};
+
+use oid::{BOOL, TEXT};
+
+/// Operators that these functions compute.
+#[rustfmt::skip]
+pub static OPERATORS: &[Function] = table! {
+    "^@"(TEXT, TEXT) BOOL strict starts_with;
+};
 
 /// The longest text that a function may make, in bytes.
 pub(super) const RESULT_BYTES_MAX: usize = 256 << 20;

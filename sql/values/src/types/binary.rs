@@ -3,6 +3,7 @@
 use super::datum::{Array, Datum, Record};
 use super::interval::Interval;
 use super::numeric::Numeric;
+use super::snapshot::Snapshot;
 use super::{Oid, SqlType, cast, datetime, element_of, geometry, geometry_binary, hstore, oid, range};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, code};
@@ -107,6 +108,11 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }
         oid::CITEXT => Datum::Citext(utf8(r.bytes(r.0.len())?)?.into()),
+        oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT => {
+            let snapshot = Snapshot::receive(r.bytes(r.0.len())?);
+            let bad = || SqlError::new("22P03", "invalid external pg_snapshot data");
+            Datum::text(super::snapshot::text(&snapshot.ok_or_else(bad)?))
+        }
         oid::HSTORE => Datum::Hstore(hstore::receive(r)?.into()),
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
         _ if geometry::is_one(ty) => geometry_binary::input(ty, r)?,
@@ -291,6 +297,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Float4(v) => out.extend(v.to_be_bytes()),
         Datum::Float8(v) => out.extend(v.to_be_bytes()),
         Datum::Text(s) if ty.oid == oid::CHAR => out.push(super::byte_char::byte(s)),
+        Datum::Text(s) if matches!(ty.oid, oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT) => super::snapshot::send(s, out),
         Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) | Datum::Citext(s) => out.extend(s.as_bytes()),
         Datum::Hstore(h) => hstore::send(h, out),
         Datum::Geometry(g) => geometry_binary::output(g, out),

@@ -53,13 +53,14 @@ pub mod range;
 mod record;
 pub mod routine;
 pub mod size;
+pub mod snapshot;
 pub mod text;
 pub mod time;
 pub mod user;
 pub mod uuid;
 mod wide;
 pub mod word;
-mod zone;
+pub mod zone;
 mod zone_abbreviations;
 
 pub use datum::Datum;
@@ -128,6 +129,8 @@ pub mod oid {
     pub const MONEY: Oid = 790;
     pub const MACADDR: Oid = 829;
     pub const XID8: Oid = 5069;
+    pub const TXID_SNAPSHOT: Oid = 2970;
+    pub const PG_SNAPSHOT: Oid = 5038;
     pub const INET: Oid = 869;
     pub const CIDR: Oid = 650;
     pub const TIME: Oid = 1083;
@@ -275,7 +278,7 @@ pub fn numeric_modifier(m: i32) -> (i32, i32) {
 }
 
 /// PostgreSQL's types that no value can have here.
-const NOT_HERE: &[&str] = &["tsvector", "tsquery", "xml", "txid_snapshot", "pg_snapshot", "regconfig", "regdictionary"];
+const NOT_HERE: &[&str] = &["tsvector", "tsquery", "xml", "regconfig", "regdictionary"];
 
 /// Looks a written type up and packs its modifiers.
 pub fn resolve(name: &TypeName) -> Result<SqlType> {

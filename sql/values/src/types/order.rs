@@ -14,7 +14,8 @@ pub fn is_ordered(ty: Oid) -> bool {
     if let Some(shape) = user::shape(ty) {
         return shape.types.iter().all(|field| is_ordered(field.oid));
     }
-    !geometry::is_one(ty) && !matches!(ty, oid::JSON | oid::JSONPATH | oid::REFCURSOR)
+    !geometry::is_one(ty)
+        && !matches!(ty, oid::JSON | oid::JSONPATH | oid::REFCURSOR | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT)
 }
 
 /// A type that is to have an order.

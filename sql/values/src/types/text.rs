@@ -221,7 +221,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING | oid::REFCURSOR => Datum::text(text),
         oid::BPCHAR => Datum::Bpchar(text.into()),
-        oid::CITEXT | oid::HSTORE | oid::JSON | oid::JSONB | oid::JSONPATH => document(ty, text)?,
+        _ if is_document(ty) => document(ty, text)?,
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?.into()),
         oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
         oid::PG_LSN => Datum::Lsn(super::lsn::parse(text).ok_or_else(|| invalid("pg_lsn", text))?),
@@ -270,6 +270,13 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
     })
 }
 
+fn is_document(ty: Oid) -> bool {
+    matches!(
+        ty,
+        oid::CITEXT | oid::HSTORE | oid::JSON | oid::JSONB | oid::JSONPATH | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT
+    )
+}
+
 /// A text without a length that is a value of its own.
 fn document(ty: Oid, text: &str) -> Result<Datum> {
     Ok(match ty {
@@ -277,6 +284,7 @@ fn document(ty: Oid, text: &str) -> Result<Datum> {
         oid::JSONB => Datum::Jsonb(super::json::parse(text)?.into()),
         oid::JSONPATH => Datum::JsonPath(super::jsonpath::parse(text)?.into()),
         oid::HSTORE => Datum::Hstore(hstore::parse(text)?.into()),
+        oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT => Datum::text(super::snapshot::text(&super::snapshot::parse(text)?)),
         _ => Datum::Citext(text.into()),
     })
 }

@@ -6,7 +6,7 @@
 
 use super::datetime::{DAY, EPOCH_DAYS, SECOND, check_range, civil_from_days};
 use super::interval::{Interval, IntervalStyle};
-use super::zone_abbreviations::{Abbreviation, abbreviation};
+use super::zone_abbreviations::{ABBREVIATIONS, Abbreviation, abbreviation};
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
 
@@ -149,6 +149,34 @@ fn to_jiff(utc: i64) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_microsecond((utc - cycles * CYCLE).checked_add(EPOCH_DAYS * DAY)?).ok()
 }
 
+/// What is shown of a zone or of an abbreviation at an instant: its name, the abbreviation, seconds east of Greenwich, and whether it is daylight
+/// saving time.
+pub type ZoneShown = (String, String, i32, bool);
+
+/// Every zone of the time zone database.
+pub fn zones(utc: i64) -> Vec<ZoneShown> {
+    let instant = to_jiff(utc).unwrap_or(jiff::Timestamp::MIN);
+    let shown = |name: jiff::tz::TimeZoneName<'_>| {
+        let zone = TimeZone::get(name.as_str()).ok()?;
+        let info = zone.to_offset_info(instant);
+        Some((name.as_str().to_owned(), info.abbreviation().to_owned(), info.offset().seconds(), info.dst().is_dst()))
+    };
+    jiff::tz::db().available().filter_map(shown).collect()
+}
+
+/// Every abbreviation, in capitals.
+pub fn abbreviations(utc: i64) -> Vec<ZoneShown> {
+    let shown = |(name, meaning): &(&str, Abbreviation)| {
+        let name = name.to_ascii_uppercase();
+        let (seconds, dst) = match meaning {
+            Abbreviation::Fixed(seconds, dst) => (*seconds, *dst),
+            Abbreviation::Of(of) => meant_at(utc, &name, &zone(of)?),
+        };
+        Some((name.clone(), name, seconds, dst))
+    };
+    ABBREVIATIONS.iter().filter_map(shown).collect()
+}
+
 /// Seconds east of Greenwich in `zone` at an instant.
 pub fn offset_at(utc: i64, zone: &TimeZone) -> i64 {
     to_jiff(utc).map_or_else(|| oldest_offset(zone), |t| i64::from(zone.to_offset(t).seconds()))
@@ -241,14 +269,24 @@ fn offset_meant(local: i64, abbreviation: &str, zone: &TimeZone) -> Option<i64> 
 
 /// The same at an instant.
 fn offset_meant_at(utc: i64, abbreviation: &str, zone: &TimeZone) -> Option<i64> {
+    use_at(utc, abbreviation, zone).map(|(seconds, _)| i64::from(seconds))
+}
+
+/// The offset of a use of an abbreviation, and whether it was daylight saving time.
+fn use_at(utc: i64, abbreviation: &str, zone: &TimeZone) -> Option<(i32, bool)> {
     let at = to_jiff(utc)?;
     let info = zone.to_offset_info(at);
     if info.abbreviation() == abbreviation {
-        return Some(i64::from(info.offset().seconds()));
+        return Some((info.offset().seconds(), info.dst().is_dst()));
     }
     let uses = |t: &jiff::tz::TimeZoneTransition<'_>| t.abbreviation() == abbreviation;
-    let offset = |t: jiff::tz::TimeZoneTransition<'_>| i64::from(t.offset().seconds());
+    let offset = |t: jiff::tz::TimeZoneTransition<'_>| (t.offset().seconds(), t.dst().is_dst());
     zone.preceding(at).take(400).find(uses).map(offset).or_else(|| zone.following(at).take(400).find(uses).map(offset))
+}
+
+/// What an abbreviation means at an instant, though its zone has never used it.
+fn meant_at(utc: i64, abbreviation: &str, zone: &TimeZone) -> (i32, bool) {
+    use_at(utc, abbreviation, zone).unwrap_or_else(|| (offset_at(utc, zone) as i32, false))
 }
 
 /// The zone that AT TIME ZONE names: an abbreviation or a zone's name.

@@ -13,7 +13,7 @@ use Abbreviation::{Fixed, Of};
 
 /// Sorted by name.
 #[rustfmt::skip]
-static ABBREVIATIONS: &[(&str, Abbreviation)] = &[
+pub(super) static ABBREVIATIONS: &[(&str, Abbreviation)] = &[
     ("acdt", Fixed(37800, true)), ("acsst", Fixed(37800, true)), ("acst", Fixed(34200, false)),
     ("act", Fixed(-18000, false)), ("acwst", Fixed(31500, false)), ("adt", Fixed(-10800, true)),
     ("aedt", Fixed(39600, true)), ("aesst", Fixed(39600, true)), ("aest", Fixed(36000, false)),

@@ -1,0 +1,22 @@
+-- How many bytes a value takes: computed values with a long header, stored ones with a short one.
+select pg_column_size(1), pg_column_size(1::smallint), pg_column_size(1::bigint), pg_column_size(true), pg_column_size(1.5::real), pg_column_size(1.5::float8);
+select pg_column_size('abc'), pg_column_size('abc'::text), pg_column_size('abc'::varchar(10)), pg_column_size('abc'::char(10)), pg_column_size('abc'::name), pg_column_size('a'::"char"), pg_column_size(''::text);
+select pg_column_size(null::int), pg_column_size(null);
+select pg_column_size(0::numeric), pg_column_size(1::numeric), pg_column_size((-1)::numeric), pg_column_size(1.5::numeric), pg_column_size(10000::numeric), pg_column_size(123456789::numeric), pg_column_size(0.00001::numeric), pg_column_size(1e100::numeric), pg_column_size(1e-70::numeric), pg_column_size('NaN'::numeric), pg_column_size('Infinity'::numeric), pg_column_size(1e300::numeric);
+select pg_column_size('\x0102'::bytea), pg_column_size(date '2024-01-01'), pg_column_size(time '12:00'), pg_column_size(timetz '12:00+00'), pg_column_size(now()), pg_column_size(interval '1 day');
+select pg_column_size(gen_random_uuid()), pg_column_size(1::oid), pg_column_size('1'::xid8), pg_column_size('0/0'::pg_lsn), pg_column_size(1::money), pg_column_size('08:00:2b:01:02:03'::macaddr);
+select pg_column_size('10.0.0.1'::inet), pg_column_size('::1'::inet), pg_column_size(b'1'), pg_column_size(b'101010101'::varbit);
+select pg_column_size(array[1,2,3]), pg_column_size(array[1,null,3]), pg_column_size('{}'::int[]), pg_column_size(array[[1,2],[3,4]]), pg_column_size(array['a','bcd','efghi']), pg_column_size(array[1::bigint]), pg_column_size(array[true,false]);
+select pg_column_size(row(1, 2)), pg_column_size(row('a'::text)), pg_column_size(row(1::smallint, 2::bigint)), pg_column_size(row(1, null)), pg_column_size(row(1, 'abc'::text, 2));
+select pg_column_size('1'::jsonb), pg_column_size('"abc"'::jsonb), pg_column_size('null'::jsonb), pg_column_size('true'::jsonb), pg_column_size('[]'::jsonb), pg_column_size('{}'::jsonb), pg_column_size('[1, 2, 3]'::jsonb), pg_column_size('{"a": 1}'::jsonb), pg_column_size('{"a": "b", "cd": [1, "x", {"e": null}]}'::jsonb), pg_column_size('[["a"], ["bc"]]'::jsonb), pg_column_size('{"a": 1.5, "b": -12345.678}'::jsonb);
+select pg_column_size('{"a": 1}'::json);
+select pg_column_size(int4range(1, 5)), pg_column_size(int8range(1, 5)), pg_column_size(numrange(1, 5)), pg_column_size(int4range(null, 5)), pg_column_size('empty'::int4range), pg_column_size(daterange(null, null));
+select pg_column_size(point '(1,2)'), pg_column_size(box '(1,1),(0,0)'), pg_column_size(circle '<(0,0),1>'), pg_column_size(path '[(0,0),(1,1)]'), pg_column_size(polygon '((0,0),(1,1),(2,0))'), pg_column_size(line '{1,2,3}');
+create temp table sizes (a int, b text, c numeric, d text, e int[], f jsonb, g bytea, h inet, i char(5), j varchar);
+insert into sizes values (1, 'abc', 1.5, repeat('x', 126), array[1,2], '{"a": 1}', '\x01', '10.0.0.1', 'a', ''), (null, repeat('y', 127), 12345, null, null, '[]', repeat('z', 200)::bytea, null, null, null);
+select pg_column_size(a) a, pg_column_size(b) b, pg_column_size(c) c, pg_column_size(d) d, pg_column_size(e) e, pg_column_size(f) f, pg_column_size(g) g, pg_column_size(h) h, pg_column_size(i) i, pg_column_size(j) j from sizes;
+select pg_column_size(b || 'd') from sizes;
+select sum(pg_column_size(b)) from sizes;
+select pg_column_compression(b), pg_column_compression(a) from sizes;
+select pg_column_size();
+select pg_column_size(1, 2);
