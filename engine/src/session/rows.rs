@@ -297,18 +297,18 @@ impl Session {
     }
 
     /// The key of a row that has the values of this one in one of the unique indexes that are named, the primary key among them; waits for
-    /// transactions that are putting one there or taking it away. No names: any unique index.
+    /// transactions that are putting one there or taking it away. No names: any unique index. `locks`: the caller locks that row (TAB-5).
     ///
     /// # Errors
     /// `Deadlock`; from the trees.
     pub async fn conflicting(
         &mut self,
         shape: &TableShape,
-        named: &[Oid],
+        (named, locks): (&[Oid], bool),
         row: &[Value],
     ) -> Result<Option<Vec<u8>>, EngineError> {
         shape.check_fit(row)?;
-        write::conflicting(self.txn(), shape, named, row).await
+        write::conflicting(self.txn(), shape, (named, locks), row).await
     }
 
     /// When the newest version of a row was committed, once no transaction is changing it; `None` if there is no row.

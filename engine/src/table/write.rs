@@ -8,6 +8,9 @@
 //!   or changing one.
 //! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries. So no two transactions change them at the
 //!   same time.
+//! - TAB-5: a search for the row in the way that finds a row of the primary key which another transaction has only replaced ends there, for a caller that locks what it
+//!   finds: whether that transaction commits or not, the key has a row, and the caller waits for it in the row's own queue. If the transaction deletes the row after all, the
+//!   lock tells that, and the caller searches again. (Where all of them waited for the transaction, its commit woke each of them, and all but one waited anew for the next.)
 
 use std::sync::Arc;
 
@@ -30,6 +33,8 @@ enum Found {
     /// The entry's key, and the commit of its newest version; zero if every snapshot sees it or if it is the transaction's own.
     Row(Vec<u8>, Lsn),
     Busy(Implicit),
+    /// The same of a transaction that has only replaced a live row, so far: the row's key comes last.
+    Replaced(Implicit, Vec<u8>),
 }
 
 /// Inserts a row under `key`, and its entries into the indexes.
@@ -250,7 +255,7 @@ async fn insert_unique(
                 entry.extend_from_slice(row_key);
                 return put_entry(txn, index, &entry).await;
             }
-            Found::Busy(writer) => {
+            Found::Busy(writer) | Found::Replaced(writer, _) => {
                 drop(turn);
                 txn.wait_for(writer).await?;
             }
@@ -259,22 +264,27 @@ async fn insert_unique(
 }
 
 /// The key of a row that has the same values as `row` in a unique index; see `Session::conflicting`. A row that is only locked is a conflict; a
-/// row that another transaction is changing is waited for.
+/// row that another transaction is changing is waited for, by the caller if it locks the row in the way (TAB-5).
 ///
 /// # Errors
 /// `Deadlock`; from the trees.
 pub async fn conflicting(
     txn: &mut Transaction,
     shape: &TableShape,
-    named: &[Oid],
+    (named, locks): (&[Oid], bool),
     row: &[Value],
 ) -> Result<Option<Vec<u8>>, EngineError> {
     txn.assign()?;
     let wanted = |oid: Oid| named.is_empty() || named.contains(&oid);
     if shape.primary.as_ref().is_some_and(|(oid, _)| wanted(*oid)) {
         let key = shape.key_of(row);
-        if let Some((found, _)) = occupant(txn, shape.rows(txn.all()), &key).await? {
-            return Ok(Some(found));
+        loop {
+            match search(txn, shape.rows(txn.all()), &key, None).await? {
+                Found::Nothing => break,
+                Found::Row(found, _) => return Ok(Some(found)),
+                Found::Replaced(_, found) if locks => return Ok(Some(found)), // TAB-5
+                Found::Busy(writer) | Found::Replaced(writer, _) => txn.wait_for(writer).await?,
+            }
         }
     }
     for index in shape.indexes.iter().filter(|i| i.unique && wanted(i.oid)) {
@@ -293,7 +303,7 @@ pub async fn conflicting(
 /// The transaction that is changing the row at a key, if another one is.
 async fn writer_of(txn: &mut Transaction, shape: &TableShape, key: &[u8]) -> Result<Option<Implicit>, EngineError> {
     match search(txn, shape.rows(txn.all()), key, None).await? {
-        Found::Busy(writer) => Ok(Some(writer)),
+        Found::Busy(writer) | Found::Replaced(writer, _) => Ok(Some(writer)),
         Found::Row(..) | Found::Nothing => Ok(None),
     }
 }
@@ -309,7 +319,7 @@ pub async fn occupant(
         match search(txn, tree, prefix, None).await? {
             Found::Nothing => return Ok(None),
             Found::Row(key, commit) => return Ok(Some((key, commit))),
-            Found::Busy(writer) => txn.wait_for(writer).await?,
+            Found::Busy(writer) | Found::Replaced(writer, _) => txn.wait_for(writer).await?,
         }
     }
 }
@@ -337,7 +347,7 @@ pub(crate) async fn build_entry(
     let tree = txn.all().store().tree(index.tree);
     match search(txn, &tree, &entry, Some(row_key)).await? {
         Found::Row(..) => Err(duplicate_entry(index).of_row(row)),
-        Found::Busy(writer) => Ok(Some(writer)),
+        Found::Busy(writer) | Found::Replaced(writer, _) => Ok(Some(writer)),
         Found::Nothing => {
             entry.extend_from_slice(row_key);
             put_entry(txn, index, &entry).await.map(|()| None)
@@ -402,13 +412,17 @@ async fn search(
                 match book.newest(row.tag, me, &fetched) {
                     Newest::Spilled => spilled.push(row.tag),
                     Newest::Busy(record) if !is_own(key) => {
-                        found = Found::Busy(Implicit {
+                        let writer = Implicit {
                             owner: record.live().owner().clone(),
                             txn: record.live().id(),
                             mode: LockMode::Exclusive,
                             change: record.position,
                             earlier: None,
-                        });
+                        };
+                        found = match !row.ghost && record.keeps_live_row() {
+                            true => Found::Replaced(writer, key.to_vec()),
+                            false => Found::Busy(writer),
+                        };
                     }
                     // The row's own entry exists already if the index is being built and the row's writer made it first.
                     _ if is_own(key) => {}

@@ -1,5 +1,10 @@
 //! Row locks in the lock table, and their effect on the other rows of the same leaf.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use clearway_engine::catalog::Oid;
 use clearway_engine::error::EngineError;
 use clearway_engine::session::{Durability, Session, TxnOptions};
 use clearway_engine::table::shape::TableShape;
@@ -53,6 +58,45 @@ fn a_change_beside_a_locked_row_makes_no_entry_in_the_lock_table() {
         third.roll_back().await.expect("ended");
         assert!(!known(1) && !known(2) && !known(3));
         drop((holder, writer, third));
+        db.close().await.expect("closed");
+    });
+}
+
+/// What a search for the row in the way of one with this id tells at once; none: it waits.
+async fn in_the_way(session: &mut Session, shape: &TableShape, id: i64, locks: bool) -> Option<bool> {
+    let wanted = row(id, 0, "new");
+    let mut search = pin!(session.conflicting(shape, (&[], locks), &wanted));
+    match search.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(found) => Some(found.expect("no deadlock").is_some()),
+        Poll::Pending => None,
+    }
+}
+
+/// TAB-5: a search that ends with a lock waits for no transaction that has replaced the row, and for one that deletes it or has put it there.
+#[test]
+fn a_search_for_a_row_to_lock_does_not_wait_for_a_transaction_that_replaces_it() {
+    let db = open(&memory());
+    run(async {
+        let (mut writer, mut other) = (db.session(1, DATABASE), db.session(2, DATABASE));
+        let mut shape = TableShape::clone(&*create(&mut writer, true, false).await);
+        shape.primary = Some((Oid::default(), "t_pkey".to_owned()));
+        writer.begin(TxnOptions::default());
+        writer.insert(&shape, &row(1, 0, "x")).await.expect("inserted");
+        writer.commit(Durability::Wait).await.expect("committed");
+        [&mut writer, &mut other].into_iter().for_each(|session| session.begin(TxnOptions::default()));
+        assert_eq!(in_the_way(&mut other, &shape, 1, true).await, Some(true), "it stands");
+        assert_eq!(update(&mut writer, &shape, 1, 7).await, Changed::Done);
+        assert_eq!(in_the_way(&mut other, &shape, 1, true).await, Some(true), "TAB-5");
+        assert_eq!(in_the_way(&mut other, &shape, 1, false).await, None, "a search without a lock waits");
+        writer.insert(&shape, &row(2, 0, "x")).await.expect("inserted");
+        assert_eq!(in_the_way(&mut other, &shape, 2, true).await, None, "it may come to nothing");
+        let (at, old) = (key(&shape, 1), row(1, 7, "x"));
+        assert_eq!(writer.delete(&shape, &at, &old, Basis::Locked).await.expect("deleted"), Changed::Done);
+        assert_eq!(in_the_way(&mut other, &shape, 1, true).await, None, "it may come back");
+        writer.commit(Durability::Wait).await.expect("committed");
+        assert_eq!(in_the_way(&mut other, &shape, 1, true).await, Some(false), "it has gone");
+        other.roll_back().await.expect("ended");
+        drop((writer, other));
         db.close().await.expect("closed");
     });
 }

@@ -11,8 +11,8 @@ use super::shown::detailed;
 use super::{Cx, Row};
 use clearway_context::errors::from_engine;
 use clearway_engine::error::EngineError;
-use clearway_engine::session::Mark;
 use clearway_engine::session::load::Loading;
+use clearway_engine::session::{Isolation, Mark};
 use clearway_engine::value::Value;
 use clearway_planner::plan::{Action, Conflict, Delete, Insert, Query, TableSlot, Target, Update};
 use clearway_storage::space::giving_back;
@@ -187,7 +187,10 @@ impl Cx<'_> {
             if let Some(conflict) = &insert.conflict {
                 let found = {
                     let mut session = self.run.core.engine.take();
-                    let search = session.conflicting(&target.table.shape, &conflict.arbiters, &values);
+                    // A transaction that keeps its snapshot waits for the one that changes the row, whose end tells whether there is a conflict.
+                    let locks = conflict.update.is_some() && self.run.isolation == Isolation::ReadCommitted;
+                    let named = (&conflict.arbiters[..], locks);
+                    let search = session.conflicting(&target.table.shape, named, &values);
                     self.run.core.lock_wait(pin!(search)).await.map_err(from_engine)?
                 };
                 if let Some(key) = found {
@@ -245,9 +248,7 @@ impl Cx<'_> {
             self.run.core.lock_wait(pin!(lock)).await.map_err(from_engine)?
         };
         let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(None) };
-        if locked.commit > self.run.view.read_lsn
-            && self.run.isolation == clearway_engine::session::Isolation::RepeatableRead
-        {
+        if locked.commit > self.run.view.read_lsn && self.run.isolation == Isolation::RepeatableRead {
             return Err(clearway_context::errors::concurrent(false));
         }
         let mut fresh = Row::new();
