@@ -36,7 +36,7 @@ impl KeyColumn {
 }
 
 const NULL_FIRST: u8 = 0x00;
-const PRESENT: u8 = 0x01;
+pub(crate) const PRESENT: u8 = 0x01;
 const NULL_LAST: u8 = 0x02;
 
 /// Appends one value. The value fits the column.
@@ -185,7 +185,15 @@ fn float_key(f: f64) -> u64 {
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
-fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+/// What [`encode_int`] appends for an ascending integer of four bytes, as a row has it stored.
+#[inline]
+pub(crate) fn present_int(stored: [u8; 4]) -> [u8; 5] {
+    let [a, b, c, d] = (u32::from_le_bytes(stored) ^ 1 << 31).to_be_bytes();
+    [PRESENT, a, b, c, d]
+}
+
+/// Appends bytes, with zeros escaped and the terminator.
+pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     if !bytes.contains(&0) {
         out.reserve(bytes.len() + 2);
         out.extend_from_slice(bytes);

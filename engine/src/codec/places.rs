@@ -89,14 +89,28 @@ impl Places {
         self.read_borrowed(row, put)
     }
 
+    /// The place of a wanted column.
+    pub(crate) fn place_of(&self, position: usize) -> Option<&Place> {
+        self.columns.iter().find(|(of, _)| *of == position).map(|(_, place)| place)
+    }
+
+    /// The columns of fixed width of a row, and what is behind them; none: it is another kind of row (PLC-1).
+    #[inline]
+    pub(crate) fn parts<'v>(&self, row: &'v [u8]) -> Option<(&'v [u8], &'v [u8])> {
+        let (head, body) = row.split_first()?;
+        if *head != self.head { None } else { body.split_at_checked(self.fixed_bytes) }
+    }
+
+    /// The bytes of the n-th column without a fixed width, of what is behind those that have one; none: they are damaged.
+    #[inline]
+    pub(crate) fn variable<'v>(&self, rest: &'v [u8], n: usize) -> Option<&'v [u8]> {
+        variable(rest, self.variable_columns, n)
+    }
+
     /// The same; the values may be kept as long as the row.
     #[inline]
     pub fn read_borrowed<'v>(&self, row: &'v [u8], mut put: impl FnMut(usize, ValueRef<'v>)) -> bool {
-        let Some((head, body)) = row.split_first() else { return false };
-        if *head != self.head || body.len() < self.fixed_bytes {
-            return false;
-        }
-        let (fixed, rest) = body.split_at(self.fixed_bytes);
+        let Some((fixed, rest)) = self.parts(row) else { return false };
         for (position, place) in &self.columns {
             let value = match place {
                 Place::Fixed(storage, range) => Some(fixed_ref(*storage, fixed.get(range.clone()).unwrap_or_default())),

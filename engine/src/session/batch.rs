@@ -7,7 +7,7 @@ use clearway_txn::transaction::{Basis, Change, RunChange};
 
 use super::Session;
 use crate::error::EngineError;
-use crate::table::batch::{EntryBatch, entry_places};
+use crate::table::batch::{EntryBatch, StoredEntries};
 use crate::table::shape::TableShape;
 use crate::table::write;
 use crate::value::{Value, ValueRef};
@@ -74,9 +74,9 @@ impl Session {
         let done = txn.change_run(tree, &changes, basis, true).await?;
         self.counted.note_many(self.db.statistics(), shape.oid, done as u64);
         if !shape.indexes.is_empty() {
-            let (places, mut columns) = (entry_places(shape), vec![ValueRef::Null; shape.columns.len()]);
+            let (stored, mut columns) = (StoredEntries::of(shape), vec![ValueRef::Null; shape.columns.len()]);
             for n in from..from + done {
-                entries.note_deleted((shape, places.as_ref()), rows.get(n), &mut columns)?;
+                entries.note_deleted((shape, &stored), rows.get(n), &mut columns)?;
             }
         }
         self.used.deleted(shape.oid, done as u64);

@@ -10,7 +10,7 @@
 //! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: a transaction
 //!   that meets the entry meanwhile asks for the row, finds the row's writer, and waits for that writer.
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
-//! - BAT-4: a batch takes no memory that its statement's account refuses: before it may become twice as large it asks for the room that it could then take,
+//! - BAT-4: a batch, its sorting included, stays within the memory of a statement's workspace. It takes no memory that its statement's account refuses: before it may become twice as large it asks for the room that it could then take,
 //!   its sorting included, and is full where it does not get it. So a statement with little memory makes more and smaller batches, and does not fail for them.
 //! - BAT-5: a leaf of an index meets the entries of a statement in one run, or in one of each [`RUNS_MAX`](super::entry_runs::RUNS_MAX) batches: a second run finds leaves in
 //!   which the rows of the first one share a tag. There each further row has eight bytes for its own, and full leaves are split for them.
@@ -22,6 +22,7 @@ use clearway_base::sync::yield_now;
 use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
 
 use super::by_head::{self, Headed, head_of};
+use super::entry_copies::EntryCopies;
 use super::entry_runs::{EntryRuns, Marked};
 use super::shape::{IndexShape, TableShape};
 use super::write;
@@ -30,9 +31,9 @@ use crate::codec::places::Places;
 use crate::error::EngineError;
 use crate::value::{Value, ValueRef};
 
-/// The least and the most bytes of the entries of all indexes that a batch holds, about.
+/// The least and the most bytes of the entries of all indexes that a batch holds, about, with what sorting takes.
 const BYTES_MIN: usize = 8 << 20;
-const BYTES_MAX: usize = 32 << 20;
+const BYTES_MAX: usize = 64 << 20;
 /// So much a batch may hold once it has asked for the first time.
 const BYTES_FIRST: usize = 64 << 10;
 /// So many entries are given to a run: several leaves of them, since those of one run share undo records leaf by leaf.
@@ -88,10 +89,31 @@ impl List {
         let len_inserts = (key.len() as u32) << 1 | u32::from(inserts);
         self.noted.push(EntryPlace { head, at: at as u32, len_inserts });
     }
+
+    /// Takes back the entry that was noted last.
+    fn take_back(&mut self) {
+        if let Some(last) = self.noted.pop() {
+            self.bytes.truncate(last.at as usize);
+        }
+    }
+}
+
+/// How the entries of deleted rows are made of rows as they are stored.
+pub(crate) struct StoredEntries {
+    copies: Option<EntryCopies>,
+    places: Option<Places>,
+}
+
+impl StoredEntries {
+    /// Of a table whose indexes are all plain.
+    pub(crate) fn of(shape: &TableShape) -> StoredEntries {
+        let places = entry_places(shape);
+        StoredEntries { copies: places.as_ref().and_then(|places| EntryCopies::of(shape, places)), places }
+    }
 }
 
 /// Where the columns of which entries are made stand in a row without nulls, of indexes that are all plain.
-pub(crate) fn entry_places(shape: &TableShape) -> Option<Places> {
+fn entry_places(shape: &TableShape) -> Option<Places> {
     let is_read = |column: &usize| shape.indexes.iter().any(|index| index.columns.contains(column));
     let (stored, storages) = shape.stored_now();
     let columns: Vec<_> =
@@ -182,9 +204,9 @@ impl EntryBatch {
         EntryBatch { bytes_max, ..EntryBatch::default() }
     }
 
-    /// The batch is of a statement whose workspaces may have so many bytes: it holds up to half of them.
+    /// The batch is of a statement whose workspaces may have so many bytes.
     pub fn stay_within(&mut self, work_bytes: usize) {
-        self.bytes_max = (work_bytes / 2).clamp(BYTES_MIN, BYTES_MAX);
+        self.bytes_max = work_bytes.clamp(BYTES_MIN, BYTES_MAX);
     }
 
     /// The entry of a row, if it has one, is to be inserted into, or deleted from, the index at a place of `shape.indexes`.
@@ -205,15 +227,18 @@ impl EntryBatch {
         Ok(())
     }
 
-    /// The entries of a row as it is stored are to be deleted from indexes that are all plain. `columns` has a place for each column of the table; `places`
-    /// are the [`entry_places`].
+    /// The entries of a row as it is stored are to be deleted from indexes that are all plain. `columns` has a place for each column of the table.
     pub(crate) fn note_deleted<'v>(
         &mut self,
-        (shape, places): (&TableShape, Option<&Places>),
+        (shape, stored): (&TableShape, &StoredEntries),
         (row_key, value): (&[u8], &'v [u8]),
         columns: &mut [ValueRef<'v>],
     ) -> Result<(), EngineError> {
-        let in_place = places.is_some_and(|places| places.read_borrowed(value, |at, value| columns[at] = value));
+        if self.note_copied(shape, stored, row_key, value) {
+            return Ok(());
+        }
+        let in_place =
+            stored.places.as_ref().is_some_and(|places| places.read_borrowed(value, |at, value| columns[at] = value));
         if !in_place && !shape.refs(value, columns)? || !key_refs(shape, row_key, columns) {
             let row = shape.row(row_key, value)?;
             return (0..shape.indexes.len()).try_for_each(|index| self.note(shape, index, row_key, &row, false));
@@ -224,6 +249,33 @@ impl EntryBatch {
             });
         }
         Ok(())
+    }
+
+    /// The same by copies of the row's bytes (ECP-1); false: nothing is noted.
+    #[inline]
+    fn note_copied(&mut self, shape: &TableShape, stored: &StoredEntries, row_key: &[u8], value: &[u8]) -> bool {
+        let Some(copies) = &stored.copies else { return false };
+        let Some(parts) = copies.parts(value) else { return false };
+        self.have_lists(shape);
+        for index in 0..self.lists.len() {
+            let mut whole = true;
+            self.lists[index].note(false, |out| {
+                whole = copies.append(index, parts, out);
+                out.extend_from_slice(row_key);
+            });
+            if !whole {
+                self.lists[..=index].iter_mut().for_each(List::take_back);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// There is a list for each index.
+    fn have_lists(&mut self, shape: &TableShape) {
+        if self.lists.len() < shape.indexes.len() {
+            self.lists.resize_with(shape.indexes.len(), List::default);
+        }
     }
 
     /// The same, of an entry that was computed.
@@ -247,9 +299,7 @@ impl EntryBatch {
         inserts: bool,
         prefix: impl FnOnce(&mut Vec<u8>),
     ) {
-        if self.lists.len() <= index {
-            self.lists.resize_with(shape.indexes.len(), List::default);
-        }
+        self.have_lists(shape);
         self.lists[index].note(inserts, |out| {
             prefix(out);
             out.extend_from_slice(row_key);
@@ -258,13 +308,15 @@ impl EntryBatch {
 
     /// Whether the batch needs room before more is noted ([`EntryBatch::make_room`]).
     pub(crate) fn is_full(&mut self) -> bool {
-        let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<EntryPlace>();
-        let bytes = self.lists.iter().map(bytes).sum::<usize>();
+        let places = |list: &List| list.noted.len() * size_of::<EntryPlace>();
+        let lists: usize = self.lists.iter().map(|list| list.bytes.len() + places(list)).sum();
+        // BAT-4: the lists are sorted one after the other, each with a second list of its places.
+        let bytes = lists + self.lists.iter().map(places).max().unwrap_or(0);
         if bytes <= self.granted {
             return false;
         }
         let (max, next) = (self.bytes_max, (2 * bytes).max(BYTES_FIRST));
-        // BAT-4: its lists grow by doubling, and sorting takes as much as a list of places.
+        // BAT-4: its lists grow by doubling.
         if bytes >= max || !memory::has_room(3 * next) {
             return true;
         }

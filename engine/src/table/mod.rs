@@ -10,7 +10,7 @@
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
 //! patch   columns of a stored row that are overwritten where they stand   entry   columns read out of an entry of an index
 //! by_head   a sort of places of keys   entry_runs   those of a batch that memory does not hold
-//! entry_moves   entries of plain indexes that a change of one stored row moves
+//! entry_moves   entries of plain indexes that a change of one stored row moves   entry_copies   entries that are copied out of stored rows
 //! recode  a stored row under another key, without its values
 //! parts   a table cut into parts that several threads read
 //! stored   statistics as they are kept in the directory   use_tally  counts of one session for `usage`
@@ -19,6 +19,7 @@
 pub mod batch;
 pub(crate) mod by_head;
 pub mod entry;
+mod entry_copies;
 pub mod entry_moves;
 mod entry_runs;
 mod gathered;

@@ -52,6 +52,14 @@ impl Picker {
         &self.wanted
     }
 
+    /// The only wanted column, where it is the first of the key and a plain integer there, of a row of the present version: what [`Picker::read`] gives. None: that has to be asked.
+    #[inline]
+    pub fn int_of_key(&self, key: &[u8], value: &[u8]) -> Option<i64> {
+        let [(form, Some(_))] = &self.key[..] else { return None };
+        self.places.as_ref().filter(|places| self.wanted.len() == 1 && places.parts(value).is_some())?;
+        decode_int(*form, key).map(|(int, _)| int)
+    }
+
     /// Gives each wanted column of a row, nulls too, in any order, to `put` with its position.
     ///
     /// # Errors

@@ -33,6 +33,9 @@ impl IntFilter {
     /// Whether a row meets it; none: the evaluator has to be asked.
     #[inline]
     pub(super) fn holds(&mut self, scan: &Scan, key: &[u8], value: &[u8]) -> Result<Option<bool>> {
+        if let Some(int) = self.picker.int_of_key(key, value) {
+            return Ok(self.condition.holds(&[int]));
+        }
         let (places, numbers, mut known) = (&self.places, &mut self.numbers, 0);
         let mut put = |column: usize, value: ValueRef<'_>| {
             if let (ValueRef::Int(int), Some(number)) = (value, numbers.get_mut(places[column])) {

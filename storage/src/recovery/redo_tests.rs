@@ -73,7 +73,7 @@ async fn pool_over(vfs: &dyn Vfs, rig: &Rig, frames: usize, free_target: usize) 
     let other = Rig::new(vfs, 8).await;
     let how = OpenHow::create(FileKind::Data);
     let twins = DoubleWrite::new(vfs.open(Path::new("/twins"), how).await.expect("twins"));
-    let options = PoolOptions { frames, batch_pages: (frames / 4).min(8), free_target };
+    let options = PoolOptions { frames, batch_pages: (frames / 4).min(8), free_target, huge_pages: false };
     Pool::new(options, rig.log.clone(), other.space.clone(), twins)
 }
 
