@@ -162,6 +162,12 @@ const fn r(name: &'static str, default: &'static str, values: &'static str, abou
     Described { name, default, values, about, reloads: true }
 }
 
+/// Whether there is a path at all.
+#[allow(clippy::ptr_arg)]
+fn is_named(path: &PathBuf) -> bool {
+    !path.as_os_str().is_empty()
+}
+
 /// Every setting of the server.
 #[rustfmt::skip]
 pub static SETTINGS: &[Described] = &[
@@ -261,9 +267,7 @@ impl Config {
             "listen" => {
                 self.listen.addresses = addresses(value).ok_or_else(|| bad("ADDRESS:PORT, more with commas"))?
             }
-            "unix_socket_directory" => {
-                self.listen.unix_directory = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty());
-            }
+            "unix_socket_directory" => self.listen.unix_directory = Some(PathBuf::from(value)).filter(is_named),
             "max_connections" => self.listen.max_connections = number()?,
             "superuser_reserved_connections" => self.listen.superuser_connections = number()?,
             "max_message_size" => self.listen.message_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
@@ -281,7 +285,7 @@ impl Config {
             "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
             "tls_key" => self.tls_key = Some(PathBuf::from(value)),
             "tls_client_ca" => self.tls_client_ca = Some(PathBuf::from(value)),
-            "access_file" => self.access_file = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
+            "access_file" => self.access_file = Some(PathBuf::from(value)).filter(is_named),
             "connections_per_address" => self.listen.connections_per_address = number()?,
             "cache_size" => self.cache_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
             "huge_pages" => self.huge_pages = HugePages::named(value).ok_or_else(|| bad("try, on or off"))?,

@@ -2,8 +2,12 @@
 //!
 //! A processor keeps the places of some thousand pages of memory at hand. A page cache of gigabytes has many more pages of 4 KiB than that, so
 //! that nearly each node of a tree that a look-up reads costs a second wait for memory, for the place of its page (docs/measured/huge-pages.md).
+//!
+//! # Invariants
+//! - HUG-1: the system is asked about memory within one borrowed array alone, and what it is asked for changes no byte of it.
 #![allow(unsafe_code)]
 
+use crate::vfs::system_text;
 use rustix::mm::{Advice, madvise};
 use std::ffi::c_void;
 
@@ -37,7 +41,7 @@ impl HugePages {
 
 /// Whether the system gives huge pages to a program that asks for them.
 pub fn are_huge_pages_given() -> bool {
-    std::fs::read_to_string(GIVEN).is_ok_and(|choices| !choices.contains("[never]"))
+    system_text(GIVEN).is_some_and(|choices| !choices.contains("[never]"))
 }
 
 /// Asks for huge pages for the part of an array that consists of whole ones. The array should not have been touched yet: memory that the system has
@@ -47,7 +51,7 @@ pub fn ask_for_huge_pages<T>(array: &mut [T]) {
     let begin = (bytes.start as usize).next_multiple_of(HUGE_BYTES);
     let end = bytes.end as usize / HUGE_BYTES * HUGE_BYTES;
     if begin < end {
-        // SAFETY: the range lies within an array that the caller has borrowed for changes, and this advice changes no byte of it.
+        // SAFETY: HUG-1: the range lies within the array, and this advice leaves what memory has as it is.
         // An error says that the system has no such pages.
         let _ = unsafe { madvise(begin as *mut c_void, end - begin, Advice::LinuxHugepage) };
     }
@@ -59,7 +63,7 @@ mod tests {
 
     /// Whether the process has asked for huge pages at this address, by what the system says of its memory.
     fn is_asked_for(address: usize) -> bool {
-        let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+        let text = system_text("/proc/self/smaps").unwrap_or_default();
         let mut lines = text.lines();
         let is_here = |line: &str| {
             let range = line.split(' ').next().and_then(|range| range.split_once('-'));
@@ -78,7 +82,7 @@ mod tests {
         assert!(!is_asked_for(middle));
         ask_for_huge_pages(&mut array);
         // A kernel that was built without huge pages has no file that says so.
-        assert_eq!(is_asked_for(middle), std::fs::exists(GIVEN).unwrap_or(false));
+        assert_eq!(is_asked_for(middle), system_text(GIVEN).is_some());
         array.fill(1);
         assert_eq!(array.iter().sum::<u64>(), array.len() as u64);
     }
