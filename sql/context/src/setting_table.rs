@@ -107,7 +107,6 @@ pub static SETTINGS: &[Setting] = &[
     s("fsync", "on", Kind::Fixed, false, "Shows whether the log is synced; it always is."),
     s("full_page_writes", "off", Kind::Fixed, false, "Shows whether the log has images of whole pages; it has none."),
     s("hash_mem_multiplier", "2", Kind::Real, false, "Multiple of work_mem to use for hash tables."),
-    s("huge_pages", "off", Kind::Fixed, false, "Shows whether the server asks for huge pages; it does not."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
     s("data_checksums", "on", Kind::Fixed, false, "Shows whether pages have checksums; they always have."),
