@@ -52,7 +52,6 @@ REASONS = {
     "replication": "Replication connections are refused.",
     "encoding": "Client encodings of more than one byte a character, but UTF8, are refused.",
     "password": "Verifiers other than SCRAM-SHA-256, and authentication by md5 or a plain password.",
-    "snapshots": "The types txid_snapshot and pg_snapshot.",
     "casts": "CREATE CAST and CREATE AGGREGATE are refused.",
     "base-type": "CREATE TYPE of a base type is refused.",
     "rowtype": "ALTER TYPE of a composite type that columns have is refused.",
