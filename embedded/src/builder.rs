@@ -61,7 +61,7 @@ fn seed() -> u64 {
 }
 
 impl Builder {
-    /// Memory for the page cache in bytes; 64 MiB if nothing is said.
+    /// Memory for the page cache in bytes; 64 MiB if nothing is said. From 128 MiB on the system is asked to back it by huge pages.
     ///
     /// ```
     /// # fn main() -> Result<(), clearway::Error> {
