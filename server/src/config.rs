@@ -162,10 +162,9 @@ const fn r(name: &'static str, default: &'static str, values: &'static str, abou
     Described { name, default, values, about, reloads: true }
 }
 
-/// Whether there is a path at all.
-#[allow(clippy::ptr_arg)]
-fn is_named(path: &PathBuf) -> bool {
-    !path.as_os_str().is_empty()
+/// The path; none where nothing is written.
+fn path(value: &str) -> Option<PathBuf> {
+    (!value.is_empty()).then(|| PathBuf::from(value))
 }
 
 /// Every setting of the server.
@@ -267,7 +266,7 @@ impl Config {
             "listen" => {
                 self.listen.addresses = addresses(value).ok_or_else(|| bad("ADDRESS:PORT, more with commas"))?
             }
-            "unix_socket_directory" => self.listen.unix_directory = Some(PathBuf::from(value)).filter(is_named),
+            "unix_socket_directory" => self.listen.unix_directory = path(value),
             "max_connections" => self.listen.max_connections = number()?,
             "superuser_reserved_connections" => self.listen.superuser_connections = number()?,
             "max_message_size" => self.listen.message_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
@@ -285,7 +284,7 @@ impl Config {
             "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
             "tls_key" => self.tls_key = Some(PathBuf::from(value)),
             "tls_client_ca" => self.tls_client_ca = Some(PathBuf::from(value)),
-            "access_file" => self.access_file = Some(PathBuf::from(value)).filter(is_named),
+            "access_file" => self.access_file = path(value),
             "connections_per_address" => self.listen.connections_per_address = number()?,
             "cache_size" => self.cache_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
             "huge_pages" => self.huge_pages = HugePages::named(value).ok_or_else(|| bad("try, on or off"))?,

@@ -1,7 +1,8 @@
 //! Huge pages: asks the system to back a large array by pages of 2 MiB instead of 4 KiB (Linux's transparent huge pages).
 //!
-//! A processor keeps the places of some thousand pages of memory at hand. A page cache of gigabytes has many more pages of 4 KiB than that, so
-//! that nearly each node of a tree that a look-up reads costs a second wait for memory, for the place of its page (docs/measured/huge-pages.md).
+//! A processor's translation buffer (TLB) has the physical addresses of some thousand pages. A page cache of gigabytes has many more pages of 4 KiB
+//! than that, so that nearly each node of a tree that a look-up reads costs a second access to memory, for the address of its page
+//! (docs/measured/huge-pages.md).
 //!
 //! # Invariants
 //! - HUG-1: the system is asked about memory within one borrowed array alone, and what it is asked for changes no byte of it.

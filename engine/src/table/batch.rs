@@ -10,7 +10,7 @@
 //! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: a transaction
 //!   that meets the entry meanwhile asks for the row, finds the row's writer, and waits for that writer.
 //! - BAT-3: entries with the same key are changed in the order in which they were noted.
-//! - BAT-4: a batch, its sorting included, stays within the memory of a statement's workspace. It takes no memory that its statement's account refuses: before it may become twice as large it asks for the room that it could then take,
+//! - BAT-4: a batch, its sorting included, stays within the memory of a statement's workspace, or within 8 MB where that is less. It takes no memory that its statement's account refuses: before it may become twice as large it asks for the room that it could then take,
 //!   its sorting included, and is full where it does not get it. So a statement with little memory makes more and smaller batches, and does not fail for them.
 //! - BAT-5: a leaf of an index meets the entries of a statement in one run, or in one of each [`RUNS_MAX`](super::entry_runs::RUNS_MAX) batches: a second run finds leaves in
 //!   which the rows of the first one share a tag. There each further row has eight bytes for its own, and full leaves are split for them.

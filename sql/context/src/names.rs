@@ -7,6 +7,7 @@ use clearway_engine::table::statistics::Statistics;
 use clearway_syntax::ast::QualName;
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_txn::mvcc::snapshots::Snapshots;
+pub use clearway_values::types::aliases::quoted as quote;
 use clearway_values::types::text::{CatalogRows, Conversion, Names};
 use clearway_values::types::{Oid, SqlType, user};
 use std::sync::Arc;
@@ -185,18 +186,6 @@ pub fn check_oid(r: &Relation, place: usize) -> Oid {
 /// The same for what may also be a domain.
 pub fn check_oid_of(owner: Oid, place: usize) -> Oid {
     owner.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
-}
-
-/// An identifier as SQL writes it: quoted, too, where it is a keyword that can't be a name of everything, such as `time`.
-pub fn quote(name: &str) -> String {
-    use clearway_syntax::keywords::{Category, lookup};
-    let plain =
-        name.chars().enumerate().all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && c.is_ascii_digit()));
-    if plain && !name.is_empty() && lookup(name).is_none_or(|(category, _)| category == Category::Unreserved) {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    }
 }
 
 /// Splits `a."B c".d` at its dots, folding what is not quoted.

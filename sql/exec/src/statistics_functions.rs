@@ -11,8 +11,9 @@ use clearway_values::types::{Datum, oid};
 impl Cx<'_> {
     /// Answers one of these functions; none: it is another one.
     pub(super) fn statistic(self, name: &str, args: &[Datum]) -> Option<Result<Datum>> {
+        let statistic = statistics_functions::of(name)?;
         let result = builtin::procs_named(name).first().map_or(oid::INT8, |p| p.result);
-        Some(self.statistic_of(statistics_functions::of(name)?, args.first(), result))
+        Some(self.statistic_of(statistic, args.first(), result))
     }
 
     fn statistic_of(

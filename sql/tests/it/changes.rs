@@ -1,7 +1,7 @@
 //! Statements that change one row do the same on the fast path (Bind, Execute; texts tried at once) as on the general path (the text with
 //! its values in it), and they take the fast path exactly where they qualify for it.
 
-use crate::memory::{Told, open, session, simple};
+use crate::memory::{self, Told, open, session, simple};
 use clearway_base::sync::block_on;
 use clearway_engine::db::Db;
 use clearway_sql::context::log_line::Line;
@@ -40,23 +40,9 @@ fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (Strin
 
 /// The statement that was prepared last, once more.
 fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
-    let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
-    let bind = Bind { formats: &[], values: &values, result_formats: &[] };
-    let mut lines = Told::default();
-    let bound = block_on(session.bind("", "", bind));
-    let short = bound.is_ok() && session.try_execute("", &mut lines);
-    let done = match bound {
-        Ok(()) if !short => block_on(session.execute("", 0, &mut lines)),
-        other => other,
-    };
-    if !session.try_sync() {
-        block_on(session.sync()).expect("the batch ends");
-    }
+    let answer = memory::execute(session, values);
     block_on(session.before_send()).expect("it is durable");
-    match done {
-        Ok(()) => (lines.0, short),
-        Err(e) => (e.code().to_owned(), short),
-    }
+    answer
 }
 
 /// A table by this name; two of them are changed by the two ways.

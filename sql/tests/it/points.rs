@@ -1,7 +1,7 @@
 //! Statements that read one row or few neighbouring ones by the key give the same answer on the fast path (Bind, Execute) as on the general path
 //! (the text with its values in it), and they take the fast path exactly where they qualify for it.
 
-use crate::memory::{Told, open_without_upkeep as open, session, simple};
+use crate::memory::{self, Told, open_without_upkeep as open, session, simple};
 use clearway_base::sync::block_on;
 use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backends, Bind, Session, TransactionStatus};
@@ -17,32 +17,19 @@ fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (Strin
 
 /// The statement that was prepared last, once more.
 fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
-    let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
-    let bind = Bind { formats: &[], values: &values, result_formats: &[] };
-    let mut lines = Told::default();
     let is_idle = session.transaction_status() == TransactionStatus::Idle;
-    let bound = block_on(session.bind("", "", bind));
-    let short = bound.is_ok() && session.try_execute("", &mut lines);
-    let done = match bound {
-        Ok(()) if !short => block_on(session.execute("", 0, &mut lines)),
-        other => other,
-    };
-    if !session.try_sync() {
-        block_on(session.sync()).expect("the batch ends");
-    }
+    let (told, short) = memory::execute(session, values);
     // Integers of more than eighteen digits are left to Bind.
     let is_plain = values.iter().flatten().all(|value| value.len() <= 18);
     if short && is_idle && is_plain {
         // Once more as a transaction of its own, which needs no portal and no Sync.
+        let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
         let bind = Bind { formats: &[], values: &values, result_formats: &[] };
         let mut alone = Told::default();
         assert!(session.try_read("", &bind, &mut alone), "what can take the fast path can be read alone");
-        assert_eq!(alone.0, lines.0, "LONE-1");
+        assert_eq!(alone.0, told, "LONE-1");
     }
-    match done {
-        Ok(()) => (lines.0, short),
-        Err(e) => (e.code().to_owned(), short),
-    }
+    (told, short)
 }
 
 fn table(session: &mut Session) {

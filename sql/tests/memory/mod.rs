@@ -8,7 +8,7 @@ use clearway_base::waits::SessionStats;
 use clearway_engine::db::{Db, DbOptions};
 use clearway_sql::SqlError;
 use clearway_sql::session::client::Client;
-use clearway_sql::session::{AtOnce, Backends, Session, SessionStart};
+use clearway_sql::session::{AtOnce, Backends, Bind, Session, SessionStart};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -122,4 +122,24 @@ pub fn figure(plan: &[String], name: &str) -> u64 {
     let begin = format!("{name}=");
     let word = plan.iter().flat_map(|line| line.split([' ', ','])).find_map(|word| word.strip_prefix(&begin));
     word.map_or(0, |digits| digits.parse().expect("a number"))
+}
+
+/// Binds the statement that was prepared last and executes it: its answer or SQLSTATE, and whether it took the fast path.
+pub fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
+    let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
+    let bind = Bind { formats: &[], values: &values, result_formats: &[] };
+    let mut lines = Told::default();
+    let bound = block_on(session.bind("", "", bind));
+    let short = bound.is_ok() && session.try_execute("", &mut lines);
+    let done = match bound {
+        Ok(()) if !short => block_on(session.execute("", 0, &mut lines)),
+        other => other,
+    };
+    if !session.try_sync() {
+        block_on(session.sync()).expect("the batch ends");
+    }
+    match done {
+        Ok(()) => (lines.0, short),
+        Err(e) => (e.code().to_owned(), short),
+    }
 }

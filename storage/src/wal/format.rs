@@ -34,6 +34,8 @@ pub const BLOCK_BYTES: usize = 4096;
 pub const HEADER_BYTES: usize = 48;
 /// Bytes of a page operation beside its payload.
 pub const OP_BYTES: usize = 8;
+/// Where the header has the number of operations.
+const OP_COUNT_AT: usize = 22;
 /// Bytes of the undo part beside key and before-image.
 pub const UNDO_BYTES: usize = 32;
 /// The longest record; a claim of more is damage.
@@ -304,15 +306,21 @@ pub fn decode<'a>(bytes: &'a [u8], start: Lsn, file: &str, offset: u64) -> Resul
 /// Appends the page of each operation of a record; none: its parts do not fit, which [`decode`] names.
 pub fn pages_of(bytes: &[u8], pages: &mut Vec<PageId>) -> Option<()> {
     let mut at = Bytes::new(bytes);
-    at.take(22)?;
-    let ops = at.u16()?;
-    at.take(24)?;
-    for _ in 0..ops {
-        pages.push(PageId(at.u32()?));
-        let word = at.u32()?;
-        at.take((word & 0x00ff_ffff) as usize)?;
+    at.take(OP_COUNT_AT)?;
+    let op_count = at.u16()?;
+    at.take(HEADER_BYTES - OP_COUNT_AT - 2)?;
+    for _ in 0..op_count {
+        pages.push(op(&mut at)?.page);
     }
     Some(())
+}
+
+/// The next operation.
+fn op<'a>(at: &mut Bytes<'a>) -> Option<OpView<'a>> {
+    let page = PageId(at.u32()?);
+    let word = at.u32()?;
+    let payload = at.take((word & 0x00ff_ffff) as usize)?;
+    Some(OpView { page, op: (word >> 24) as u8, payload })
 }
 
 fn decode_parts(bytes: &[u8], start: Lsn) -> Option<Decoded<'_>> {
@@ -327,10 +335,7 @@ fn decode_parts(bytes: &[u8], start: Lsn) -> Option<Decoded<'_>> {
     at.take(4)?;
     let mut ops = Vec::with_capacity(op_count);
     for _ in 0..op_count {
-        let page = PageId(at.u32()?);
-        let word = at.u32()?;
-        let payload = at.take((word & 0x00ff_ffff) as usize)?;
-        ops.push(OpView { page, op: (word >> 24) as u8, payload });
+        ops.push(op(&mut at)?);
     }
     let undo = match flags {
         0 => None,

@@ -16,6 +16,7 @@ use super::sets::SetCall;
 use super::{sets, value_size, window};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Call, Expr, ExprKind};
+use crate::types::aliases::quoted;
 use crate::types::cast::Context;
 use crate::types::datum::Array;
 use crate::types::order;
@@ -473,7 +474,5 @@ fn collation_of(written: &Expr, value: &Bound, pos: Pos) -> Result<Bound> {
         _ if ty == oid::NAME => "C",
         _ => "default",
     };
-    let plain = name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()) && name != "default";
-    let shown = if plain { name.to_owned() } else { format!("\"{name}\"") };
-    Ok(Bound::constant(Datum::text(shown), oid::TEXT, pos))
+    Ok(Bound::constant(Datum::text(quoted(name)), oid::TEXT, pos))
 }

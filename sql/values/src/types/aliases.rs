@@ -123,8 +123,8 @@ fn single(text: &str) -> Result<String> {
     }
 }
 
-/// A name as SQL writes it.
-fn quoted(name: &str) -> String {
+/// A name as SQL writes it: quoted, too, where it is a keyword that can't be a name of everything, such as `time`.
+pub fn quoted(name: &str) -> String {
     let plain =
         name.chars().enumerate().all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && c.is_ascii_digit()));
     let reserved =
