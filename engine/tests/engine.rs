@@ -35,4 +35,5 @@ mod it {
     pub mod temporary;
     pub mod two_rows;
     pub mod two_snapshots;
+    pub mod unordered_runs;
 }

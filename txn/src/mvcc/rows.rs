@@ -129,7 +129,12 @@ impl RunRows {
 
     /// The value before of the row with this key.
     pub(super) fn value_of(&self, key: &[u8]) -> Option<&[u8]> {
-        // RSH-1: in the order of their keys.
+        // A restart may find rows of a program that put them together in any order.
+        self.value_in_order(key).or_else(|| self.iter().find(|(own, ..)| *own == key).map(|(_, value, _)| value))
+    }
+
+    /// RSH-1: in the order of their keys.
+    fn value_in_order(&self, key: &[u8]) -> Option<&[u8]> {
         let (mut low, mut high) = (0, self.places.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -206,6 +211,17 @@ impl RunRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_in_another_order_than_that_of_their_keys_are_found() {
+        let mut rows = RunRows::default();
+        for (n, (key, value)) in [(b"m", b"1"), (b"p", b"2"), (b"a", b"3"), (b"c", b"4")].into_iter().enumerate() {
+            rows.note(key, value);
+            rows.logged(n, Lsn(64 + 8 * n as u64));
+        }
+        let found = [b"m", b"p", b"a", b"c", b"b"].map(|key| rows.value_of(key));
+        assert_eq!(found, [Some(&b"1"[..]), Some(b"2"), Some(b"3"), Some(b"4"), None], "RSH-5");
+    }
 
     #[test]
     fn rows_read_back_as_they_were_spilled_and_damage_is_told() {

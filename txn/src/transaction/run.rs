@@ -259,7 +259,10 @@ impl<'a> RunEdits<'a> for Run<'a> {
         let alike = Alike::of(leaf.row, run.change, &permit);
         let (value, ghost) = (run.value(), matches!(run.change, Change::Delete { .. }));
         let judged = permit.judged;
-        let joins = alike.is_some() && self.open.as_ref().is_some_and(|o| o.alike == alike && o.page == leaf.page);
+        // RSH-1: behind a row with a higher key, as a join may give them, a record begins anew.
+        let ascends = n.checked_sub(1).is_some_and(|before| self.changes[before].key < run.key);
+        let shares = |o: &Open| o.alike == alike && o.page == leaf.page;
+        let joins = alike.is_some() && ascends && self.open.as_ref().is_some_and(shares);
         if !joins {
             // BTR-23
             if fits == TagRoom::Last || fits == TagRoom::Shared && alike.is_none() {
