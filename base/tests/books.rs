@@ -335,8 +335,8 @@ impl VirtualTime for Counting {
     }
 }
 
-/// CPU-1: a short step that loses its processor costs one reading, the next step none; a session that computes for long is measured from its third
-/// step on, and nothing is unaccounted.
+/// CPU-1: a short step that loses its processor costs one reading, if it is the first one for two milliseconds, the next step none; a session that
+/// computes for long is measured from its third step on, and nothing is unaccounted.
 #[test]
 fn a_single_long_step_does_not_make_the_next_one_dear() {
     let clock = Arc::new(VirtualClock::new());
@@ -352,8 +352,11 @@ fn a_single_long_step_does_not_make_the_next_one_dear() {
             clock.compute(10_000);
             clock.preempt(300_000);
             yield_now().await;
+            // Without a processor, but outside of a step, so that the next one is long enough after this one.
+            in_wait(WaitEvent::ClientRead, Object::NONE, sleep(Duration::from_millis(2))).await;
         }
-        assert_eq!(readings(), 10, "CPU-1");
+        // Twice as many as without the thread's own readings each four milliseconds.
+        assert_eq!(readings(), 20, "CPU-1");
         // The thread reads its clocks anew after this, and not for four milliseconds.
         clock.compute(5_000_000);
         yield_now().await;
@@ -376,6 +379,43 @@ fn a_single_long_step_does_not_make_the_next_one_dear() {
         (time.cpu_ns, time.run_queue_ns, time.unaccounted_ns()),
         (210_000 + 5_000_000 + 3_600_000, 3_000_000, 0)
     );
+}
+
+/// CPU-5: where most steps lose their processor, the run delay is read each two milliseconds, and both sessions' sums are right: one computes three
+/// times as much as the other, and both lose the processor for half of their time.
+#[test]
+fn steps_of_a_busy_thread_share_a_reading_of_the_run_delay() {
+    let clock = Arc::new(VirtualClock::new());
+    let counting = Arc::new(Counting(Arc::clone(&clock), 0.into(), 0.into()));
+    let _installed = install(Arc::clone(&counting) as Arc<dyn VirtualTime>);
+    let sessions = [SessionStats::new("client backend"), SessionStats::new("client backend")];
+    let mut random = 1u64;
+    for n in 0..40_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let computes_ns = if n % 4 == 3 { 300_000 } else { 100_000 };
+        let step = async {
+            clock.compute(computes_ns);
+            clock.preempt(computes_ns * 2 * (random >> 63));
+        };
+        drive(&clock, 0, with_session(Arc::clone(&sessions[usize::from(n % 4 == 3)]), step));
+    }
+    let elapsed_ms = (clock.now_ns() - VirtualClock::ORIGIN_NS) / 1_000_000;
+    // Each four milliseconds both clocks, and the run delay each two.
+    assert!(counting.1.load(Relaxed) <= elapsed_ms, "CPU-5: {} readings in {elapsed_ms} ms", counting.1.load(Relaxed));
+    let times = sessions.map(|session| session.time(clock.now_ns()));
+    for time in times {
+        let is_near = |ns: u64| ns.abs_diff(3_000_000_000) < 150_000_000;
+        assert!(is_near(time.cpu_ns) && is_near(time.run_queue_ns), "CPU-5: {time:?}");
+        assert_eq!(time.unaccounted_ns(), 0);
+    }
+    // The thread is no longer busy: the next session that computes for some steps is not charged with what others have lost.
+    let alone = SessionStats::new("client backend");
+    for _ in 0..100 {
+        clock.advance(5_000_000);
+        drive(&clock, 0, with_session(Arc::clone(&alone), async { clock.compute(300_000) }));
+    }
+    let time = alone.time(clock.now_ns());
+    assert_eq!((time.cpu_ns, time.run_queue_ns), (30_000_000, 0));
 }
 
 /// A wait for a client, a lock or a log that is durable ends the poll in which it begins: one reading of the clock is both. Beside one for a file

@@ -10,7 +10,7 @@
 //!   - what the thread's processor clock says, if that clock was read at both ends of the step;
 //!   - the step's own time, if that is below [`SHORT_NS`]. Reading the clock costs half a microsecond, and a thread that lost its processor
 //!     is seldom back so soon;
-//!   - the step's own time less its run delay, if that is below [`LONG_NS`]: the one reading takes half a percent of such a step;
+//!   - the step's own time less its run delay, if that is below [`LONG_NS`] (CPU-5);
 //!   - what the thread has computed since its clocks were last read, less what earlier steps were charged with since then (CPU-3).
 //!
 //!   After two steps of a millisecond or more, one after the other, the clock is read for the session's next step. One such step alone has most
@@ -21,6 +21,11 @@
 //!   length. The thread reads its clocks again every [`REFRESH_NS`], so that the run delay of other code adds little to that figure.
 //! - CPU-4: while [`account`] has switched this off, no new step is measured and the figures do not change. A step that had begun is still
 //!   charged.
+//! - CPU-5: the run delay of a step between [`SHORT_NS`] and [`LONG_NS`] whose processor time was not measured is read if the thread has not read
+//!   it for such a step within [`DELAY_EVERY_NS`]. Until then it is a share of the step's own time: the share that the run delay was of the thread's
+//!   steps at its latest readings. What steps were charged with too much, or too little, is made up for after the next reading, so that the sums are
+//!   those of the scheduler. A reading takes a microsecond; with 64 clients on two processors half of all statements lost theirs, and the readings
+//!   took 2 % of the server's time (docs/measured/waits-cost.md).
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -50,35 +55,80 @@ const VERY_LONG_NS: u64 = 4_000_000;
 const GAP_NS: u64 = 20_000;
 /// The thread reads its clocks again after this time.
 const REFRESH_NS: u64 = 4_000_000;
+/// Steps below [`LONG_NS`] share a reading of the run delay for this time (CPU-5).
+const DELAY_EVERY_NS: u64 = 2_000_000;
+/// What a share is counted in.
+const WHOLE: u64 = 1 << 10;
 
-/// What the clocks of a thread said when they were last read outside a statement.
+/// What the clocks of a thread said when they were last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastRead {
     cpu_ns: u64,
     delay_ns: u64,
-    /// Run delay that steps have been charged with since; their processor time is in `Context::charged_ns`.
-    delayed_ns: u64,
+    /// Run delay that steps have been charged with since, and what had been charged too much before; negative: what they are still to be charged
+    /// with. Their processor time is in `Context::charged_ns`.
+    delayed_ns: i64,
+    /// The own time of these steps, those that were charged with a share of it (CPU-5) included.
+    own_ns: u64,
+    /// The share of run delay in the own time of steps at the latest readings, in parts of [`WHOLE`].
+    share: u64,
+    /// From when on the run delay is read for such a step.
+    due_ns: u64,
 }
 
 impl LastRead {
     /// Nothing was read.
-    pub const NONE: LastRead = LastRead { cpu_ns: 0, delay_ns: 0, delayed_ns: 0 };
+    pub const NONE: LastRead =
+        LastRead { cpu_ns: 0, delay_ns: 0, delayed_ns: 0, own_ns: 0, share: 0, due_ns: 0 };
 
-    fn now() -> LastRead {
-        let delay_ns = clock::run_delay_ns().unwrap_or(0);
-        LastRead { cpu_ns: clock::thread_cpu_ns(), delay_ns, ..LastRead::NONE }
+    /// Both clocks are read.
+    fn refresh(&mut self) {
+        self.learn(clock::run_delay_ns().unwrap_or(0), 0, 0);
+        self.cpu_ns = clock::thread_cpu_ns();
     }
 
-    /// Run delay of a step with a gap, and its processor time if that was not measured by itself.
-    fn explain(&mut self, gap_ns: u64, charged_ns: u64, measured: bool) -> (u64, u64) {
-        let Some(total_ns) = clock::run_delay_ns() else { return (0, 0) };
-        let delay_ns = total_ns.saturating_sub(self.delay_ns + self.delayed_ns).min(gap_ns);
+    /// The run delay was read, at the end of a step of so much own time and such a gap; 0: of none. Returns what of it the step is charged with.
+    fn learn(&mut self, total_ns: u64, own_ns: u64, gap_ns: u64) -> u64 {
+        let since_ns = total_ns.saturating_sub(self.delay_ns);
+        if self.own_ns == 0 {
+            self.delayed_ns = 0;
+        }
+        let delay_ns = since_ns.saturating_add_signed(-self.delayed_ns).min(gap_ns);
+        let of_ns = self.own_ns + own_ns;
         // The next step with a gap counts from here: what other code was delayed by is not its own.
-        (self.delay_ns, self.delayed_ns) = (total_ns, 0);
-        if measured {
+        let known_ns = since_ns.min(of_ns) as i64;
+        self.delayed_ns = (self.delayed_ns + delay_ns as i64 - known_ns).clamp(-(LONG_NS as i64), LONG_NS as i64); // CPU-5
+        if of_ns > 0 {
+            let now = (known_ns - self.delayed_ns).clamp(0, of_ns as i64) as u64 * WHOLE / of_ns;
+            // A single step says little, but it is the only one there is.
+            self.share = if self.own_ns > 0 { u64::midpoint(self.share, now) } else { now };
+        }
+        (self.delay_ns, self.own_ns) = (total_ns, 0);
+        delay_ns
+    }
+
+    /// A step was charged with this run delay, which is not to be charged again.
+    fn charged(&mut self, own_ns: u64, delay_ns: u64) {
+        self.own_ns += own_ns;
+        self.delayed_ns += delay_ns as i64;
+    }
+
+    /// Run delay of a step with a gap that ends now, and its processor time if that was not measured by itself, when the gap is all its own time.
+    fn explain(&mut self, now_ns: u64, own_ns: u64, measured_ns: Option<u64>, charged_ns: u64) -> (u64, u64) {
+        let gap_ns = own_ns - measured_ns.unwrap_or(0);
+        let short = measured_ns.is_none() && gap_ns < LONG_NS;
+        if short && now_ns < self.due_ns {
+            let delay_ns = gap_ns * self.share / WHOLE;
+            self.charged(own_ns, delay_ns);
+            return (delay_ns, gap_ns - delay_ns); // CPU-5
+        }
+        let Some(total_ns) = clock::run_delay_ns() else { return (0, 0) };
+        let delay_ns = self.learn(total_ns, own_ns, gap_ns);
+        if measured_ns.is_some() {
             return (delay_ns, 0);
         }
-        if gap_ns < LONG_NS {
+        if short {
+            self.due_ns = now_ns + DELAY_EVERY_NS;
             return (delay_ns, gap_ns - delay_ns); // CPU-1
         }
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu_ns + charged_ns);
@@ -193,7 +243,9 @@ impl Step {
     #[inline(never)]
     fn reads(&self, context: &Context, now_ns: u64, how: Measure) {
         if now_ns > context.read_until_ns.get() {
-            context.last_read.set(LastRead::now());
+            let mut last_read = context.last_read.get();
+            last_read.refresh();
+            context.last_read.set(last_read);
             context.read_until_ns.set(now_ns + REFRESH_NS);
             context.charged_ns.set(0);
         }
@@ -225,7 +277,7 @@ impl Step {
 
     /// Processor time and run delay of a step that is not short, or whose processor time was measured.
     #[cold]
-    fn divide(&self, context: &Context, own_ns: u64) -> (u64, u64) {
+    fn divide(&self, context: &Context, now_ns: u64, own_ns: u64) -> (u64, u64) {
         let read = |clock: u64| (clock != NOT_READ).then_some(clock);
         let measured_ns =
             read(self.cpu_ns.get()).map(|before| clock::thread_cpu_ns().saturating_sub(before).min(own_ns));
@@ -234,10 +286,10 @@ impl Step {
         let mut delay_ns = 0;
         if let Some(before) = read(self.delay_ns.get()) {
             delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
-            last_read.delayed_ns += delay_ns;
+            last_read.charged(own_ns, delay_ns);
         } else if own_ns - cpu_ns >= GAP_NS {
             let charged_ns = context.charged_ns.get();
-            let (delayed_ns, computed_ns) = last_read.explain(own_ns - cpu_ns, charged_ns, measured_ns.is_some()); // CPU-3
+            let (delayed_ns, computed_ns) = last_read.explain(now_ns, own_ns, measured_ns, charged_ns); // CPU-3
             delay_ns = delayed_ns;
             cpu_ns += computed_ns;
         }
@@ -262,7 +314,7 @@ impl Step {
     #[cold]
     #[inline(never)]
     fn charge_long(&self, context: &Context, session: &SessionStats, wall_ns: u64, own_ns: u64) -> Measure {
-        let (cpu_ns, delay_ns) = self.divide(context, own_ns);
+        let (cpu_ns, delay_ns) = self.divide(context, self.began_ns.get() + wall_ns, own_ns);
         self.forgets_clocks();
         context.charged_ns.set(context.charged_ns.get() + cpu_ns);
         if delay_ns > 0 {
