@@ -78,8 +78,7 @@ pub(super) struct LastRead {
 
 impl LastRead {
     /// Nothing was read.
-    pub const NONE: LastRead =
-        LastRead { cpu_ns: 0, delay_ns: 0, delayed_ns: 0, own_ns: 0, share: 0, due_ns: 0 };
+    pub const NONE: LastRead = LastRead { cpu_ns: 0, delay_ns: 0, delayed_ns: 0, own_ns: 0, share: 0, due_ns: 0 };
 
     /// Both clocks are read.
     fn refresh(&mut self) {

@@ -195,6 +195,11 @@ impl Wal {
         let layout = segments.layout();
         assert!(layout.segment_bytes % 4096 == 0 && layout.segment_bytes >= 8192, "segments of whole blocks");
         assert!(needed <= start.end, "recovery needs the log from {needed}, which ends at {}", start.end);
+        // Otherwise nothing is prepared any more while all of it is the floor, and ordinary credit is waited for without end.
+        assert!(
+            options.ahead_bytes > options.floor_bytes as u64,
+            "WAL-7: the log that is kept ready is more than its floor"
+        );
         let accounts = Accounts::new(options.ring_bytes, options.floor_bytes);
         accounts.prepared(layout.first_lsn(prepared).0.saturating_sub(start.end.0));
         let mark = start.mark.as_ref().map(|mark| (Arc::clone(mark.file()), AtomicU64::new(start.end.0)));
