@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Random queries whose answer must not depend on how they are planned: with and without indexes, before and after ANALYZE, by one thread and in
-parts by several, as prepared statements for the values at hand and for any values, and by a PostgreSQL 15 beside it.
+parts by several, as prepared statements for the values at hand and for any values, by settings of the planner at random, and by a PostgreSQL 15 beside it.
 
   tests/plans.py CLEARWAY [--queries N] [--seconds S] [--seed N] [--postgres PORT]
 
@@ -386,6 +386,30 @@ class BothPlans:
         return generic
 
 
+class Steered:
+    """A session that switches ways to plan off and on, and says other costs, before each query."""
+    WAYS = [f"enable_{way}" for way in
+            "seqscan indexscan indexonlyscan bitmapscan tidscan hashjoin mergejoin nestloop material sort hashagg".split()]
+    OTHERS = {"seq_page_cost": ["0", "1", "50"], "random_page_cost": ["0", "1.1", "4", "100"], "cpu_tuple_cost": ["0.01", "1"],
+              "cpu_index_tuple_cost": ["0.005", "1"], "cpu_operator_cost": ["0.0025", "1"], "join_collapse_limit": ["1", "2", "60"],
+              "from_collapse_limit": ["1", "2", "60"], "geqo_threshold": ["2", "12"], "recursive_worktable_factor": ["1", "10"]}
+
+    def __init__(self, session, seed):
+        self.session, self.rng, self.by = session, random.Random(seed), ""
+
+    def steer(self):
+        """Other settings; those of the query that comes are in `by`."""
+        off = {way: "off" for way in self.WAYS if self.rng.random() < .35}
+        others = {name: self.rng.choice(values) for name, values in self.OTHERS.items() if self.rng.random() < .3}
+        sets = [f"set {name} = {value}" for name, value in {**off, **others}.items()]
+        self.by = "; ".join(sets)
+        names = [*self.WAYS, *self.OTHERS]
+        self.session.ask("; ".join([*(f"reset {name}" for name in names), *sets]))
+
+    def ask(self, query):
+        return self.session.ask(query)
+
+
 def answer(session, query):
     """What a server answers: rows, or the SQLSTATE of an error. Changes are taken back."""
     if query.startswith(("update", "delete")):
@@ -438,9 +462,10 @@ def compare(chosen, port, postgres):
                 for name, p, schema in (("with indexes", port, "i"), ("without", port, "n"), ("PostgreSQL", postgres, "i"))}
     sessions["in parts"] = Session(port, f"-c search_path=n {IN_PARTS}")
     sessions["prepared"] = BothPlans(Session(port, "-c search_path=i"))
+    sessions["steered"] = Steered(Session(port, "-c search_path=i"), chosen.seed)
     fill = rows(rng)
     for name, session in sessions.items():
-        if name in ("in parts", "prepared"):
+        if name in ("in parts", "prepared", "steered"):
             continue
         schema = "n" if name == "without" else "i"
         key, pair = ("", "") if schema == "n" else ("primary key", ", primary key (k, m)")
@@ -461,6 +486,7 @@ def compare(chosen, port, postgres):
             for name in ("with indexes", "without"):
                 run(sessions[name], "analyze")
         query = Queries(rng).query()
+        sessions["steered"].steer()
         answers = {name: answer(session, query) for name, session in sessions.items()}
         # Some joins are large, and some of them are slow without an index.
         if any(isinstance(a, str) and a.startswith("57014") for a in answers.values()):
@@ -470,6 +496,7 @@ def compare(chosen, port, postgres):
             continue
         failed += 1
         print(f"seed {chosen.seed}, query {n}: {query}")
+        print(f"  steered by: {sessions['steered'].by}")
         for name, told in answers.items():
             print(f"  {name}: {told if isinstance(told, str) else f'{len(told)} rows, {str(told)[:300]}'}")
     return passed, failed

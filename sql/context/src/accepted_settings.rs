@@ -3,6 +3,7 @@
 //!
 //! A session stores a value of such a setting only if the session has set it; otherwise the value is the default.
 
+use super::planner_settings::PLANNER;
 use super::setting_table::{Kind, SETTINGS, Setting, s};
 
 /// These settings, by name.
@@ -18,11 +19,7 @@ pub static ACCEPTED: &[Setting] = &[
     s("commit_delay", "0", Kind::Int(0, 100000), false, "Accepted; storage is organised otherwise."),
     s("commit_siblings", "5", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),
     s("compute_query_id", "auto", Kind::Enum(&["auto", "on"]), false, "Accepted; what it asks for is always done, or shown nowhere."),
-    s("constraint_exclusion", "partition", Kind::Enum(&["partition", "on", "off"]), false, "Accepted; plans are chosen by figures of their own."),
-    s("cpu_index_tuple_cost", "0.005", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("cpu_operator_cost", "0.0025", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("cpu_tuple_cost", "0.01", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("cursor_tuple_fraction", "0.1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("constraint_exclusion", "partition", Kind::Enum(&["partition", "on", "off"]), false, "Accepted; conditions are not compared with CHECK constraints, and there are no partitions."),
     s("debug_pretty_print", "on", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
     s("debug_print_parse", "off", Kind::Only("off"), false, "Logs each query's parse tree. No other value is supported."),
     s("debug_print_plan", "off", Kind::Only("off"), false, "Logs each query's execution plan. No other value is supported."),
@@ -31,55 +28,46 @@ pub static ACCEPTED: &[Setting] = &[
     s("default_text_search_config", "pg_catalog.simple", Kind::Text, false, "Accepted; there is no text search."),
     s("default_toast_compression", "pglz", Kind::Enum(&["pglz", "lz4"]), false, "Accepted; storage is organised otherwise."),
     s("dynamic_library_path", "$libdir", Kind::Only("$libdir"), false, "Sets the path for dynamically loadable modules. No other value is supported."),
-    s("effective_cache_size", "4GB", Kind::Blocks, false, "Accepted; plans are chosen by figures of their own."),
+    s("effective_cache_size", "4GB", Kind::Blocks, false, "Accepted; the planner does not estimate how many pages are cached."),
     s("effective_io_concurrency", "1", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),
-    s("enable_async_append", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_gathermerge", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_hashagg", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_incremental_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_memoize", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_parallel_append", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_parallel_hash", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_partition_pruning", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_partitionwise_aggregate", "off", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_partitionwise_join", "off", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("enable_tidscan", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_async_append", "on", Kind::Bool, false, "Accepted; there are no foreign tables, whose scans it lets run at the same time."),
+    s("enable_gathermerge", "on", Kind::Bool, false, "Accepted; threads never give rows in an order, so that nothing merges them."),
+    s("enable_incremental_sort", "on", Kind::Bool, false, "Accepted; a sort always begins anew."),
+    s("enable_memoize", "on", Kind::Bool, false, "Accepted; a nested loop keeps no results of its inner side."),
+    s("enable_parallel_append", "on", Kind::Bool, false, "Accepted; the branches of a UNION ALL are read one after the other."),
+    s("enable_parallel_hash", "on", Kind::Bool, false, "Accepted; one thread fills a hash table."),
+    s("enable_partition_pruning", "on", Kind::Bool, false, "Accepted; there are no partitioned tables."),
+    s("enable_partitionwise_aggregate", "off", Kind::Bool, false, "Accepted; there are no partitioned tables."),
+    s("enable_partitionwise_join", "off", Kind::Bool, false, "Accepted; there are no partitioned tables."),
     s("escape_string_warning", "on", Kind::Bool, false, "Accepted; plain strings take backslashes literally, so that there is nothing to warn of."),
     s("exit_on_error", "off", Kind::Only("off"), false, "Terminate session on any error. No other value is supported."),
-    s("from_collapse_limit", "8", Kind::Int(1, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo_effort", "5", Kind::Int(1, 10), false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo_generations", "0", Kind::Int(0, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo_pool_size", "0", Kind::Int(0, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo_seed", "0", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo_selection_bias", "2", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("geqo_threshold", "12", Kind::Int(2, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_effort", "5", Kind::Int(1, 10), false, "Accepted; many joins are ordered step by step, without a genetic search."),
+    s("geqo_generations", "0", Kind::Int(0, 2147483647), false, "Accepted; many joins are ordered step by step, without a genetic search."),
+    s("geqo_pool_size", "0", Kind::Int(0, 2147483647), false, "Accepted; many joins are ordered step by step, without a genetic search."),
+    s("geqo_seed", "0", Kind::RealIn(0.0, 1.0), false, "Accepted; many joins are ordered step by step, without a genetic search."),
+    s("geqo_selection_bias", "2", Kind::RealIn(1.5, 2.0), false, "Accepted; many joins are ordered step by step, without a genetic search."),
     s("gin_fuzzy_search_limit", "0", Kind::Int(0, 2147483647), false, "Accepted; storage is organised otherwise."),
     s("gin_pending_list_limit", "4MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
     s("ignore_checksum_failure", "off", Kind::Only("off"), false, "Continues processing after a checksum failure. No other value is supported."),
-    s("jit", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("jit_above_cost", "100000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("jit_dump_bitcode", "off", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("jit_expressions", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("jit_inline_above_cost", "500000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("jit_optimize_above_cost", "500000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("jit_tuple_deforming", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("join_collapse_limit", "8", Kind::Int(1, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("jit", "on", Kind::Bool, false, "Accepted; expressions are not compiled."),
+    s("jit_above_cost", "100000", Kind::RealIn(-1.0, f64::MAX), false, "Accepted; expressions are not compiled."),
+    s("jit_dump_bitcode", "off", Kind::Bool, false, "Accepted; expressions are not compiled."),
+    s("jit_expressions", "on", Kind::Bool, false, "Accepted; expressions are not compiled."),
+    s("jit_inline_above_cost", "500000", Kind::RealIn(-1.0, f64::MAX), false, "Accepted; expressions are not compiled."),
+    s("jit_optimize_above_cost", "500000", Kind::RealIn(-1.0, f64::MAX), false, "Accepted; expressions are not compiled."),
+    s("jit_tuple_deforming", "on", Kind::Bool, false, "Accepted; expressions are not compiled."),
     s("local_preload_libraries", "", Kind::Only(""), false, "Lists unprivileged shared libraries to preload into each backend. No other value is supported."),
     s("logical_decoding_work_mem", "64MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
     s("maintenance_io_concurrency", "10", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),
     s("maintenance_work_mem", "64MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
-    s("max_parallel_maintenance_workers", "2", Kind::Int(0, 1024), false, "Accepted; plans are chosen by figures of their own."),
+    s("max_parallel_maintenance_workers", "2", Kind::Int(0, 1024), false, "Accepted; one thread builds an index."),
     s("max_stack_depth", "100kB", Kind::Bytes, false, "Accepted; nesting has limits of its own."),
-    s("min_parallel_index_scan_size", "512kB", Kind::Blocks, false, "Accepted; plans are chosen by figures of their own."),
-    s("parallel_leader_participation", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
-    s("parallel_setup_cost", "1000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("parallel_tuple_cost", "0.1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("min_parallel_index_scan_size", "512kB", Kind::Blocks, false, "Accepted; one thread reads an index."),
+    s("parallel_leader_participation", "on", Kind::Bool, false, "Accepted; the session's thread always takes part."),
+    s("parallel_setup_cost", "1000", Kind::RealIn(0.0, f64::MAX), false, "Accepted; the size of a table and idle processors decide how many threads read it, not costs."),
+    s("parallel_tuple_cost", "0.1", Kind::RealIn(0.0, f64::MAX), false, "Accepted; the size of a table and idle processors decide how many threads read it, not costs."),
     s("password_encryption", "scram-sha-256", Kind::Only("scram-sha-256"), false, "Chooses the algorithm for encrypting passwords. No other value is supported."),
     s("quote_all_identifiers", "off", Kind::Only("off"), false, "When generating SQL fragments, quote all identifiers. No other value is supported."),
-    s("random_page_cost", "4", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("recursive_worktable_factor", "10", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
-    s("seq_page_cost", "1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
     s("session_preload_libraries", "", Kind::Only(""), false, "Lists shared libraries to preload into each backend. No other value is supported."),
     s("session_replication_role", "origin", Kind::Only("origin"), false, "Sets the session's behavior for triggers and rewrite rules. No other value is supported."),
     s("stats_fetch_consistency", "none", Kind::Only("none"), false, "Sets the consistency of accesses to statistics data. No other value is supported."),
@@ -149,9 +137,9 @@ pub(super) fn is_for_superusers(name: &str) -> bool {
     OF_SUPERUSERS.contains(&name)
 }
 
-/// The default of one of them.
+/// The default of one of them, or of a setting of the planner.
 pub(super) fn default_of(name: &str) -> &'static str {
-    ACCEPTED.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default)
+    PLANNER.iter().chain(ACCEPTED).find(|setting| setting.name == name).map_or("", |setting| setting.default)
 }
 
 /// A setting by name, in any case.
@@ -161,7 +149,7 @@ pub fn find(name: &str) -> Option<&'static Setting> {
 
 /// Every setting; those that nothing looks at come last.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().chain(ACCEPTED)
+    SETTINGS.iter().chain(PLANNER).chain(ACCEPTED)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! ```text
 //! core           state that statements share            cell        lends the engine's session to one statement
 //! settings       the session's settings (setting_table, setting_values, setting_text, units, accepted_settings, made_up)
+//! steering       what settings ask of the planner (planner_settings)
 //! configuration  the server's settings                  modes       the open transaction's modes as settings
 //! names          finds relations by name                privileges  what the session's role may do
 //! types          types that users define                routines    functions that users define
@@ -65,6 +66,7 @@ pub mod opclass;
 pub mod operators;
 pub mod password;
 mod plan_cache_mode;
+mod planner_settings;
 pub mod postgres_settings;
 pub mod privileges;
 pub mod random;
@@ -81,10 +83,11 @@ pub mod shared_plans;
 pub mod sort_form;
 pub mod statement_sample;
 pub mod statements;
+pub mod steering;
 pub mod tags;
 pub mod tally;
 pub mod types;
-mod units;
+pub mod units;
 pub mod views;
 pub mod waited;
 pub mod witness;

@@ -1,6 +1,7 @@
 //! Resolves names of relations: by the search path, among the system's views and in the catalog.
 
 use super::privileges::{Judge, denied};
+use super::steering::Steering;
 use super::views::{self, SystemView, mysql};
 use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX, TypeBody, TypeObject};
 use clearway_engine::table::statistics::Statistics;
@@ -31,6 +32,8 @@ pub struct PlanEnv<'a> {
     pub snapshots: &'a Snapshots,
     /// `row_security`: policies hide rows; off: a statement whose rows they would hide fails.
     pub row_security: bool,
+    /// What the settings ask of the planner.
+    pub steering: Steering,
 }
 
 /// A relation that a name leads to.

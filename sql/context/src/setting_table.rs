@@ -1,8 +1,8 @@
 //! The table of the settings that change something here: their names, defaults and permitted values.
 //!
 //! # Structure
-//! One row per setting, in the order of PostgreSQL's names. `accepted_settings` has the settings without effect; `settings` has the
-//! operations on values.
+//! One row per setting, in the order of PostgreSQL's names. `planner_settings` has the settings that steer the planner, `accepted_settings` those
+//! without effect; `settings` has the operations on values.
 
 use super::log_line::LOG_STATEMENT;
 use super::setting_text::ISOLATION;
@@ -30,8 +30,8 @@ pub enum Kind {
     Enum(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A number.
-    Real,
+    /// A number from a range.
+    RealIn(f64, f64),
     /// A number of milliseconds up to this one, which may have a fraction.
     RealMilliseconds(f64),
     /// A number of blocks of 8 kB, or of bytes with a unit.
@@ -94,19 +94,10 @@ pub static SETTINGS: &[Setting] = &[
     s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
     s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
     s("default_transaction_read_only", "off", Kind::Bool, true, "Sets the default read-only status of new transactions."),
-    s("enable_bitmapscan", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_hashjoin", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_indexonlyscan", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_indexscan", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_material", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_mergejoin", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_nestloop", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_seqscan", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
-    s("enable_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by their costs alone."),
     s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
     s("fsync", "on", Kind::Fixed, false, "Shows whether the log is synced; it always is."),
     s("full_page_writes", "off", Kind::Fixed, false, "Shows whether the log has images of whole pages; it has none."),
-    s("hash_mem_multiplier", "2", Kind::Real, false, "Multiple of work_mem to use for hash tables."),
+    s("hash_mem_multiplier", "2", Kind::RealIn(1.0, 1000.0), false, "Multiple of work_mem to use for hash tables."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
     s("data_checksums", "on", Kind::Fixed, false, "Shows whether pages have checksums; they always have."),

@@ -3,7 +3,7 @@
 use super::limits::is_limit;
 use super::setting_text::parse_bool;
 use super::settings::{Kind, Setting};
-use super::units::{bytes, milliseconds, real_milliseconds, shown_bytes, shown_ms, shown_real_ms};
+use super::units::{bytes, milliseconds, real_milliseconds, shown_bytes, shown_ms, shown_real, shown_real_ms};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_values::encoding::Encoding;
 
@@ -58,7 +58,16 @@ impl Setting {
                 n.to_string()
             }
             Kind::RealMilliseconds(max) => self.real_ms(real_milliseconds(value).ok_or_else(bad)?, max)?,
-            Kind::Real => value.trim().parse::<f64>().map_err(|_| bad())?.to_string(),
+            Kind::RealIn(min, max) => {
+                let n: f64 = value.trim().parse().map_err(|_| bad())?;
+                if !(min..=max).contains(&n) {
+                    let (min, max) = (shown_real(min), shown_real(max));
+                    let message =
+                        format!("{n} is outside the valid range for parameter \"{}\" ({min} .. {max})", self.name);
+                    return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+                }
+                n.to_string()
+            }
             Kind::Enum(words) => {
                 let lower = value.trim().to_ascii_lowercase();
                 let switches = words.iter().any(|word| matches!(*word, "on" | "off"));

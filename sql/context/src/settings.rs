@@ -12,6 +12,7 @@ pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
 pub use super::setting_text::{HiddenMessages, list_items, parse_bool};
 use super::setting_text::{client_name, date_style_name, isolation_word, style_of};
 use super::setting_values::invalid;
+use super::steering::{self, Steering};
 use super::units::{bytes, milliseconds};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_txn::lockmgr::step_aside::StepAsideTerms;
@@ -88,6 +89,8 @@ pub struct Settings {
     pub path_changes: u64,
     /// By which plans prepared statements run.
     pub plan_cache_mode: PlanCacheMode,
+    /// What the settings ask of the planner.
+    pub steering: Steering,
     /// `row_security`: policies hide rows, and no statement fails for their sake.
     pub row_security: bool,
     /// Changes with each change of the role or of `row_security`: statements are planned anew.
@@ -145,6 +148,7 @@ impl Default for Settings {
             modes: ("read committed", false),
             path_changes: 0,
             row_security: true,
+            steering: Steering::DEFAULT,
             plan_cache_mode: PlanCacheMode::Auto,
             role_changes: 0,
             session_user: None,
@@ -261,7 +265,7 @@ impl Settings {
     pub(super) fn put(&mut self, name: Cow<'static, str>, kept: Kept, local: bool) {
         let old = Arc::make_mut(&mut self.values).insert(name.clone(), kept);
         if local {
-            self.local.entry(name.clone()).or_insert_with(|| old.unwrap_or_else(|| "".into()));
+            self.local.entry(name.clone()).or_insert_with(|| old.unwrap_or_else(|| default_of(&name).into()));
         } else {
             self.local.remove(&name);
         }
@@ -361,14 +365,6 @@ impl Settings {
                 }
                 _ => Ok(kept),
             },
-            "hash_mem_multiplier" => match kept.parse() {
-                Ok(1.0..=1000.0) => Ok(kept),
-                _ => {
-                    let message =
-                        format!("{kept} is outside the valid range for parameter \"hash_mem_multiplier\" (1 .. 1000)");
-                    Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
-                }
-            },
             "TimeZone" => {
                 if value.eq_ignore_ascii_case("default") {
                     return Ok(kept);
@@ -417,6 +413,7 @@ impl Settings {
             "transaction_isolation" => self.modes.0 = isolation_word(&value),
             "transaction_read_only" => self.modes.1 = value == "on",
             "role" | "session_authorization" => self.identify(),
+            name if steering::is_steering(name) => self.steering = Steering::of(|name| self.get(name)),
             _ => self.apply_format(name, &value),
         }
         if find(name).is_some_and(|s| s.reported) {
@@ -532,7 +529,10 @@ impl Settings {
 
     fn go_to(&mut self, values: Values) {
         let old = std::mem::replace(&mut self.values, values);
-        for setting in SETTINGS {
+        if Arc::ptr_eq(&old, &self.values) {
+            return;
+        }
+        for setting in all() {
             if old.get(setting.name) != self.values.get(setting.name) {
                 self.apply(setting.name);
             }

@@ -23,6 +23,11 @@ pub(super) fn real_milliseconds(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
+/// An end of a range as PostgreSQL shows it: the largest number with six digits.
+pub fn shown_real(n: f64) -> String {
+    if n == f64::MAX { "1.79769e+308".to_owned() } else { n.to_string() }
+}
+
 /// In the largest unit that shows it as a whole number.
 pub(super) fn shown_real_ms(ms: f64) -> String {
     if ms.fract() == 0.0 {

@@ -204,7 +204,7 @@ impl Cx<'_> {
     /// How threads share the plan's work.
     pub(super) fn sharing(&self) -> Sharing<'_> {
         let limits = self.run.core.settings.lock().parallel;
-        Sharing::new(limits, Figures { statistics: self.run.core.db.statistics() })
+        Sharing::new(limits, Figures::of(self.run.core.db.statistics()))
     }
 
     /// A scan that is read in parts; none: it is not.

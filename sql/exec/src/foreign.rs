@@ -23,6 +23,7 @@ use clearway_context::deferred::Check;
 use clearway_context::errors::{concurrent, from_engine, is_lock_not_available, not_locked};
 use clearway_context::names::column_types;
 use clearway_context::privileges::Judge;
+use clearway_context::steering::Steering;
 use clearway_engine::catalog::{Catalog, ReferentialAction};
 use clearway_engine::session::Isolation;
 use clearway_engine::table::shape::TableShape;
@@ -169,7 +170,8 @@ impl<'a> Cx<'a> {
         let (database, path, statistics) = (names.database, &names.path, self.run.core.db.statistics());
         let row_security = true;
         let snapshots = self.run.core.db.transactions().book().snapshots();
-        let env = PlanEnv { catalog, database, path, judge, conversion, statistics, snapshots, row_security };
+        let steering = Steering::DEFAULT;
+        let env = PlanEnv { catalog, database, path, judge, conversion, statistics, snapshots, row_security, steering };
         f(&mut Planner::new(&env).exempt())
     }
 

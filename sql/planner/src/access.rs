@@ -10,13 +10,14 @@
 //!   every row that the range finds, so it is not evaluated again; except when the snapshot is older than the index, and the table is
 //!   read instead.
 
-use super::cost::{AWAY, Figures, JUMP, PROBE, SIFT, SIFTED_LEAST, SORT};
+use super::cost::{AWAY, Few, Figures, SIFTED_LEAST};
 use super::facts::{ColumnTest, Fact, fact_of, is_beginning};
 use super::indexes::is_usable;
 use super::plan::{
     Access, Beside, EachValue, KeyValues, Range, RangePart, Ranges, RowEnd, TableSlot, conjunction, split,
 };
 use super::tids;
+use clearway_context::steering::{Costs, UNWANTED, Way, of_part};
 use clearway_engine::catalog::IndexState;
 use clearway_storage::btree::Direction;
 use clearway_values::expr::Bound;
@@ -34,7 +35,7 @@ pub struct Chosen {
     pub covered: Vec<usize>,
     /// How many columns it finds by equality.
     pub equal: usize,
-    /// Estimated cost, in rows read one after the other.
+    /// Estimated cost, in rows read one after the other, with what unwanted ways cost.
     pub cost: f64,
 }
 
@@ -120,7 +121,7 @@ fn key_conditions(
     skips: bool,
     figures: &Figures<'_>,
 ) -> KeyConditions {
-    let each = index.map_or(1.0, |place| figures.index_row(table, place));
+    let each = index.map_or(figures.costs().row, |place| figures.index_row(table, place));
     let mut key = KeyConditions { share: 1.0, ranges: 1.0, rows_max: f64::MAX, each, ..KeyConditions::default() };
     key.part.index = index;
     for (at, column) in columns.iter().enumerate() {
@@ -216,14 +217,15 @@ impl KeyConditions {
         self.part.columns.iter().filter(|c| matches!(c, KeyValues::One(_))).count()
     }
 
-    /// The cost of reading its rows out of a table of so many.
-    fn cost(&self, rows: f64) -> f64 {
-        self.cost_by_entries(rows, self.each)
+    /// The work of reading its rows out of a table of so many.
+    fn work(&self, rows: f64, costs: &Costs) -> f64 {
+        self.work_by_entries(rows, self.each, costs)
     }
 
     /// The same where its entries are read without their rows, of which each costs `each`.
-    fn cost_by_entries(&self, rows: f64, each: f64) -> f64 {
-        self.jumps * JUMP + self.ranges * PROBE + (rows * self.share).min(self.ranges * self.rows_max) * each
+    fn work_by_entries(&self, rows: f64, each: f64, costs: &Costs) -> f64 {
+        let found = (rows * self.share).min(self.ranges * self.rows_max);
+        self.jumps * costs.jump + self.ranges * costs.probe + found * each
     }
 
     /// Whether it skips a column, and bounds one behind that.
@@ -283,7 +285,7 @@ fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Fi
     let mut found: Option<KeyConditions> = None;
     let mut offer = |key: KeyConditions| {
         // Of equal cost is the one that says more.
-        let cost = |l: &KeyConditions| (l.cost(rows), std::cmp::Reverse(l.covered.len()));
+        let cost = |l: &KeyConditions| (l.work(rows, figures.costs()), std::cmp::Reverse(l.covered.len()));
         if key.is_useful() && found.as_ref().is_none_or(|f| cost(&key) < cost(f)) {
             found = Some(key);
         }
@@ -296,7 +298,9 @@ fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Fi
         let by_index = |place: usize| index_conditions(table, place, list, conditions, skips, figures);
         let all = std::iter::once(by_key).chain((0..shape.indexes.len()).filter_map(by_index));
         // Skipping has to pay even in a small table.
-        all.filter(|key| !skips || key.skips() && key.cost(rows) < rows).for_each(&mut offer);
+        let pays =
+            |key: &KeyConditions| key.work(rows, figures.costs()) + figures.toll(Way::IndexScan) < figures.all(table);
+        all.filter(|key| !skips || key.skips() && pays(key)).for_each(&mut offer);
     }
     found
 }
@@ -304,6 +308,7 @@ fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Fi
 /// The arms of an OR as ranges.
 struct Union {
     parts: Vec<KeyConditions>,
+    /// The work of reading them.
     cost: f64,
     /// Whether each row of the ranges meets the whole of an arm.
     is_exact: bool,
@@ -333,7 +338,7 @@ fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figu
         let by_itself = best(table, &list, &own, figures)?;
         list.extend(conditions.iter().filter_map(|e| fact_of(table, e, usize::MAX)));
         let key = best(table, &list, &own, figures).unwrap_or(by_itself);
-        out.cost += key.cost(rows);
+        out.cost += key.work(rows, figures.costs());
         out.is_exact &= (0..own.len()).all(|at| key.covered.contains(&at));
         out.parts.push(key);
     }
@@ -343,44 +348,49 @@ fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figu
 /// Chooses how to read a table under conditions that must all hold.
 pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) -> Chosen {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
+    let (costs, steering) = (figures.costs(), figures.steering);
+    let is_wanted = |way: Way| !steering.is_unwanted(way) || steering.is_unwanted(Way::SeqScan);
     // A whole key needs no figures.
     let by_key: Option<Vec<&Fact<'_>>> = table.shape.key.iter().map(|c| one(&list, *c)).collect();
-    if let Some(facts) = by_key.filter(|facts| !facts.is_empty()) {
+    if let Some(facts) = by_key.filter(|facts| !facts.is_empty() && is_wanted(Way::IndexScan)) {
         let value = |f: &&Fact<'_>| match &f.test {
             ColumnTest::Compared(_, value) => Some(value.clone().into_owned()),
             _ => None,
         };
         let covered = facts.iter().map(|f| f.at).collect();
         let key: Vec<Bound> = facts.iter().filter_map(value).collect();
-        return Chosen { equal: key.len(), access: Access::Keys(vec![key]), covered, cost: PROBE };
+        let cost = costs.probe + figures.toll(Way::IndexScan);
+        return Chosen { equal: key.len(), access: Access::Keys(vec![key]), covered, cost };
     }
-    if let Some((at, tids)) =
-        conditions.iter().enumerate().find_map(|(at, e)| Some((at, tids::of_condition(table, e)?)))
-    {
-        let (equal, cost) = (usize::from(tids.one().is_some()), PROBE * figures.values(&tids));
+    let by_tid = |(at, e)| Some((at, tids::of_condition(table, e)?));
+    if let Some((at, tids)) = conditions.iter().enumerate().find_map(by_tid).filter(|_| is_wanted(Way::TidScan)) {
+        let equal = usize::from(tids.one().is_some());
+        let cost = costs.probe * figures.values(&tids) + figures.toll(Way::TidScan);
         return Chosen { equal, access: Access::Tids(Box::new(tids)), covered: vec![at], cost };
     }
     let rows = figures.rows(table);
     let found = best(table, &list, conditions, figures);
-    let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.cost(rows));
+    let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.work(rows, costs) + figures.toll(Way::IndexScan));
     let mut union_of: Option<(usize, Union)> = None;
     for (at, e) in conditions.iter().enumerate() {
         if let BoundKind::Or(arms) = &e.kind
             && let Some(union) = union(table, arms, conditions, figures)
-            && union.cost < cheapest
+            && union.cost + figures.toll_of_several() < cheapest
         {
-            cheapest = union.cost;
+            cheapest = union.cost + figures.toll_of_several();
             union_of = Some((at, union));
         }
     }
-    let whole = if cheapest < AWAY * rows { rows } else { figures.whole(table, conditions) };
+    let least = AWAY * rows * costs.row + figures.toll(Way::SeqScan);
+    let whole = if cheapest < least { figures.all(table) } else { figures.whole(table, conditions) };
     let both = together(table, &list, conditions, cheapest.min(whole), figures);
     if let Some((main, beside, cost)) = both {
         let (equal, covered) = (main.equal(), main.covered.clone());
         return Chosen { access: one_part(main, conditions, Some(beside)), covered, equal, cost };
     }
     let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: whole };
-    if cheapest >= whole.cost && figures.is_known(table) && rows > figures.small() {
+    let is_decided = figures.is_known(table) && rows > figures.small() || cheapest >= UNWANTED;
+    if cheapest >= whole.cost && is_decided {
         return whole;
     }
     if let Some((at, union)) = union_of {
@@ -407,15 +417,17 @@ fn ranges(key: KeyConditions, conditions: &[Bound]) -> Access {
     one_part(key, conditions, None)
 }
 
-/// Two indexes whose entries together lead to few rows, if reading these costs less than `least`: the one that finds more rows, what the other one says
+/// Two indexes whose entries together lead to few rows, if reading these costs less than `most`: the one that finds more rows, what the other one says
 /// of them, and the cost.
 fn together(
     table: &TableSlot,
     list: &[Fact<'_>],
     conditions: &[Bound],
-    least: f64,
+    most: f64,
     figures: &Figures<'_>,
 ) -> Option<(KeyConditions, Beside, f64)> {
+    let (costs, toll) = (figures.costs(), figures.toll_of_several());
+    let least = most - toll;
     if least < SIFTED_LEAST || table.shape.indexes.len() < 2 || list.len() < 2 || !figures.is_known(table) {
         return None;
     }
@@ -423,8 +435,9 @@ fn together(
     let of = |place: usize| index_conditions(table, place, list, conditions, false, figures);
     let mut keys: Vec<KeyConditions> = (0..table.shape.indexes.len()).filter_map(of).collect();
     keys.retain(|key| !key.covered.is_empty() && key.bounding.is_empty() && key.rows_max > 1.0);
-    let sifting =
-        |a: &KeyConditions, b: &KeyConditions| (a.ranges + b.ranges) * PROBE + rows * (a.share + b.share) * SIFT;
+    let sifting = |a: &KeyConditions, b: &KeyConditions| {
+        (a.ranges + b.ranges) * costs.probe + rows * (a.share + b.share) * costs.sift
+    };
     let cost = |main: &KeyConditions, beside: &KeyConditions| {
         sifting(main, beside) + (rows * main.share * beside.share).max(1.0) * main.each
     };
@@ -441,7 +454,7 @@ fn together(
     let (main, beside) = (&keys[at], &keys[other]);
     let says = beside.covered.iter().map(|at| conditions[*at].clone()).collect();
     let beside = Beside { part: beside.part.clone(), says, share: beside.share, cost: sifting(main, beside) };
-    Some((keys.swap_remove(at), beside, cost))
+    Some((keys.swap_remove(at), beside, cost + toll))
 }
 
 /// What is asked of a way that gives rows in an order.
@@ -451,7 +464,9 @@ pub struct Along<'a> {
     /// What reading an entry of an index costs, if it has all columns that are read; none: it leads to rows.
     pub entry: &'a dyn Fn(usize) -> Option<f64>,
     /// How many rows will be read; none: all.
-    pub few: Option<f64>,
+    pub few: Option<Few>,
+    /// What it costs more not to have the order, beside a sort.
+    pub otherwise: f64,
 }
 
 /// The cheapest way along the key or an index whose order is wanted. None: no way costs less than sorting.
@@ -464,9 +479,9 @@ pub fn along(
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
     let rows = figures.rows(table);
     let met = (rows * figures.share_of_all(table, conditions)).max(1.0);
-    let read = asked.few.map_or(1.0, |few| (few / met).min(1.0));
-    let sorting = met * (met + 2.0).log2() * SORT;
-    let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
+    let read = asked.few.map_or(1.0, |few| few.part_of(met));
+    let mut least =
+        choose(table, conditions, figures).cost.min(figures.all(table)) + figures.sorting(met) + asked.otherwise;
     let mut found = None;
     for place in std::iter::once(None).chain((0..table.shape.indexes.len()).map(Some)) {
         let key = match place {
@@ -475,15 +490,17 @@ pub fn along(
         };
         let Some(key) = key else { continue };
         let equal = key.part.columns.iter().take_while(|c| c.one().is_some()).count();
+        let by_index = figures.toll(Way::IndexScan);
         let cost = match place.and_then(|place| (asked.entry)(place)) {
-            Some(each) => key.cost_by_entries(rows, each),
+            Some(each) => key.work_by_entries(rows, each, figures.costs()) + by_index,
             None if place.is_none() && !key.is_useful() => figures.whole(table, conditions),
-            None => key.cost(rows),
+            None => key.work(rows, figures.costs()) + by_index,
         };
-        if cost * read < least
+        let cost = of_part(cost, read);
+        if cost < least
             && let Some(direction) = (asked.fits)(place, equal)
         {
-            least = cost * read;
+            least = cost;
             let access = match (place, key.is_plain(table)) {
                 (None, true) if !key.is_useful() => Access::Full,
                 (None, true) => Access::KeyRange(key.into_range()),
@@ -506,7 +523,9 @@ pub fn by_entries(
     figures: &Figures<'_>,
 ) -> Option<(Access, f64)> {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
-    let cost = |key: &KeyConditions| key.cost_by_entries(figures.rows(table), each);
+    let cost = |key: &KeyConditions| {
+        key.work_by_entries(figures.rows(table), each, figures.costs()) + figures.toll(Way::IndexScan)
+    };
     let mut key = index_conditions(table, place, &list, conditions, false, figures)?;
     let skipping = index_conditions(table, place, &list, conditions, true, figures).filter(KeyConditions::skips);
     if let Some(skipping) = skipping.filter(|skipping| cost(skipping) < cost(&key)) {

@@ -105,7 +105,7 @@ impl Sharing<'_> {
 
     /// Whether there are far fewer groups than rows. The session's thread joins the groups of the parts, and a group costs it as much as a row.
     fn are_few_groups(&self, select: &Select, grouping: &Grouping, scan: &Scan) -> bool {
-        let figures = Figures { statistics: self.statistics };
+        let figures = Figures::of(self.statistics);
         let rows = figures.rows(&scan.table);
         let groups = Joins::new(figures, &[]).groups(&Columns::of_node(&select.source), grouping, rows);
         groups * ROWS_EACH <= rows

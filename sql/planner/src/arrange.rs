@@ -2,15 +2,17 @@
 //! and fixes the final layout of the rows.
 
 use super::carried::Named;
-use super::cost::Figures;
+use super::cost::{Few, Figures};
 use super::extremes::extreme;
 use super::from::{Item, Layout, Leaf};
 use super::joins::{Joins, WantedOrder};
-use super::plan::{Body, JoinType, Node, Query, Subplan, conjunction, split};
+use super::order::Asked;
+use super::plan::{Body, Grouping, JoinType, Node, Query, SortKey, Subplan, conjunction, split};
 use super::pullup::Level;
 use super::rewrite::{Piece, Rewriter, pieces};
 use super::select::written_count;
-use super::{Planner, fold, order, walk, wanted};
+use super::{Planner, fold, merging, order, walk, wanted};
+use clearway_context::steering::Way;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::oid;
@@ -36,7 +38,7 @@ pub(super) struct Rest<'q> {
     /// A change has nothing to do where no row meets the conditions.
     pub ends: bool,
     /// The order wanted of the first rows.
-    pub few: Option<f64>,
+    pub few: Option<Few>,
 }
 
 impl Rest<'_> {
@@ -81,10 +83,12 @@ impl Planner<'_> {
         });
         let Body::Select(select) = &query.body else { return };
         let (locks, all) = (locking || !select.locks.is_empty(), select.makes_groups() || select.distinct.is_some());
-        let few = few(&query.limit, &query.offset);
+        let share = Some(figures.steering.read).filter(|share| self.level == 1 && *share < 1.0);
+        let few = few(&query.limit, &query.offset).or(share.map(Few::Share));
         let (source, filter, width) = if locks {
             let width = layout.width;
-            let (source, filter) = layout.finish(conditions, &figures);
+            let (mut source, filter) = layout.finish(conditions, &figures);
+            merging::loop_joins(&mut source, &figures);
             (source, filter, width)
         } else {
             let few = few.filter(|_| !all);
@@ -150,35 +154,57 @@ impl Planner<'_> {
             conditions.iter_mut().for_each(|e| rewriter.expr(e, 0));
             rest.rewrite(&mut rewriter);
         }
-        let (source, filter) = handed_down(item, conditions, &figures);
+        let (mut source, filter) = handed_down(item, conditions, &figures);
+        if rest.is_change {
+            merging::loop_joins(&mut source, &figures);
+        }
         Arranged { source, filter, width: next, moved }
     }
 }
 
 /// Makes the source give its rows in the order that the query wants, if it can.
-fn serve(query: &mut Query, few: Option<f64>, subplans: &[Subplan], figures: &Figures<'_>) {
+fn serve(query: &mut Query, few: Option<Few>, subplans: &[Subplan], figures: &Figures<'_>) {
     let Body::Select(select) = &query.body else { return };
     if !select.windows.is_empty() || select.sets.as_ref().is_some_and(|s| s.in_order) {
         return;
     }
     let one = select.grouping.as_ref().map(extreme);
-    if matches!(one, Some(None)) || one.is_none() && query.sort.is_empty() {
+    let by_groups = select.grouping.as_ref().map_or_else(Vec::new, |grouping| group_order(grouping, figures));
+    if matches!(one, Some(None)) && by_groups.is_empty() || one.is_none() && query.sort.is_empty() {
         return;
     }
     // Whole rows are locked.
     let named = select.locks.is_empty().then(|| Named::in_level(query, select.width, subplans));
     let Body::Select(select) = &mut query.body else { return };
+    let asked = Asked { few, named: named.as_ref(), otherwise: Way::Sort };
     match one.flatten() {
-        Some(key) => order::serve(&mut select.source, &[key], Some(1.0), named.as_ref(), figures),
-        None => order::serve(&mut select.source, &query.sort, few, named.as_ref(), figures),
+        // The rows are not sorted for one extreme.
+        Some(key) => {
+            let asked = Asked { few: Some(Few::Rows(1.0)), ..asked };
+            order::serve(&mut select.source, &[key], asked, figures);
+        }
+        None if !by_groups.is_empty() => {
+            let asked = Asked { few: None, otherwise: Way::HashAgg, ..asked };
+            order::serve(&mut select.source, &by_groups, asked, figures);
+        }
+        None => order::serve(&mut select.source, &query.sort, asked, figures),
     }
 }
 
+/// The order in which the rows of each group come one after the other, where a hash table of the groups is not wanted; else empty.
+fn group_order(grouping: &Grouping, figures: &Figures<'_>) -> Vec<SortKey> {
+    if !figures.steering.is_unwanted(Way::HashAgg) || grouping.sets.is_some() {
+        return Vec::new();
+    }
+    let ascending = |expr: &Bound| SortKey { expr: expr.clone(), descending: false, nulls_first: false };
+    grouping.keys.iter().map(ascending).collect()
+}
+
 /// How many rows a query gives at most; none: all of them.
-fn few(limit: &Option<Bound>, offset: &Option<Bound>) -> Option<f64> {
+fn few(limit: &Option<Bound>, offset: &Option<Bound>) -> Option<Few> {
     let count = |e: &Bound| written_count(e).map_or(FEW_ROWS, |n| n.max(0) as f64);
     let limit = limit.as_ref().map(count)?;
-    Some(limit + offset.as_ref().map_or(0.0, count))
+    Some(Few::Rows(limit + offset.as_ref().map_or(0.0, count)))
 }
 
 /// Hands conditions down; what has to stay above is given back with the tree.

@@ -1,6 +1,7 @@
 //! Estimates how many rows there are, and which share of them meets a condition.
 //!
-//! The unit of cost is the cost of reading one row when rows are read in the order of their table's key.
+//! The unit of cost is the cost of reading one row when rows are read in the order of their table's key. What steps cost, and which ways are not
+//! wanted, say the settings of the session ([`Steering`]).
 
 use super::facts::{ColumnTest, Fact, fact_of, is_beginning, prefix};
 use super::indexes::{condition_of, is_unique_of_all};
@@ -10,6 +11,7 @@ use super::select::constant;
 use super::tested::{Finder, fails};
 use super::tids;
 use clearway_context::convert::to_value;
+use clearway_context::steering::{Costs, Steering, Way};
 use clearway_context::types::NoSession;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::table::sample::{ColumnStatistics, Spread};
@@ -23,22 +25,10 @@ use clearway_values::types::Datum;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Reading a row to which an index leads, wherever it is.
-const INDEX_ROW: f64 = 3.0;
-/// The same where the rows stand in the order of the index.
-const INDEX_ROW_NEAR: f64 = 1.2;
-/// Finding where a range begins.
-pub const PROBE: f64 = 2.0;
-/// Finding the next value of the leading columns of a key: the rest of a leaf is read for it.
-pub const JUMP: f64 = 40.0;
-/// Reading an entry of an index for its row's key alone, and putting that into a sieve or asking for it there.
-pub const SIFT: f64 = 0.35;
 /// Rows that an index finds above which another index may be asked, too.
 pub const SIFTED_LEAST: f64 = 300.0;
-/// Reading a row that a condition on its stored form turns away (GAT-1): no value is made of it.
+/// Reading a row that a condition on its stored form turns away (GAT-1), as a share of reading one: no value is made of it.
 pub const AWAY: f64 = 0.35;
-/// Sorting a row, for each doubling of their number.
-pub const SORT: f64 = 0.1;
 /// Rows of a table of which nothing is known.
 const ROWS_UNKNOWN: f64 = 10_000.0;
 /// A table below this is read by whatever way fits its conditions.
@@ -60,14 +50,71 @@ const QUERY_VALUES: f64 = 30.0;
 /// Bytes of a value of any length.
 const WIDTH_UNKNOWN: f64 = 16.0;
 
+/// How many of its rows will be read of a query that is not read to its end.
+#[derive(Clone, Copy, Debug)]
+pub enum Few {
+    /// So many.
+    Rows(f64),
+    /// This share of them.
+    Share(f64),
+}
+
+impl Few {
+    /// The share of so many rows.
+    pub fn part_of(self, rows: f64) -> f64 {
+        match self {
+            Few::Rows(few) => (few / rows).min(1.0),
+            Few::Share(share) => share,
+        }
+    }
+}
+
 /// What is known of tables.
 #[derive(Clone, Copy)]
 pub struct Figures<'a> {
     /// The database's statistics.
     pub statistics: &'a Statistics,
+    /// What the settings ask for.
+    pub steering: &'a Steering,
 }
 
-impl Figures<'_> {
+impl<'a> Figures<'a> {
+    /// With the defaults of all settings.
+    pub fn of(statistics: &'a Statistics) -> Figures<'a> {
+        Figures { statistics, steering: &Steering::DEFAULT }
+    }
+
+    /// What steps cost.
+    pub fn costs(&self) -> &'a Costs {
+        &self.steering.costs
+    }
+
+    /// What a way costs beside its work, which is something where it is not wanted.
+    pub fn toll(&self, way: Way) -> f64 {
+        self.steering.toll(way)
+    }
+
+    /// The same of a way of access.
+    pub fn toll_of(&self, access: &Access) -> f64 {
+        match access {
+            Access::Full => self.toll(Way::SeqScan),
+            Access::Tids(_) => self.toll(Way::TidScan),
+            Access::Keys(_) | Access::KeyRange(_) | Access::Index(..) => self.toll(Way::IndexScan),
+            Access::Ranges(ranges) if ranges.beside.is_some() || ranges.parts.len() > 1 => self.toll_of_several(),
+            Access::Ranges(_) => self.toll(Way::IndexScan),
+        }
+    }
+
+    /// The same of several ranges, and of two indexes together.
+    pub fn toll_of_several(&self) -> f64 {
+        self.toll(Way::IndexScan).max(self.toll(Way::BitmapScan))
+    }
+
+    /// What the work of sorting so many rows costs.
+    pub fn sorting(&self, rows: f64) -> f64 {
+        rows * (rows + 2.0).log2() * self.costs().sort
+    }
+
     /// Rows of a table.
     pub fn rows(&self, table: &TableSlot) -> f64 {
         self.statistics.of(table.shape.oid).map_or(ROWS_UNKNOWN, |s| (s.rows as f64).max(1.0))
@@ -78,7 +125,8 @@ impl Figures<'_> {
     pub fn index_row(&self, table: &TableSlot, place: usize) -> f64 {
         let first = table.shape.indexes[place].columns.first();
         let known = first.and_then(|column| self.column(table, *column)?.get().correlation);
-        INDEX_ROW - (INDEX_ROW - INDEX_ROW_NEAR) * known.map_or(0.0, |c| c * c)
+        let Costs { index_row, index_row_near, .. } = *self.costs();
+        index_row - (index_row - index_row_near) * known.map_or(0.0, |c| c * c)
     }
 
     /// Whether its rows have been counted.
@@ -172,11 +220,16 @@ impl Figures<'_> {
         known.between(Some(&bytes(&text)), Some(&bytes(&behind))).unwrap_or(BEGINS)
     }
 
+    /// What reading a whole table costs, where each of its rows is judged on values.
+    pub fn all(&self, table: &TableSlot) -> f64 {
+        self.rows(table) * self.costs().row + self.toll(Way::SeqScan)
+    }
+
     /// What reading a whole table costs under conditions, some of which may be judged on stored rows (GAT-1, GAT-2).
     pub fn whole<'b>(&self, table: &TableSlot, conditions: impl IntoIterator<Item = &'b Bound>) -> f64 {
         let rows = self.rows(table);
         if rows <= SMALL {
-            return rows;
+            return self.all(table);
         }
         let finder = Finder::of_table(table);
         let mut tested = Vec::new();
@@ -187,7 +240,11 @@ impl Figures<'_> {
                 break;
             }
         }
-        if tested.is_empty() { rows } else { rows * (AWAY + (1.0 - AWAY) * self.share_of_all(table, tested)) }
+        if tested.is_empty() {
+            return self.all(table);
+        }
+        let judged = AWAY + (1.0 - AWAY) * self.share_of_all(table, tested);
+        rows * self.costs().row * judged + self.toll(Way::SeqScan)
     }
 
     /// Rows that the access of a scan finds, and the cost of reading them.
@@ -203,20 +260,26 @@ impl Figures<'_> {
 
     /// Rows that a way of access finds, and its cost where they are all judged on values.
     pub fn found(&self, table: &TableSlot, access: &Access) -> (f64, f64) {
+        let (found, work) = self.work(table, access);
+        (found, work + self.toll_of(access))
+    }
+
+    fn work(&self, table: &TableSlot, access: &Access) -> (f64, f64) {
         let rows = self.rows(table);
+        let Costs { row, probe, .. } = *self.costs();
         let range = |r: &Range, columns: &[usize], each: f64| {
             let equal: f64 = r.equal.iter().zip(columns).map(|(e, c)| self.equal(table, *c, Some(e))).product();
             let bounded = columns.get(r.equal.len()).filter(|_| r.low.is_some() || r.high.is_some());
             let between =
                 |c: &usize| self.between(table, *c, r.low.as_ref().map(|l| &l.0), r.high.as_ref().map(|h| &h.0));
             let found = (rows * equal * bounded.map_or(1.0, between)).max(1.0);
-            (found, PROBE + found * each)
+            (found, probe + found * each)
         };
         match access {
-            Access::Full => (rows, rows),
-            Access::Keys(keys) => (keys.len() as f64, PROBE * keys.len() as f64),
-            Access::Tids(tids) => (self.values(tids), PROBE * self.values(tids)),
-            Access::KeyRange(r) => range(r, &table.shape.key, 1.0),
+            Access::Full => (rows, rows * row),
+            Access::Keys(keys) => (keys.len() as f64, probe * keys.len() as f64),
+            Access::Tids(tids) => (self.values(tids), probe * self.values(tids)),
+            Access::KeyRange(r) => range(r, &table.shape.key, row),
             Access::Index(place, r) => {
                 let index = &table.shape.indexes[*place];
                 let each = self.index_row(table, *place);
@@ -225,13 +288,13 @@ impl Figures<'_> {
                 if index.unique && r.equal.len() == index.columns.len() {
                     found = 1.0;
                 }
-                (found, cost.min(PROBE + found * each))
+                (found, cost.min(probe + found * each))
             }
             Access::Ranges(ranges) => {
                 let finding: f64 = ranges.parts.iter().map(|part| self.finding(part)).sum();
                 let share = ranges.guarantees.iter().cloned().flat_map(split).map(|e| self.share(table, &e));
                 let found = (rows * share.product::<f64>()).max(1.0);
-                let each = |part: &RangePart| part.index.map_or(1.0, |place| self.index_row(table, place));
+                let each = |part: &RangePart| part.index.map_or(row, |place| self.index_row(table, place));
                 let most = ranges.parts.iter().map(each).fold(0.0, f64::max);
                 if let Some(beside) = &ranges.beside {
                     let left = (found * beside.share).max(1.0);
@@ -251,7 +314,7 @@ impl Figures<'_> {
                 jumps += ranges;
             }
         }
-        ranges * PROBE + jumps * JUMP
+        ranges * self.costs().probe + jumps * self.costs().jump
     }
 
     /// The share of a table's rows that an index has.

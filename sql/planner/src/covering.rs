@@ -13,6 +13,7 @@ use super::facts::is_said_by;
 use super::implies::implied;
 use super::indexes::condition_of;
 use super::plan::{Access, Entries, Scan, split};
+use clearway_context::steering::{UNWANTED, Way};
 use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
 use clearway_values::expr::Bound;
@@ -28,6 +29,9 @@ const HEAD: f64 = 12.0;
 /// filter names.
 pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures<'_>) {
     let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted) else { return };
+    if figures.steering.is_unwanted(Way::IndexOnlyScan) {
+        return;
+    }
     let columns = Columns { wanted, beside };
     let (place, instead) = match &scan.access {
         _ if scan.table.shape.indexes.is_empty() => return,
@@ -109,7 +113,7 @@ impl Columns<'_> {
 /// The index whose entries cost clearly less to read than the rows, which cost so much, and how they are read.
 fn narrower(scan: &Scan, columns: &Columns<'_>, cost: f64, figures: &Figures<'_>) -> Option<(usize, Access)> {
     let rows = figures.rows(&scan.table);
-    if !figures.is_known(&scan.table) || rows <= figures.small() {
+    if (!figures.is_known(&scan.table) || rows <= figures.small()) && cost < UNWANTED {
         return None;
     }
     let conditions: Vec<_> = scan.filter.iter().cloned().flat_map(split).collect();
@@ -134,5 +138,5 @@ pub(super) fn entry_cost(scan: &Scan, place: usize, figures: &Figures<'_>) -> f6
     let width = |column: &usize| figures.width(table, *column);
     let row: f64 = HEAD + (0..table.shape.columns.len()).map(|c| width(&c)).sum::<f64>();
     let entry: f64 = HEAD + table.shape.indexes[place].columns.iter().chain(&table.shape.key).map(width).sum::<f64>();
-    ENTRY + (1.0 - ENTRY) * (entry / row).min(1.0)
+    (ENTRY + (1.0 - ENTRY) * (entry / row).min(1.0)) * figures.costs().entry
 }

@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// Calls `f` with what the planner knows of the session.
 pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<'_>) -> T) -> T {
     let names = core.names(catalog);
-    let (format, row_security) = {
+    let (format, row_security, steering) = {
         let settings = core.settings.lock();
-        (settings.format.clone(), settings.row_security)
+        (settings.format.clone(), settings.row_security, settings.steering)
     };
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = Judge::of(core, catalog);
@@ -30,6 +30,7 @@ pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<
         statistics: core.db.statistics(),
         snapshots: core.db.transactions().book().snapshots(),
         row_security,
+        steering,
     })
 }
 

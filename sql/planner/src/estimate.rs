@@ -2,22 +2,18 @@
 
 use super::access;
 use super::cost::Figures;
-use super::cost::{JUMP, PROBE, SORT};
 use super::differing::Columns;
 use super::from::{Item, Leaf};
 use super::joins::{ANTI_LEAST, Joins, left_slots, within};
 use super::merging::hashing;
-use super::plan::{Access, Action, JoinType, Node, Plan, Query};
+use super::order::relied_on;
+use super::plan::{Access, Action, Body, Distinct, JoinType, Node, Plan, Query, Select};
 use super::sought::sought;
 use super::walk;
+use clearway_context::steering::Way;
+use clearway_syntax::ast::SetOp;
 use clearway_values::expr::Bound;
 
-/// Putting a row into a hash table, looking one up in it, and giving a joined row on.
-pub(super) const BUILD: f64 = 2.0;
-pub(super) const LOOK_UP: f64 = 1.0;
-pub(super) const GIVE: f64 = 0.3;
-/// Passing a row of a merge join.
-pub(super) const MERGE: f64 = 0.7;
 /// Rows of functions and system views.
 const ROWS_OTHER: f64 = 100.0;
 /// The share of pairs that meets a condition that is not an equality.
@@ -45,6 +41,17 @@ pub fn cost_of(plan: &Plan, figures: Figures<'_>) -> f64 {
     of_action(&plan.action) + changes + subqueries
 }
 
+/// Whether the groups of a level are found by a hash table.
+fn is_grouped_by_hash(s: &Select) -> bool {
+    s.grouping.as_ref().is_some_and(|g| !g.is_one_group() && !g.is_in_order)
+}
+
+/// Whether the rows of a query are sorted: they do not come in its order anyway.
+pub(super) fn is_sorted(q: &Query) -> bool {
+    let comes = |s: &Select| s.grouping.is_none() && relied_on(&s.source).is_some();
+    !q.sort.is_empty() && !matches!(&q.body, Body::Select(s) if comes(s))
+}
+
 impl Joins<'_> {
     /// What is estimated of an item whose rows meet these conditions.
     pub fn estimate(&self, item: &Item, conditions: &[Bound]) -> Estimate {
@@ -59,7 +66,10 @@ impl Joins<'_> {
                 if let Some(found) = sought(view, *base, &filters.iter().chain(conditions).collect::<Vec<_>>()) =>
             {
                 let others = (filters.len() + conditions.len()).saturating_sub(1).min(4) as i32;
-                Estimate { rows: (found.rows * SOME.powi(others)).max(1.0), cost: PROBE + found.rows }
+                Estimate {
+                    rows: (found.rows * SOME.powi(others)).max(1.0),
+                    cost: self.figures.costs().probe + found.rows,
+                }
             }
             Item::Leaf { kind, filters, .. } => {
                 let inner = match kind {
@@ -89,14 +99,13 @@ impl Joins<'_> {
                     JoinType::Anti => l.rows * (1.0 - met()).max(ANTI_LEAST),
                 }
                 .max(1.0);
-                Estimate { rows, cost: l.cost + r.cost + hashing(*kind, l.rows, r.rows) }
+                Estimate { rows, cost: l.cost + r.cost + hashing(*kind, (l.rows, r.rows), &self.figures) }
             }
         }
     }
 
     /// What is estimated of a finished query.
     pub fn query(&self, q: &Query) -> Estimate {
-        use super::plan::Body;
         let inner = match &q.body {
             Body::Values(rows) => Estimate { rows: rows.len() as f64, cost: rows.len() as f64 },
             Body::SetOp { left, right, .. } => {
@@ -105,7 +114,10 @@ impl Joins<'_> {
             }
             Body::Recursive { anchor, .. } => {
                 let a = self.query(anchor);
-                Estimate { rows: a.rows * 10.0, cost: a.cost * 10.0 }
+                Estimate {
+                    rows: a.rows * self.figures.steering.recursion,
+                    cost: a.cost * self.figures.steering.recursion,
+                }
             }
             Body::Select(s) => {
                 let mut from = self.node(&s.source);
@@ -122,16 +134,27 @@ impl Joins<'_> {
                     from.rows = self.different_rows(&Columns::of_node(&s.source), &s.targets, from.rows);
                 }
                 if s.is_side {
-                    from.cost += from.rows * BUILD;
+                    from.cost += from.rows * self.figures.costs().build;
                     from.rows = self.different_rows(&Columns::of_node(&s.source), &s.targets, from.rows);
                 }
                 from
             }
         };
         let limit = q.limit.as_ref().and_then(super::select::written_count);
-        let sorting = if q.sort.is_empty() { 0.0 } else { inner.rows * (inner.rows + 2.0).log2() * SORT };
+        let sorting = if q.sort.is_empty() { 0.0 } else { self.figures.sorting(inner.rows) };
         let rows = limit.map_or(inner.rows, |n| inner.rows.min(n.max(0) as f64));
-        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting }
+        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting + self.tolls(q) }
+    }
+
+    /// What the steps of a query above its source cost beside their work, where they are not wanted.
+    fn tolls(&self, q: &Query) -> f64 {
+        let by_hash = match &q.body {
+            Body::Select(s) => is_grouped_by_hash(s) || matches!(s.distinct, Some(Distinct::Row)) || s.is_side,
+            Body::SetOp { op, all, .. } => *op != SetOp::Union || !*all,
+            Body::Values(_) | Body::Recursive { .. } => false,
+        };
+        let hash = if by_hash { self.figures.toll(Way::HashAgg) } else { 0.0 };
+        hash + if is_sorted(q) { self.figures.toll(Way::Sort) } else { 0.0 }
     }
 
     /// What is estimated of a finished source.
@@ -145,14 +168,17 @@ impl Joins<'_> {
                 // An index leaves its conditions in the filter; the key takes them away.
                 let is_key = matches!(s.access, Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
-                let cost = s.entries.as_ref().map_or(cost, |e| PROBE + found * e.each);
+                let costs = self.figures.costs();
+                let by_entries = |each: f64| costs.probe + found * each + self.figures.toll_of(&s.access);
+                let cost = s.entries.as_ref().map_or(cost, |e| by_entries(e.each));
                 if let Some(jump) = &s.jump {
-                    return Estimate { rows: jump.rows.min(rows).max(1.0), cost: jump.rows * JUMP };
+                    let cost = jump.rows * costs.jump + self.figures.toll(Way::IndexScan);
+                    return Estimate { rows: jump.rows.min(rows).max(1.0), cost };
                 }
                 Estimate { rows: rows.min(found).max(1.0), cost }
             }
             Node::System(s) if let Some(found) = sought(s.view, s.base, &s.filter.iter().collect::<Vec<_>>()) => {
-                Estimate { rows: found.rows, cost: PROBE + found.rows }
+                Estimate { rows: found.rows, cost: self.figures.costs().probe + found.rows }
             }
             Node::Sample(s) => {
                 let rows = self.figures.rows(&s.scan.table);
@@ -181,12 +207,16 @@ impl Joins<'_> {
                     (_, Some(_)) => l.rows * r.rows * if j.on.is_some() { SOME } else { 1.0 },
                     (_, None) => l.rows * r.rows,
                 };
-                let cost = match j.hash {
-                    Some(_) if j.merge.is_some() => l.cost + r.cost + (l.rows + r.rows) * MERGE,
-                    Some(_) => l.cost + r.cost + hashing(j.kind, l.rows, r.rows),
-                    None => l.cost + l.rows * (r.cost + 1.0),
+                let (figures, costs) = (&self.figures, self.figures.costs());
+                let (cost, way) = match j.hash {
+                    Some(_) if j.merge.is_some() => (l.cost + r.cost + (l.rows + r.rows) * costs.merge, Way::MergeJoin),
+                    Some(_) => {
+                        let way = if has_keys { Way::HashJoin } else { Way::NestLoop };
+                        (l.cost + r.cost + hashing(j.kind, (l.rows, r.rows), figures), way)
+                    }
+                    None => (l.cost + l.rows * (r.cost + 1.0), Way::NestLoop),
                 };
-                Estimate { rows: rows.max(1.0), cost: cost + rows * GIVE }
+                Estimate { rows: rows.max(1.0), cost: cost + figures.toll(way) + rows * costs.give }
             }
         }
     }

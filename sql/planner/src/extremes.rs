@@ -1,8 +1,10 @@
 //! Several MIN and MAX of one table in a query: each becomes a subquery that reads the first row in its own order.
 
-use super::cost::Figures;
+use super::cost::{Few, Figures};
+use super::order::Asked;
 use super::plan::{Body, Grouping, Node, OutputColumn, Query, Select, SortKey, Subplan};
 use super::{Planner, order, walk, wanted};
+use clearway_context::steering::Way;
 use clearway_values::expr::aggregate::{AggregateCall, Kind};
 use clearway_values::expr::bound::SubqueryUse;
 use clearway_values::expr::{Bound, BoundKind};
@@ -61,9 +63,10 @@ impl Planner<'_> {
         }
         let Some(keys) = grouping.calls.iter().map(order_of).collect::<Option<Vec<_>>>() else { return };
         let mut queries = Vec::new();
+        let asked = Asked { few: Some(Few::Rows(1.0)), named: None, otherwise: Way::Sort };
         for key in keys {
             let mut source = Arc::new(Node::Scan(scan.clone()));
-            order::serve(&mut source, std::slice::from_ref(&key), Some(1.0), None, figures);
+            order::serve(&mut source, std::slice::from_ref(&key), asked, figures);
             if order::relied_on(&source).is_none() {
                 return;
             }

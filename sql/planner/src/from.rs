@@ -31,14 +31,26 @@ pub(super) enum Item {
         end: usize,
         filters: Vec<Bound>,
     },
-    /// `by_index`: whether the right side is looked up for each row of the left one; none: not decided yet.
+    /// `by_index`: whether the right side is looked up for each row of the left one; none: not decided yet. `written`: how the text has it.
     Join {
         kind: JoinType,
         left: Box<Item>,
         right: Box<Item>,
         on: Vec<Bound>,
         by_index: Option<bool>,
+        written: Written,
     },
+}
+
+/// How the text has a join: this decides which joins are ordered together (COL-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// As JOIN.
+    Join,
+    /// As two items of a list.
+    List,
+    /// As the last two items of the list of a query in FROM, which has been taken into the level.
+    Query,
 }
 
 #[derive(Clone)]
@@ -200,7 +212,9 @@ impl Item {
     pub(super) fn into_node(self, figures: &Figures<'_>) -> Node {
         match self {
             Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters, figures),
-            Item::Join { kind, left, right, on, by_index } => join_node((kind, by_index), *left, *right, on, figures),
+            Item::Join { kind, left, right, on, by_index, .. } => {
+                join_node((kind, by_index), *left, *right, on, figures)
+            }
         }
     }
 }
@@ -346,6 +360,7 @@ impl Planner<'_> {
                 right: Box::new(placed),
                 on: Vec::new(),
                 by_index: None,
+                written: Written::List,
             }
         };
         out.columns.extend(columns);
@@ -551,6 +566,7 @@ impl Planner<'_> {
                 right: Box::new(second),
                 on: conditions,
                 by_index: None,
+                written: Written::Join,
             },
             columns,
         ))

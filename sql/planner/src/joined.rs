@@ -2,14 +2,14 @@
 //! looked up by key or hashed.
 
 use super::access;
-use super::cost::{Figures, PROBE};
-use super::estimate::MERGE;
+use super::cost::Figures;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
-use super::merging::{hashing, item_order, meets};
+use super::merging::{hashing, item_order, meets, without_merge};
 use super::plan::{Join, JoinType, Node, conjunction};
 use super::sought::sought;
 use super::walk;
+use clearway_context::steering::{UNWANTED, Way};
 use clearway_values::expr::{Bound, BoundKind};
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn is_looked_up(
         }
         Item::Leaf { kind: Leaf::System(view), base, .. } => {
             match sought(view, *base, &on.iter().collect::<Vec<_>>()) {
-                Some(found) => PROBE + found.rows,
+                Some(found) => figures.costs().probe + found.rows,
                 None => return false,
             }
         }
@@ -102,11 +102,14 @@ fn is_looked_up(
     let joins = Joins::new(*figures, &[]);
     let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
     let (lefts, rights) = (item_order(left, &[], figures), item_order(right, &[], figures));
-    let once = match meets(&lefts, &rights, on.iter()) {
-        true => (l.rows + r.rows) * MERGE,
-        false => hashing(kind, l.rows, r.rows),
+    let merged = (l.rows + r.rows) * figures.costs().merge + figures.toll(Way::MergeJoin);
+    let has_keys = || on.iter().any(|e| equal_sides(e, right.base()).is_some());
+    let once = match () {
+        () if meets(&lefts, &rights, on.iter()) && merged < UNWANTED => merged,
+        () if has_keys() => without_merge(kind, (l.rows, r.rows), figures),
+        () => hashing(kind, (l.rows, r.rows), figures) + figures.toll(Way::NestLoop),
     };
-    by_index == Some(true) || l.rows * (each + 1.0) <= r.cost + once
+    by_index == Some(true) || l.rows * (each + 1.0) + figures.toll(Way::NestLoop) <= r.cost + once
 }
 
 /// The sides of `left = right` where each names slots of one side of a join only.

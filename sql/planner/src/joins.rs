@@ -4,25 +4,28 @@
 //! A level's FROM is a tree of joins. Inner joins are split into units (`Unit`): tables, queries, functions, and outer joins, which stay
 //! in one piece and are ordered inside. EXISTS and IN that have become joins are units too; such a unit is joined once all units that its
 //! condition names have been joined, or at any time as an inner join, if its rows are unique or made distinct (`unique_sides`). The search is dynamic programming over sets of units (Selinger and others, 1979). It considers only
-//! trees whose right sides are single units, because the executor builds its hash tables from them. With more than `SEARCHED` units the
-//! cheapest next unit is taken step by step; with more than `UNITS_MAX` the order of the text stays.
+//! trees whose right sides are single units, because the executor builds its hash tables from them. With more units than
+//! `Steering::searched` the cheapest next unit is taken step by step; with more than `UNITS_MAX` the order of the text stays.
 //!
 //! # Invariants
 //! - JOI-1: a condition is evaluated at the first join at which all units that it names have been joined.
 //! - JOI-2: of orders with equal cost, the order of the text is taken.
 
 use super::access;
-use super::cost::{Figures, PROBE, SORT};
+use super::collapse::Limits;
+use super::cost::{Few, Figures};
 use super::differing::Columns;
-use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, MERGE, SOME};
-use super::from::{Item, Leaf};
+use super::estimate::{Estimate, SOME};
+use super::from::{Item, Leaf, Written};
 use super::implied::{Classes, equal_columns, equal_value, implied};
-use super::merging::{builds_left, item_order, meets, saved_by_keys};
+use super::merging::{builds_left, is_looped, item_order, meets, saved_by_keys};
 use super::order::RowOrder;
 use super::plan::{JoinType, Query, Subplan};
 use super::sought::sought;
 use super::unique_sides::{Distinctly, semi_to_inner};
 use super::{rewrite, walk};
+use clearway_base::stack;
+use clearway_context::steering::{COLLAPSE, Costs, Way, is_clearly_less, of_part};
 use clearway_txn::mvcc::snapshots::Snapshots;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -30,10 +33,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Units whose order is searched in full.
-const SEARCHED: usize = 10;
 /// Units that are ordered at all.
-const UNITS_MAX: usize = 60;
+pub(super) const UNITS_MAX: usize = COLLAPSE;
 /// Different values of a column of which nothing is known.
 pub(super) const DISTINCT: f64 = 200.0;
 /// The least share of its rows that an anti join is taken to let through: an estimate of none would hide what follows.
@@ -92,7 +93,7 @@ pub(super) struct WantedOrder {
     /// The column.
     pub slot: usize,
     /// How many rows will be read.
-    pub rows: f64,
+    pub rows: Few,
 }
 
 /// Orders the joins of items.
@@ -135,7 +136,7 @@ impl<'a> Joins<'a> {
     /// follow from them.
     pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<WantedOrder>) -> (Item, Vec<Bound>) {
         let (mut units, mut own) = (Vec::new(), Vec::new());
-        flatten(item, &mut units, &mut own);
+        Limits::of(self.figures.steering).flatten(item, &mut units, &mut own);
         semi_to_inner(&mut units, &mut own, self.snapshots);
         let mut all: Vec<Bound> = conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
         all.extend(own.iter().cloned());
@@ -171,7 +172,10 @@ impl<'a> Joins<'a> {
             }
             out = Some(match out {
                 None => item,
-                Some(left) => Item::Join { kind, left: Box::new(left), right: Box::new(item), on, by_index },
+                Some(left) => {
+                    let (left, right, written) = (Box::new(left), Box::new(item), Written::List);
+                    Item::Join { kind, left, right, on, by_index, written }
+                }
             });
         }
         out.unwrap_or_else(Item::one)
@@ -181,19 +185,20 @@ impl<'a> Joins<'a> {
     fn order_inside(&self, unit: &mut Unit, conditions: &[Bound]) {
         let item = std::mem::replace(&mut unit.item, Item::one());
         unit.item = match item {
-            // The tables of an EXISTS or IN.
+            // The tables of an EXISTS or IN, and those of a side that is ordered by itself (COL-1).
             Item::Join { kind: JoinType::Inner | JoinType::Semi | JoinType::Anti, .. } => {
-                let own = within(&left_slots(&item), &unit.on);
-                let (item, more) = self.ordered(item, &own, None);
+                let known = if unit.kind == JoinType::Inner { conditions } else { &unit.on };
+                let own = within(&left_slots(&item), known);
+                let (item, more) = stack::deeper(|| self.ordered(item, &own, None));
                 with_conditions(item, more)
             }
-            Item::Join { kind, left, right, on, by_index } => {
+            Item::Join { kind, left, right, on, by_index, written } => {
                 let (of_left, of_right) = (within(&left_slots(&left), conditions), within(&left_slots(&right), &on));
                 let (left, more_left) = self.ordered(*left, &of_left, None);
                 let (right, more_right) = self.ordered(*right, &of_right, None);
                 let left = with_conditions(left, more_left);
                 let right = with_conditions(right, more_right);
-                Item::Join { kind, left: Box::new(left), right: Box::new(right), on, by_index }
+                Item::Join { kind, left: Box::new(left), right: Box::new(right), on, by_index, written }
             }
             leaf => leaf,
         };
@@ -233,25 +238,11 @@ fn with_conditions(mut item: Item, conditions: Vec<Bound>) -> Item {
                 return item;
             }
             let (left, right) = (Box::new(item), Box::new(Item::one()));
-            return Item::Join { kind: JoinType::Inner, left, right, on: conditions, by_index: None };
+            let (kind, written) = (JoinType::Inner, Written::List);
+            return Item::Join { kind, left, right, on: conditions, by_index: None, written };
         }
     }
     item
-}
-
-fn flatten(item: Item, units: &mut Vec<Unit>, conditions: &mut Vec<Bound>) {
-    match item {
-        Item::Join { kind: JoinType::Inner, left, right, on, .. } => {
-            flatten(*left, units, conditions);
-            flatten(*right, units, conditions);
-            conditions.extend(on);
-        }
-        Item::Join { kind: kind @ (JoinType::Semi | JoinType::Anti), left, right, on, .. } => {
-            flatten(*left, units, conditions);
-            units.push(Unit { item: *right, kind, on });
-        }
-        item => units.push(Unit { item, kind: JoinType::Inner, on: Vec::new() }),
-    }
 }
 
 /// The order of the text.
@@ -349,7 +340,7 @@ impl<'a> Search<'a> {
         let (keys, own) = (Distinctly::of(unit)?.keys, self.estimates[u]);
         let columns = Columns::of_items(std::iter::once(&unit.item));
         let rows = self.joins.different_rows(&columns, &keys, own.rows);
-        Some(Estimate { rows, cost: own.cost + own.rows * BUILD })
+        Some(Estimate { rows, cost: own.cost + own.rows * self.joins.figures.costs().build })
     }
 
     /// The share of the other rows that EXISTS or IN meets (SEM-1).
@@ -395,9 +386,9 @@ impl<'a> Search<'a> {
             if let Some(first) = first
                 && let Some(bound) = self.search(Some(first))
             {
-                let part = (wanted.rows / bound.rows).min(1.0);
-                let ordered = bound.startup + (bound.cost - bound.startup) * part;
-                let sorting = free.rows * (free.rows + 2.0).log2() * SORT;
+                let part = wanted.rows.part_of(bound.rows);
+                let ordered = bound.startup + of_part(bound.cost - bound.startup, part);
+                let sorting = self.joins.figures.sorting(free.rows) + self.joins.figures.toll(Way::Sort);
                 if ordered < free.cost + sorting {
                     return bound.order;
                 }
@@ -421,7 +412,7 @@ impl<'a> Search<'a> {
     fn search(&self, first: Option<usize>) -> Option<Joined> {
         let n = self.units.len();
         let may_begin = |u: &usize| first.is_none_or(|first| first == *u);
-        if n > SEARCHED {
+        if n > self.joins.figures.steering.searched {
             let mut joined =
                 (0..n).filter(may_begin).filter_map(|u| self.begin(u)).min_by(|a, b| a.rows.total_cmp(&b.rows))?;
             while joined.order.len() < n {
@@ -441,7 +432,7 @@ impl<'a> Search<'a> {
                 let Some(more) = self.step(&joined, mask as u64, u) else { continue };
                 let place = &mut sets[mask | 1 << u];
                 // JOI-2: what comes later in the text has to cost less.
-                if place.as_ref().is_none_or(|known| more.cost < known.cost * 0.9999) {
+                if place.as_ref().is_none_or(|known| is_clearly_less(more.cost, known.cost)) {
                     *place = Some(more);
                 }
             }
@@ -509,15 +500,18 @@ impl<'a> Search<'a> {
         let has_key =
             |c: &Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
         let keyed = fresh.iter().any(|c| has_key(c));
+        let figures = &self.joins.figures;
+        let (costs, loops) = (figures.costs(), figures.toll(Way::NestLoop));
         let (mut startup, mut run) = match () {
-            () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0)),
-            () if keyed => {
-                let (startup, run) = hashed(kind, l.rows, r);
+            () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0) + loops),
+            () if keyed && !is_looped(kind, figures) => {
+                let (startup, run) = hashed(kind, l.rows, r, costs);
                 let is_table = matches!(&unit.item, Item::Leaf { kind: Leaf::Table(_), .. }) && !is_distinct;
                 let keys = fresh.iter().filter(|c| is_table && has_key(c)).filter_map(|c| c.side_of(bit));
-                (startup, run - saved_by_keys((kind, l.rows, r.rows, pairs), keys))
+                let saved = saved_by_keys((kind, l.rows, r.rows, pairs), keys, costs);
+                (startup + figures.toll(Way::HashJoin), run - saved)
             }
-            () => (r.cost + r.rows, l.rows * r.rows * 0.5),
+            () => (r.cost + r.rows + loops, l.rows * r.rows * costs.pair),
         };
         let mut by_index = Some(false);
         let merged = self.merged(l, u, &fresh).filter(|merged| keyed && !is_distinct && *merged < startup + run);
@@ -528,14 +522,14 @@ impl<'a> Search<'a> {
             && let Item::Leaf { kind, filters, base, end } = &unit.item
             && let Some(each) = self.looked_up(kind, (*base, *end), filters, u, &fresh)
         {
-            let looked_up = l.rows * (each + 1.0);
+            let looked_up = l.rows * (each + 1.0) + loops;
             if looked_up < startup + run {
                 (startup, run, by_index) = (0.0, looked_up, Some(true));
             }
         }
         let mut order = joined.order.clone();
         order.push(Step { unit: u, by_index, is_distinct });
-        let cost = l.cost + startup + run + pairs.max(rows) * GIVE;
+        let cost = l.cost + startup + run + pairs.max(rows) * costs.give;
         // A hash join that is divided does not keep the order.
         let row_order = if merged.is_some() || by_index == Some(true) { l.row_order.clone() } else { RowOrder::new() };
         Joined { order, rows, cost, startup: l.startup + startup, row_order }
@@ -545,7 +539,8 @@ impl<'a> Search<'a> {
     fn merged(&self, l: &Joined, u: usize, fresh: &[&Condition]) -> Option<f64> {
         let r = self.estimates[u];
         let meets = meets(&l.row_order, &self.row_orders[u], fresh.iter().map(|c| &c.e));
-        meets.then_some(r.cost + (l.rows + r.rows) * MERGE)
+        let figures = &self.joins.figures;
+        meets.then_some(r.cost + (l.rows + r.rows) * figures.costs().merge + figures.toll(Way::MergeJoin))
     }
 
     /// The cost of finding the rows of a table for one row of the other side by a key or an index; none: there is no such way.
@@ -568,20 +563,21 @@ impl<'a> Search<'a> {
             Leaf::Table(table) => table,
             Leaf::System(view) => {
                 let by_join: Vec<&Bound> = all[own..].iter().collect();
-                return sought(view, base, &by_join).map(|found| PROBE + found.rows);
+                return sought(view, base, &by_join).map(|found| self.joins.figures.costs().probe + found.rows);
             }
             _ => return None,
         };
         let chosen = access::choose(table, &all, &self.joins.figures);
-        (chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= own)).then_some(chosen.cost.max(PROBE))
+        (chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= own))
+            .then_some(chosen.cost.max(self.joins.figures.costs().probe))
     }
 }
 
 /// What it costs to fill the hash table of a join, and then to look rows up in it.
-fn hashed(kind: JoinType, lefts: f64, r: Estimate) -> (f64, f64) {
+fn hashed(kind: JoinType, lefts: f64, r: Estimate, costs: &Costs) -> (f64, f64) {
     match builds_left(kind, lefts, r.rows) {
-        true => (lefts * BUILD, r.cost + r.rows * LOOK_UP),
-        false => (r.cost + r.rows * BUILD, lefts * LOOK_UP),
+        true => (lefts * costs.build, r.cost + r.rows * costs.look_up),
+        false => (r.cost + r.rows * costs.build, lefts * costs.look_up),
     }
 }
 

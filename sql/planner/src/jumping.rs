@@ -8,10 +8,11 @@
 //!   that it asks for, and its conditions name leading ones alone, so that the row that is read is the one that it gives.
 
 use super::access;
-use super::cost::{Figures, JUMP};
+use super::cost::Figures;
 use super::plan::{Access, Body, Distinct, Entries, Jump, Node, Query, Scan, split};
 use super::walk;
 use clearway_context::sort_form::can_be_key;
+use clearway_context::steering::Way;
 use clearway_engine::codec::key::KeyColumn;
 use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
@@ -85,8 +86,12 @@ struct JumpPlan {
 /// Lets a scan jump if that costs less than reading all rows that it finds.
 pub(super) fn jump(scan: &mut Scan, need: &LevelNeed, figures: &Figures<'_>) {
     let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted) else { return };
+    if figures.steering.is_unwanted(Way::IndexOnlyScan) {
+        return; // A jump is shown as one.
+    }
     let (found, cost) = figures.read(scan);
-    let mut least = scan.entries.as_ref().map_or(cost, |entries| found * entries.each);
+    let by_entries = |entries: &Entries| found * entries.each + figures.toll_of(&scan.access);
+    let mut least = scan.entries.as_deref().map_or(cost, by_entries);
     let mut best = None;
     for (place, access) in jump_ranges(scan, figures) {
         let picker = match place.map(|place| EntryPicker::new(&scan.table.shape, place, wanted)) {
@@ -95,8 +100,9 @@ pub(super) fn jump(scan: &mut Scan, need: &LevelNeed, figures: &Figures<'_>) {
             Some(None) => continue,
         };
         let Some((jump, direction)) = leading(scan, place, &access, need, figures) else { continue };
-        if jump.rows * JUMP < least {
-            least = jump.rows * JUMP;
+        let jumping = jump.rows * figures.costs().jump + figures.toll(Way::IndexScan);
+        if jumping < least {
+            least = jumping;
             best = Some(JumpPlan { access, picker, jump, direction });
         }
     }

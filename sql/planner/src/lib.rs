@@ -34,6 +34,7 @@ mod assign;
 pub mod calls;
 mod carried;
 mod checks;
+mod collapse;
 mod conditions;
 pub mod cost;
 mod covering;
@@ -187,7 +188,7 @@ impl<'a> Planner<'a> {
 
     /// What is known of tables.
     pub fn figures(&self) -> cost::Figures<'a> {
-        cost::Figures { statistics: self.env.statistics }
+        cost::Figures { statistics: self.env.statistics, steering: &self.env.steering }
     }
 
     /// Policies do not hold for what is planned: it is about tables, not about rows, or about all rows for the sake of a definition.

@@ -15,7 +15,7 @@ use super::Planner;
 use super::arrange::{Arranged, Rest};
 use super::checks::check_count;
 use super::dml::given_columns;
-use super::from::{Item, Layout, note_reads};
+use super::from::{Item, Layout, Written, note_reads};
 use super::plan::{Action, JoinType, Node, PolicyCheck, Target, conjunction, split};
 use super::through::{ChangeTarget, Verb};
 use super::{Planned, policies};
@@ -224,7 +224,7 @@ impl Planner<'_> {
         };
         let first = std::mem::replace(&mut layout.item, Item::one());
         let (left, right) = (Box::new(first), Box::new(table));
-        layout.item = Item::Join { kind, left, right, on, by_index: None };
+        layout.item = Item::Join { kind, left, right, on, by_index: None, written: Written::Join };
         let all = clauses.matched.iter_mut().chain(&mut clauses.unmatched);
         let exprs = all.flat_map(|c| c.condition.iter_mut().chain(c.change.exprs_mut())).chain(&mut recheck).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });

@@ -8,7 +8,6 @@
 use super::access;
 use super::cost::{AWAY, Figures};
 use super::covering::entry_cost;
-use super::estimate::{BUILD, LOOK_UP, MERGE};
 use super::from::{Item, Leaf};
 use super::implied::equality;
 use super::joins::Joins;
@@ -16,6 +15,7 @@ use super::met_keys::class_of;
 use super::order::{RowOrder, relied_on, rely_on, row_order, row_order_of};
 use super::plan::{Access, Entries, Join, JoinType, Merge, Node, Scan, Subplan, conjunction, split};
 use clearway_base::stack;
+use clearway_context::steering::{Costs, Way};
 use clearway_engine::table::entry::EntryPicker;
 use clearway_engine::table::pick::Picker;
 use clearway_values::expr::operators::Op;
@@ -76,13 +76,15 @@ fn merge_one(join: &mut Join, joins: &Joins<'_>) {
     if left_keys.is_empty() {
         return;
     }
+    let figures = &joins.figures;
     let (l, r) = (joins.node(&join.left), joins.node(&join.right));
-    let mut least = l.cost + r.cost + hashing(join.kind, l.rows, r.rows);
+    let mut least = l.cost + r.cost + without_merge(join.kind, (l.rows, r.rows), figures);
     let (lefts, rights) = (side_reads(&join.left, joins), side_reads(&join.right, joins));
     let mut best = None;
     for (i, left) in lefts.iter().enumerate() {
         for (j, right) in rights.iter().enumerate() {
-            let cost = left.cost + right.cost + (l.rows + r.rows) * MERGE;
+            let cost =
+                left.cost + right.cost + (l.rows + r.rows) * figures.costs().merge + figures.toll(Way::MergeJoin);
             if cost < least
                 && let Some(shared) = shared_order((left_keys, &left.row_order), (right_keys, &right.row_order))
             {
@@ -111,10 +113,62 @@ pub(super) fn builds_left(kind: JoinType, lefts: f64, rights: f64) -> bool {
 }
 
 /// What it costs to fill the hash table of a join with one side and to look the other one up.
-pub(super) fn hashing(kind: JoinType, lefts: f64, rights: f64) -> f64 {
+pub(super) fn hashing(kind: JoinType, (lefts, rights): (f64, f64), figures: &Figures<'_>) -> f64 {
+    let Costs { build, look_up, .. } = *figures.costs();
     match builds_left(kind, lefts, rights) {
-        true => lefts * BUILD + rights * LOOK_UP,
-        false => rights * BUILD + lefts * LOOK_UP,
+        true => lefts * build + rights * look_up,
+        false => rights * build + lefts * look_up,
+    }
+}
+
+/// Whether a nested loop over the kept rows of the right side takes the place of a hash join. A full join has no other way but a merge.
+pub(super) fn is_looped(kind: JoinType, figures: &Figures<'_>) -> bool {
+    let is_unwanted = |way| figures.steering.is_unwanted(way);
+    kind != JoinType::Full && is_unwanted(Way::HashJoin) && !is_unwanted(Way::NestLoop)
+}
+
+/// What a join by equal values costs beside its sides where it is no merge join.
+pub(super) fn without_merge(kind: JoinType, (lefts, rights): (f64, f64), figures: &Figures<'_>) -> f64 {
+    match is_looped(kind, figures) {
+        true => rights + lefts * rights * figures.costs().pair + figures.toll(Way::NestLoop),
+        false => hashing(kind, (lefts, rights), figures) + figures.toll(Way::HashJoin),
+    }
+}
+
+/// Makes nested loops of joins, if hash joins are not wanted; and lets the right side of a nested loop be read for each row of the left one, if its
+/// rows are not to be kept.
+pub(super) fn loop_joins(node: &mut Arc<Node>, figures: &Figures<'_>) {
+    let is_unwanted = |way| figures.steering.is_unwanted(way);
+    if !is_unwanted(Way::HashJoin) && !is_unwanted(Way::Material) {
+        return;
+    }
+    let Some(node) = Arc::get_mut(node) else { return };
+    match node {
+        Node::Filter { input, .. } => stack::deeper(|| loop_joins(input, figures)),
+        Node::Join(join) => {
+            stack::deeper(|| {
+                loop_joins(&mut join.left, figures);
+                loop_joins(&mut join.right, figures);
+            });
+            loop_one(join, figures);
+        }
+        _ => {}
+    }
+}
+
+fn loop_one(join: &mut Join, figures: &Figures<'_>) {
+    let Some((left, right)) = join.hash.as_mut().filter(|_| join.merge.is_none() && join.kind != JoinType::Full) else {
+        return;
+    };
+    if is_looped(join.kind, figures) {
+        let keys = std::mem::take(left).into_iter().zip(std::mem::take(right));
+        let mut on: Vec<Bound> = keys.map(|(l, r)| equality(l, r)).collect();
+        on.extend(join.on.take().into_iter().flat_map(split));
+        (join.on, join.builds_left) = (conjunction(on), false);
+    }
+    let has_keys = join.hash.as_ref().is_some_and(|(keys, _)| !keys.is_empty());
+    if !has_keys && figures.steering.is_unwanted(Way::Material) {
+        join.hash = None;
     }
 }
 
@@ -123,6 +177,7 @@ pub(super) fn hashing(kind: JoinType, lefts: f64, rights: f64) -> f64 {
 pub(super) fn saved_by_keys<'e>(
     (kind, lefts, rights, pairs): (JoinType, f64, f64, f64),
     mut keys: impl Iterator<Item = &'e Bound>,
+    costs: &Costs,
 ) -> f64 {
     // Where nearly all have one, none is asked for its key.
     let away = (rights - pairs).max(0.0);
@@ -131,7 +186,7 @@ pub(super) fn saved_by_keys<'e>(
     if !builds_left(kind, lefts, rights) || away * 8.0 < rights || !keys.any(is_asked) {
         return 0.0;
     }
-    away * (LOOK_UP + 1.0 - AWAY)
+    away * (costs.look_up + costs.row * (1.0 - AWAY))
 }
 
 /// The ways to read a side that have an order.
@@ -141,6 +196,7 @@ fn side_reads(node: &Node, joins: &Joins<'_>) -> Vec<SideRead> {
         && matches!(scan.access, Access::Full)
         && scan.order.is_none()
         && scan.jump.is_none()
+        && !joins.figures.steering.is_unwanted(Way::IndexOnlyScan)
         && let Some(wanted) = scan.wanted.as_ref().map(Picker::wanted)
     {
         out.extend((0..scan.table.shape.indexes.len()).filter_map(|place| by_entries(scan, place, wanted, joins)));

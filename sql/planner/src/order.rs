@@ -6,12 +6,13 @@
 
 use super::access::{self, Along};
 use super::carried::Named;
-use super::cost::Figures;
+use super::cost::{Few, Figures};
 use super::covering;
 use super::indexes::{term, type_of};
 use super::plan::{Access, JoinType, Node, Ranges, Scan, Select, SortKey, TableSlot, conjunction, split};
 use super::walk;
 use clearway_context::sort_form::can_be_key;
+use clearway_context::steering::Way;
 use clearway_engine::table::entry::EntryPicker;
 use clearway_storage::btree::Direction;
 use clearway_values::expr::{Bound, BoundKind};
@@ -113,10 +114,11 @@ pub(super) fn rely_on(node: &mut Arc<Node>) -> bool {
 }
 
 /// Lets a level group its rows as they come, if its source gives the rows of each group one after the other anyway.
-pub(super) fn group(select: &mut Select) {
+pub(super) fn group(select: &mut Select, figures: &Figures<'_>) {
     let Some(grouping) = &mut select.grouping else { return };
     let Some(keys) = grouping.keys.iter().map(walk::slot).collect::<Option<HashSet<usize>>>() else { return };
-    if grouping.sets.is_some() || keys.is_empty() || !is_read_in_order(&select.source) {
+    let pays = figures.steering.is_unwanted(Way::HashAgg) || is_read_in_order(&select.source);
+    if grouping.sets.is_some() || keys.is_empty() || !pays {
         return;
     }
     let first: HashSet<usize> =
@@ -179,15 +181,20 @@ fn direction_of(backward: Option<bool>) -> Option<Direction> {
     Some(if backward == Some(true) { Direction::Backward } else { Direction::Forward })
 }
 
-/// Makes a source give its rows in an order, if it can; `few`: how many rows will be read, so that an index that finds no rows but sorts
-/// them may be worth its while; `named`: the slots of the level that are read, if not whole rows are.
-pub(super) fn serve(
-    source: &mut Arc<Node>,
-    sort: &[SortKey],
-    few: Option<f64>,
-    named: Option<&Named>,
-    figures: &Figures<'_>,
-) {
+/// What is asked of a source that may give its rows in an order.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// How many rows will be read, so that an index that finds no rows but sorts them may be worth its while; none: all.
+    pub few: Option<Few>,
+    /// The slots of the level that are read, if not whole rows are.
+    pub named: Option<&'a Named>,
+    /// What is done with rows that do not come in the order.
+    pub otherwise: Way,
+}
+
+/// Makes a source give its rows in an order, if it can.
+pub(super) fn serve(source: &mut Arc<Node>, sort: &[SortKey], asked: Asked<'_>, figures: &Figures<'_>) {
+    let Asked { few, named, otherwise } = asked;
     // PLN-5: the leftmost scan alone, below joins that keep its order.
     let Some((scan, joined)) = Arc::get_mut(source).and_then(leftmost) else { return };
     let table = &scan.table;
@@ -216,7 +223,7 @@ pub(super) fn serve(
             Some(place) => direction(table, &index_order(table, place), equal, joined, sort),
         };
         let entry = |place: usize| entry_cost(scan, place, named?, figures);
-        let asked = Along { fits: &fits, entry: &entry, few };
+        let asked = Along { fits: &fits, entry: &entry, few, otherwise: figures.toll(otherwise) };
         if let Some((access, order)) = access::along(table, &conditions, &asked, figures) {
             (scan.access, scan.order, scan.filter) = (access, Some(order), all);
         }
@@ -227,7 +234,9 @@ pub(super) fn serve(
 fn entry_cost(scan: &Scan, place: usize, named: &Named, figures: &Figures<'_>) -> Option<f64> {
     let table = &scan.table;
     let columns: Vec<usize> = (0..table.types.len()).filter(|c| named.is_named(table.base + c)).collect();
-    let covers = !named.is_named(table.key_slot()) && EntryPicker::new(&table.shape, place, &columns).is_some();
+    let covers = !named.is_named(table.key_slot())
+        && !figures.steering.is_unwanted(Way::IndexOnlyScan)
+        && EntryPicker::new(&table.shape, place, &columns).is_some();
     covers.then(|| covering::entry_cost(scan, place, figures))
 }
 

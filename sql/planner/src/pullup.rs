@@ -19,7 +19,7 @@
 //!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
 
 use super::Planner;
-use super::from::{Item, Layout, Leaf};
+use super::from::{Item, Layout, Leaf, Written};
 use super::plan::{Body, Grouping, JoinType, KeptRows, OutputColumn, Query, Subplan};
 use super::rewrite::Rewriter;
 use super::select::written_count;
@@ -265,7 +265,7 @@ impl Planner<'_> {
 
     fn pulled(&mut self, item: Item, nullable: bool, level: &mut Level, by: &mut HashMap<usize, Bound>) -> Item {
         match item {
-            Item::Join { kind, left, right, on, by_index } => {
+            Item::Join { kind, left, right, on, by_index, written } => {
                 let (l, r) = match kind {
                     JoinType::Inner => (nullable, nullable),
                     JoinType::Full => (true, true),
@@ -273,7 +273,7 @@ impl Planner<'_> {
                 };
                 let left = Box::new(self.pulled(*left, l, level, by));
                 let right = Box::new(self.pulled(*right, r, level, by));
-                Item::Join { kind, left, right, on, by_index }
+                Item::Join { kind, left, right, on, by_index, written }
             }
             Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters } => {
                 let raw = self.raw_of(&query).filter(|raw| self.may_be_pulled(raw, kept.as_deref(), nullable, level));
@@ -289,6 +289,9 @@ impl Planner<'_> {
                 }
                 by.extend(targets.into_iter().enumerate().map(|(i, target)| (base + i, target)));
                 let mut item = self.pulled(item, nullable, level, by);
+                if let Item::Join { written: written @ Written::List, .. } = &mut item {
+                    *written = Written::Query;
+                }
                 match &mut item {
                     Item::Leaf { filters, .. } if nullable => filters.extend(conditions),
                     Item::Join { on, .. } if nullable => on.extend(conditions),
@@ -386,7 +389,7 @@ impl Planner<'_> {
         level.width = inner.width;
         let outer = std::mem::replace(&mut level.item, Item::one());
         let (left, right) = (Box::new(outer), Box::new(inner.item));
-        level.item = Item::Join { kind, left, right, on: inner.conditions, by_index: None };
+        level.item = Item::Join { kind, left, right, on: inner.conditions, by_index: None, written: Written::List };
         None
     }
 
@@ -416,7 +419,7 @@ impl Planner<'_> {
         let kind = Leaf::Derived { query, kept: None, lateral: false };
         let right = Box::new(Item::Leaf { kind, base, end, filters: Vec::new() });
         let left = Box::new(std::mem::replace(&mut level.item, Item::one()));
-        level.item = Item::Join { kind: JoinType::Semi, left, right, on, by_index: None };
+        level.item = Item::Join { kind: JoinType::Semi, left, right, on, by_index: None, written: Written::List };
         None
     }
 

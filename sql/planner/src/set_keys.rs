@@ -2,7 +2,7 @@
 //! groups and windows, as if the functions stood side by side at the end of FROM. A function of the select list that no key names gives its rows
 //! above them.
 
-use super::from::{Item, Layout, Leaf};
+use super::from::{Item, Layout, Leaf, Written};
 use super::grouping::{Keys, Level};
 use super::plan::JoinType;
 use super::{Planner, walk};
@@ -66,7 +66,7 @@ impl Planner<'_> {
             functions
         } else {
             let (left, right) = (Box::new(first), Box::new(functions));
-            Item::Join { kind: JoinType::Inner, left, right, on: Vec::new(), by_index: None }
+            Item::Join { kind: JoinType::Inner, left, right, on: Vec::new(), by_index: None, written: Written::List }
         };
         // The functions that stay get new numbers.
         let mut places = Vec::with_capacity(collected.sets.len());

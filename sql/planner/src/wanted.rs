@@ -26,7 +26,8 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan], figures: &Figures<'_>) {
         jumping::jump(scan, &need, figures);
     }
     merging::merge(&mut select.source, subplans, figures);
-    order::group(select);
+    merging::loop_joins(&mut select.source, figures);
+    order::group(select, figures);
     let keeps_row = names_row(query, subplans);
     let Body::Select(select) = &mut query.body else { return };
     select.grouping.iter_mut().for_each(|grouping| grouping.keeps_row = keeps_row);

@@ -43,6 +43,7 @@ impl<'a> Request<'a> {
             measured: false,
             custom: false,
             body: Some(body),
+            steering: None,
         }
     }
 }

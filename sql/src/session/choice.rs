@@ -10,6 +10,8 @@
 //!   the first time on. So statements of one row, and what the fast paths carry out, are never planned anew.
 //! - CHO-3: custom plans that read the tables as the generic plan does bring nothing that their planning would be worth: after five of them the
 //!   generic plan is taken, whatever it is estimated to cost.
+//! - CHO-4: a generic plan by which a statement has run stays when settings of the planner change, as in PostgreSQL, where only what drops a plan (a
+//!   change of the catalog, new statistics) makes another by them. A text that is sent anew is planned by the settings of the moment.
 //!
 //! # Source
 //! `choose_custom_plan` and `cached_plan_cost` of PostgreSQL's plancache.c. CHO-2 and CHO-3 differ: PostgreSQL plans such statements anew for as
@@ -19,6 +21,7 @@ use super::run::Cached;
 use super::session::Prepared;
 use crate::context::core::{Core, PlanUses};
 use crate::context::settings::PlanCacheMode;
+use crate::context::steering::Steering;
 use crate::expr::bound::{Bound, BoundKind};
 use crate::types::{Datum, Oid, SqlType, user};
 use std::sync::Arc;
@@ -76,6 +79,28 @@ impl Choice {
             self.outline.store(0, Relaxed);
         }
         self.custom.store(made + 1, Relaxed);
+    }
+
+    /// Whether an execution before this one was by the generic plan.
+    fn has_kept(&self) -> bool {
+        self.uses.load(Relaxed) > self.custom.load(Relaxed) + 1
+    }
+
+    /// The generic plan for this execution; none: it is to be made anew (CHO-4).
+    pub(super) fn kept(&self, core: &Core, generic: Arc<Cached>) -> Option<Arc<Cached>> {
+        let number = core.settings.lock().steering.number();
+        if generic.steered.load(Relaxed) != number {
+            if !self.has_kept() {
+                return None;
+            }
+            generic.steered.store(number, Relaxed);
+        }
+        Some(generic)
+    }
+
+    /// The settings of the planner by which a generic plan was made that is kept (CHO-4).
+    pub(super) fn steering_of(&self, generic: &Cached) -> Option<Steering> {
+        self.has_kept().then_some(generic.steering)
     }
 }
 

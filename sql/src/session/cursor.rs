@@ -365,23 +365,25 @@ impl Session {
         }
         check_query(query, *hold, *scroll)?;
         self.need_free_name(name)?;
+        let steering = Some(self.core.settings.lock().steering.of_cursor());
+        let (text, types) = (&prepared.text, &prepared.types);
         let identified = with_identity(&self.core, query).and_then(|(query, identity)| {
             let inner = Statement::Query(Box::new(query));
-            let planned = self.prepare_statement(inner.clone(), prepared.text.clone(), &prepared.types).ok()?;
+            let planned = self.prepare_by(inner.clone(), text.clone(), types, steering).ok()?;
             Some((planned, inner, Some(identity)))
         });
         let (planned, inner, identity) = match identified {
             Some(identified) => identified,
             None => {
                 let inner = Statement::Query(query.clone());
-                (self.prepare_statement(inner.clone(), prepared.text.clone(), &prepared.types)?, inner, None)
+                (self.prepare_by(inner.clone(), text.clone(), types, steering)?, inner, None)
             }
         };
         if planned.types.len() > params.len() {
             let message = format!("there is no parameter ${}", params.len() + 1);
             return Err(SqlError::new("42P02", message));
         }
-        let execution = self.start(&planned, &inner, params).await?;
+        let execution = self.start_cursor(&planned, &inner, params).await?;
         if !execution.cached.plan.changes.is_empty() {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new("0A000", message));

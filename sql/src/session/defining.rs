@@ -126,6 +126,7 @@ async fn rows(core: &Arc<Core>, sql: &str) -> Result<Vec<Row>> {
         measured: false,
         custom: false,
         body: None,
+        steering: None,
     };
     let (mut execution, _) = run::begin(core, request, None).await?;
     let mut rows = Collected(Vec::new());

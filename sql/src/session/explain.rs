@@ -7,6 +7,7 @@ use super::session::{Prepared, Session, is_planned};
 use super::utility::{DiscardRows, text_row};
 use crate::context::core::Core;
 use crate::context::names::schema_of;
+use crate::context::steering::Steering;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::planner::apart::Sharing;
@@ -144,7 +145,8 @@ pub(super) fn column(options: &[GenericOption]) -> OutputColumn {
     OutputColumn { name: "QUERY PLAN".to_owned(), ty: ty.into(), origin: (0, 0), shape: None }
 }
 
-/// EXPLAIN and EXPLAIN ANALYZE; for EXECUTE those of the prepared statement, with the values of its parameters.
+/// EXPLAIN and EXPLAIN ANALYZE; for EXECUTE those of the prepared statement, with the values of its parameters; for DECLARE that of the query, as a
+/// cursor reads it.
 pub async fn explain(
     session: &mut Session,
     prepared: &Prepared,
@@ -152,8 +154,14 @@ pub async fn explain(
     values: Arc<[Datum]>,
     client: &mut dyn Client,
 ) -> Result<String> {
+    if let Statement::DeclareCursor { query, .. } = statement {
+        let steering = Some(session.core.settings.lock().steering.of_cursor());
+        let query = Statement::Query(query.clone());
+        let given = Given { is_custom: !values.is_empty(), values, steering, choice: None };
+        return explained(session, prepared, (options, &query), given, client).await;
+    }
     let Statement::Execute { name, args } = statement else {
-        let given = Given { is_custom: !values.is_empty(), values, choice: None };
+        let given = Given { is_custom: !values.is_empty(), values, steering: None, choice: None };
         return explained(session, prepared, (options, statement), given, client).await;
     };
     let (prepared, values) = Box::pin(session.execute_arguments(name, args)).await?;
@@ -161,7 +169,17 @@ pub async fn explain(
         return Err(SqlError::unsupported("EXPLAIN of this statement"));
     };
     let is_custom = prepared.choice.is_custom(&session.core, prepared.plan.lock().as_deref());
-    let given = Given { values, is_custom, choice: Some(&prepared.choice) };
+    let generic = prepared.plan.lock().clone().filter(|_| !is_custom);
+    let steering = generic.as_ref().and_then(|generic| prepared.choice.steering_of(generic));
+    if let Some(generic) = generic
+        && prepared.choice.kept(&session.core, generic).is_none()
+    {
+        // What is shown is what executions will keep.
+        let anew = session.prepare_statement((*statement).clone(), prepared.text.clone(), &prepared.types)?;
+        let plan = anew.plan.lock().take();
+        *prepared.plan.lock() = plan;
+    }
+    let given = Given { values, is_custom, steering, choice: Some(&prepared.choice) };
     explained(session, &prepared, (options, &statement), given, client).await
 }
 
@@ -202,16 +220,19 @@ struct Given<'a> {
     values: Arc<[Datum]>,
     /// The plan is for these values alone.
     is_custom: bool,
+    /// It is made by these settings of the planner (CHO-4), not by the session's.
+    steering: Option<Steering>,
     /// Of EXECUTE, where custom plans are counted.
     choice: Option<&'a Choice>,
 }
 
-/// The plan that is shown, with the locks of its tables; with values, that for these alone.
+/// The plan that is shown, with the locks of its tables; with values, that for these alone; by settings of the planner, if not by the
+/// session's.
 async fn locked_plan(
     core: &Core,
     statement: &Statement,
     (types, generic): (&[Oid], bool),
-    custom: Option<&[Datum]>,
+    custom: (Option<&[Datum]>, Option<Steering>),
 ) -> Result<run::Cached> {
     // A parameter of a generic plan has the type that its place asks for, and no value.
     let given = types.iter().map(|ty| Some(*ty)).collect();
@@ -230,7 +251,7 @@ async fn explained(
     session: &mut Session,
     prepared: &Prepared,
     (options, statement): (&[GenericOption], &Statement),
-    Given { values, is_custom, choice }: Given<'_>,
+    Given { values, is_custom, steering, choice }: Given<'_>,
     client: &mut dyn Client,
 ) -> Result<String> {
     let asked = asked(options)?;
@@ -241,7 +262,7 @@ async fn explained(
     let core = session.core.clone();
     let began = now_ns();
     let custom = (is_custom && !asked.generic).then_some(&*values);
-    let cached = locked_plan(&core, statement, (&prepared.types, asked.generic), custom).await?;
+    let cached = locked_plan(&core, statement, (&prepared.types, asked.generic), (custom, steering)).await?;
     if let Some(choice) = choice.filter(|_| custom.is_some()) {
         choice.made(&cached);
     }
@@ -257,7 +278,7 @@ async fn explained(
         let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();
         let (execution, usage) = Counted::new(Box::pin(async {
-            let mut execution = session.start_measured(&inner, statement, values, is_custom).await?;
+            let mut execution = session.start_measured(&inner, statement, values, (is_custom, steering)).await?;
             execution.give_to(&core, &mut DiscardRows).await?;
             Ok::<_, SqlError>(execution)
         }))
@@ -274,7 +295,7 @@ async fn explained(
     }
     let planned = told.shown.as_ref().ok_or_else(|| SqlError::internal("a plan that is not to be shown"))?;
     let actuals = actuals.map(|measured| planned.places.shown(measured));
-    let shown = shown(&core, &planned.plan, (actuals.as_ref(), whole), (&asked, &behind));
+    let shown = shown(&core, (&planned.plan, &told.steering), (actuals.as_ref(), whole), (&asked, &behind));
     run::describe(&[column(options)], &[], client);
     for line in &shown {
         text_row(&[line], client);
@@ -285,7 +306,7 @@ async fn explained(
 /// The lines of a plan, with what was measured of its parts and of the whole.
 fn shown(
     core: &Core,
-    plan: &Plan,
+    (plan, steering): (&Plan, &Steering),
     (actuals, whole): (Option<&Actuals>, Option<(u64, Usage)>),
     (asked, behind): (&ExplainOptions, &[(&'static str, Value)]),
 ) -> Vec<String> {
@@ -294,7 +315,7 @@ fn shown(
     let format = core.settings.lock().format.clone();
     let limits = core.settings.lock().parallel;
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
-    let figures = Figures { statistics: core.db.statistics() };
+    let figures = Figures { statistics: core.db.statistics(), steering };
     let explainer = Explainer {
         conversion: &conversion,
         plan,

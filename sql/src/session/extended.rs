@@ -14,6 +14,7 @@ use crate::context::backend::redacted;
 use crate::context::core::{NamedCursor, NamedStatement, now};
 use crate::context::obstacle;
 use crate::context::statements::Digest;
+use crate::context::steering::Steering;
 use crate::error::{Result, SqlError, code};
 use crate::exec::BoxFuture;
 use crate::expr::Params;
@@ -107,11 +108,22 @@ impl Session {
         text: Arc<str>,
         types: &[Oid],
     ) -> Result<Prepared> {
+        self.prepare_by(statement, text, types, None)
+    }
+
+    /// The same by settings of the planner, if not by the session's.
+    pub(super) fn prepare_by(
+        &mut self,
+        statement: Statement,
+        text: Arc<str>,
+        types: &[Oid],
+        steering: Option<Steering>,
+    ) -> Result<Prepared> {
         let given = types.iter().map(|t| if *t == 0 || *t == oid::UNKNOWN { None } else { Some(*t) }).collect();
         let mut params = Params { types: given, open: true, ..Params::default() };
         let of_no_row = of_no_row(&statement)?;
         let asked = of_no_row.as_ref().unwrap_or(&statement);
-        let planned = if is_planned(asked) { run::plan(&self.core, asked, &mut params)? } else { None };
+        let planned = if is_planned(asked) { run::plan(&self.core, asked, &mut params, steering)? } else { None };
         let (types, columns, plan) = match planned {
             Some(cached) => {
                 let columns = cached.plan.columns.clone();
@@ -134,14 +146,16 @@ impl Session {
                 let types = match &statement {
                     Statement::DeclareCursor { query, .. } if !params.types.is_empty() || text.contains('$') => {
                         let inner = Statement::Query(query.clone());
-                        run::plan(&self.core, &inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params.clone())
+                        run::plan(&self.core, &inner, &mut params, None)?
+                            .map_or_else(Vec::new, |p| p.plan.params.clone())
                     }
                     Statement::Explain { statement: inner, options }
                         if text.contains('$')
                             && is_planned(inner)
                             && !options.iter().any(|o| o.name == "generic_plan") =>
                     {
-                        run::plan(&self.core, inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params.clone())
+                        run::plan(&self.core, inner, &mut params, None)?
+                            .map_or_else(Vec::new, |p| p.plan.params.clone())
                     }
                     _ => of_call,
                 };

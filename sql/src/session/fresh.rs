@@ -1,6 +1,7 @@
 //! Whether a plan that was kept still fits.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::run::Cached;
 use crate::context::core::Core;
@@ -28,27 +29,32 @@ pub(super) fn same_columns(told: Option<&[OutputColumn]>, now: Option<&[OutputCo
     }
 }
 
-/// Whether neither role nor path have been set since it was made, and the short ways may write its rows. If not, it may fit still
+/// Whether neither role nor path nor the planner have been set otherwise since it was made, and the short ways may write its rows. If not, it may fit still
 /// ([`is_short_of_session`]).
 pub(super) fn is_short_of_settings(settings: &Settings, cached: &Cached) -> bool {
     let is_same = settings.role_changes == cached.role_changes && settings.path_changes == cached.path_changes;
-    is_same && !settings.format.encoding.differs()
+    is_same && is_steered_so(settings, cached) && !settings.format.encoding.differs()
 }
 
-/// Whether it fits the session's role and path and the statistics, and the short ways may write its rows: they write UTF-8. The caller looks at
+/// Whether the settings of the planner are those under which it is carried out (STR-2).
+fn is_steered_so(settings: &Settings, cached: &Cached) -> bool {
+    settings.steering.number() == cached.steered.load(Relaxed)
+}
+
+/// Whether it fits the session's role, path and planner and the statistics, and the short ways may write its rows: they write UTF-8. The caller looks at
 /// the version of the catalog.
 pub(super) fn is_short_of_session(core: &Core, cached: &Cached) -> bool {
     let (fits, encoding) = of_session(core, cached);
     fits && !encoding.differs()
 }
 
-/// Whether it fits role, path and statistics; and the client's encoding.
+/// Whether it fits role, path, planner and statistics; and the client's encoding.
 fn of_session(core: &Core, cached: &Cached) -> (bool, Encoding) {
     let (path_changes, same_role, encoding) = {
         let settings = core.settings.lock();
         let same_role = settings.role_changes == cached.role_changes
             || (settings.current_role(), settings.row_security) == (cached.role, cached.row_security);
-        (settings.path_changes, same_role, settings.format.encoding)
+        (settings.path_changes, same_role && is_steered_so(&settings, cached), settings.format.encoding)
     };
     let same_figures = cached.generation.is_none_or(|g| g == core.db.statistics().generation());
     let same_names = path_changes == cached.path_changes || *cached.path == *core.path();

@@ -118,6 +118,7 @@ async fn rows_of(core: &Arc<Core>, statement: &Statement) -> Result<Vec<Vec<Datu
         measured: false,
         custom: false,
         body: None,
+        steering: None,
     };
     let (mut execution, _) = run::begin(core, request, None).await?;
     execution.take(core, ROWS_MAX).await

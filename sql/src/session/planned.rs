@@ -5,6 +5,7 @@ use super::choice::constants;
 use super::short::Fast;
 use crate::context::core::Core;
 use crate::context::privileges;
+use crate::context::steering::Steering;
 use crate::error::{Result, SqlError};
 use crate::expr::{Params, Reads};
 use crate::planner::cost::Figures;
@@ -16,6 +17,8 @@ use crate::types::text::Conversion;
 use crate::types::{Datum, Oid, user};
 use clearway_engine::catalog::{Catalog, Relation};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A plan and the catalog that it was made for.
 pub struct Cached {
@@ -39,12 +42,23 @@ pub struct Cached {
     pub(super) cost: f64,
     /// Its outline, likewise.
     pub(super) outline: u64,
+    /// The settings of the planner by which it was made.
+    pub(super) steering: Steering,
+    /// The number of those ([`Steering::number`]) under which it is carried out: other ones, where a prepared statement keeps it.
+    pub(super) steered: AtomicU64,
     /// The fast path of the statement, if it has one.
     pub fast: Option<Fast>,
     /// The plan.
     pub plan: Arc<Plan>,
     /// It is to be shown, not only carried out: how it is shown.
     pub(super) shown: Option<Arc<ShownPlan>>,
+}
+
+impl Cached {
+    /// It is carried out under the settings of the planner of the moment, whatever they were when it was made (CHO-4).
+    pub(super) fn stays(&self, core: &Core) {
+        self.steered.store(core.settings.lock().steering.number(), Relaxed);
+    }
 }
 
 /// A plan as EXPLAIN shows it: its slots tell their columns (PLN-1).
@@ -68,21 +82,29 @@ pub(super) struct Purpose<'a> {
     pub(super) is_shown: bool,
     /// These values of its parameters, and no others.
     pub(super) values: Option<&'a [Datum]>,
+    /// By these settings of the planner, not by the session's.
+    pub(super) steering: Option<Steering>,
 }
 
-/// Plans a statement for the catalog of the moment; none if it is not planned at all.
-pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params, Purpose::default()).map_err(|unplanned| unplanned.error)
+/// Plans a statement for the catalog of the moment; none if it is not planned at all. By settings of the planner, if not by the session's.
+pub fn plan(
+    core: &Core,
+    statement: &Statement,
+    params: &mut Params,
+    steering: Option<Steering>,
+) -> Result<Option<Cached>> {
+    let purpose = Purpose { steering, ..Purpose::default() };
+    plan_or_locks(core, statement, params, purpose).map_err(|unplanned| unplanned.error)
 }
 
-/// The same for EXPLAIN; with values, for these alone.
+/// The same for EXPLAIN; with values, for these alone; by settings of the planner, if not by the session's.
 pub fn plan_shown(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    values: Option<&[Datum]>,
+    (values, steering): (Option<&[Datum]>, Option<Steering>),
 ) -> Result<Option<Cached>> {
-    let purpose = Purpose { is_shown: true, values, ..Purpose::default() };
+    let purpose = Purpose { is_shown: true, values, steering, ..Purpose::default() };
     plan_or_locks(core, statement, params, purpose).map_err(|unplanned| unplanned.error)
 }
 
@@ -99,14 +121,15 @@ pub(super) fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
-    Purpose { exempt, system, body, is_shown, values }: Purpose<'_>,
+    Purpose { exempt, system, body, is_shown, values, steering }: Purpose<'_>,
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
-    let (path_changes, role_changes, row_security, format) = {
-        let settings = core.settings.lock();
-        (settings.path_changes, settings.role_changes, settings.row_security, settings.format.clone())
+    let (path_changes, role_changes, row_security, format, own) = {
+        let s = core.settings.lock();
+        (s.path_changes, s.role_changes, s.row_security, s.format.clone(), s.steering)
     };
+    let (steering, steered) = (steering.unwrap_or(own), own.number());
     let mut names = core.names(&catalog);
     let role = names.role;
     let own_path = names.path.clone();
@@ -120,7 +143,8 @@ pub(super) fn plan_or_locks(
     let generation = statistics.generation();
     let (database, path) = (core.database, &*names.path);
     let snapshots = core.db.transactions().book().snapshots();
-    let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, snapshots, row_security };
+    let env =
+        PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, snapshots, row_security, steering };
     let planner = if exempt { Planner::new(&env).exempt() } else { Planner::new(&env) };
     let planner = if system { planner.of_the_server() } else { planner };
     let planner = match body.and_then(|body| body.meaning.as_ref()) {
@@ -142,7 +166,8 @@ pub(super) fn plan_or_locks(
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let generation = plan.depends_on_figures().then_some(generation);
         let is_chosen = generation.is_some() && !params.types.is_empty();
-        let (cost, outline) = if is_chosen { judged(&plan, Figures { statistics }) } else { (0.0, 0) };
+        let (cost, outline) =
+            if is_chosen { judged(&plan, Figures { statistics, steering: &steering }) } else { (0.0, 0) };
         let fast = Fast::of(&plan, core.database).filter(|_| permitted && !is_shown);
         let shown = if fast.is_none() { make_dense(&mut plan, is_shown) } else { None };
         Cached {
@@ -157,6 +182,8 @@ pub(super) fn plan_or_locks(
             generation,
             cost,
             outline,
+            steering,
+            steered: steered.into(),
             fast,
             plan: Arc::new(plan),
             shown,

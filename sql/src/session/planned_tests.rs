@@ -63,9 +63,9 @@ fn a_measured_statement_has_the_statements_own_plan() {
     block_on(session.simple(TABLES, &mut Silent)).expect("tables");
     for sql in STATEMENTS {
         let statement = &parse(sql).expect("a statement")[0].statement;
-        let own = plan(&session.core, statement, &mut Params::default()).expect("planned").expect("a plan");
+        let own = plan(&session.core, statement, &mut Params::default(), None).expect("planned").expect("a plan");
         assert!(own.fast.is_none() && own.shown.is_none(), "{sql}");
-        let measured = plan_shown(&session.core, statement, &mut Params::default(), None).expect("planned");
+        let measured = plan_shown(&session.core, statement, &mut Params::default(), (None, None)).expect("planned");
         let measured = measured.expect("a plan");
         assert!(format!("{:?}", measured.plan) == format!("{:?}", own.plan), "{sql}");
         let shown = measured.shown.expect("it is shown");

@@ -336,7 +336,7 @@ async fn run_body(core: &Arc<Core>, r: &Routine, body: &Body, call: RoutineCall)
         let request = Request { custom, ..request };
         let here =
             |e: SqlError| e.internal_to(&part.text).within(format!("SQL function \"{}\" statement {}", r.name, at + 1));
-        let kept = kept.filter(|_| !custom);
+        let kept = kept.filter(|_| !custom).inspect(|kept| kept.stays(core));
         let (mut execution, cached) = Box::pin(run::begin(core, request, kept)).await.map_err(here)?;
         if custom {
             part.choice.made(&cached); // CHO-1

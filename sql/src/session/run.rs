@@ -10,6 +10,7 @@ use super::planned::{Purpose, Unplanned, permitted, plan_or_locks};
 use crate::context::core::{Core, now};
 use crate::context::errors::from_engine;
 use crate::context::names::CatalogNames;
+use crate::context::steering::Steering;
 use crate::error::{Result, SqlError};
 use crate::exec::feed::Feed;
 use crate::exec::pending::Pending;
@@ -125,6 +126,8 @@ pub struct Request<'a> {
     pub custom: bool,
     /// It is in the body of a function.
     pub body: Option<&'a BodyContext>,
+    /// It is planned by these settings of the planner, not by the session's.
+    pub steering: Option<Steering>,
 }
 
 /// Begins to run a statement, and changes what it changes.
@@ -159,6 +162,7 @@ fn plan_requested(core: &Core, request: &Request<'_>) -> std::result::Result<Opt
         body: request.body,
         is_shown: request.measured,
         values: request.custom.then_some(&*request.params),
+        steering: request.steering,
     };
     plan_or_locks(core, request.statement, &mut params, purpose)
 }

@@ -39,6 +39,7 @@ use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity};
 use crate::context::settings::{Settings, SettingsMark};
 use crate::context::statements::Digest;
+use crate::context::steering::Steering;
 use crate::context::witness;
 use crate::error::{Result, SqlError};
 use crate::exec::BoxFuture;
@@ -490,18 +491,31 @@ impl Session {
         params: Arc<[Datum]>,
     ) -> Result<Execution> {
         let is_custom = prepared.choice.is_custom(&self.core, prepared.plan.lock().as_deref());
-        self.start_as(prepared, statement, params, (false, is_custom)).await
+        self.start_as(prepared, statement, params, (false, is_custom), None).await
     }
 
-    /// The same for EXPLAIN ANALYZE: nodes are measured, and the caller says whether the plan is custom.
+    /// The same for a cursor, which need not be read to its end.
+    pub(super) async fn start_cursor(
+        &mut self,
+        prepared: &Prepared,
+        statement: &Statement,
+        params: Arc<[Datum]>,
+    ) -> Result<Execution> {
+        let steering = self.core.settings.lock().steering.of_cursor();
+        let is_custom = prepared.choice.is_custom(&self.core, prepared.plan.lock().as_deref());
+        self.start_as(prepared, statement, params, (false, is_custom), Some(steering)).await
+    }
+
+    /// The same for EXPLAIN ANALYZE: nodes are measured, and the caller says whether the plan is custom, and by which settings it is made, if not by
+    /// the session's.
     pub(super) async fn start_measured(
         &mut self,
         prepared: &Prepared,
         statement: &Statement,
         params: Arc<[Datum]>,
-        is_custom: bool,
+        (is_custom, steering): (bool, Option<Steering>),
     ) -> Result<Execution> {
-        self.start_as(prepared, statement, params, (true, is_custom)).await
+        self.start_as(prepared, statement, params, (true, is_custom), steering).await
     }
 
     async fn start_as(
@@ -510,11 +524,13 @@ impl Session {
         statement: &Statement,
         params: Arc<[Datum]>,
         (measured, custom): (bool, bool),
+        steering: Option<Steering>,
     ) -> Result<Execution> {
         self.core.row_written.store(0, Relaxed);
         let at_cursor = self.at_cursor(statement, None)?;
         let statement = at_cursor.as_ref().unwrap_or(statement);
         let generic = prepared.plan.lock().clone().filter(|_| !custom);
+        let generic = generic.and_then(|generic| prepared.choice.kept(&self.core, generic));
         let request = run::Request {
             statement,
             text: &prepared.text,
@@ -528,6 +544,7 @@ impl Session {
             measured,
             custom,
             body: None,
+            steering,
         };
         let (execution, cached) = run::begin(&self.core, request, generic).await?;
         self.told |= cached.plan.columns.is_some();

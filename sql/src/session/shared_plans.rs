@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //! - PSH-1: a plan is given to a session only if all on which it rests is the same there: the text, the types that were asked for, the
-//!   database, the role, `row_security`, the search path, the forms of values (DateStyle, TimeZone and the like), the version of the catalog
-//!   and, where the plan depends on them, the statistics. A session with temporary objects or uncommitted changes of the catalog neither
+//!   database, the role, `row_security`, the settings of the planner (STR-2), the search path, the forms of values (DateStyle, TimeZone and the
+//!   like), the version of the catalog and, where the plan depends on them, the statistics. A session with temporary objects or uncommitted changes of the catalog neither
 //!   gives nor takes.
 //! - PSH-2: a shared plan is generic: it has parameters, not their values; and no literal that means the moment (`names_a_day`).
 //! - PSH-3: its memory belongs to no session's account. [`SHARD_MAX`] bounds how many plans there are; `statement_memory` of the session that
@@ -66,6 +66,8 @@ struct Basis {
     database: Oid,
     role: Option<Oid>,
     row_security: bool,
+    /// The number of the settings of the planner.
+    steering: u64,
     path: Arc<[String]>,
     /// The forms of values, as text.
     format: Arc<str>,
@@ -242,6 +244,7 @@ impl Session {
             database: self.core.database,
             role: settings.current_role(),
             row_security: settings.row_security,
+            steering: settings.steering.number(),
             path,
             format: self.format_text.1.clone(),
             simple,
@@ -289,6 +292,8 @@ impl Cached {
             generation: self.generation,
             cost: self.cost,
             outline: self.outline,
+            steering: self.steering,
+            steered: self.steering.number().into(),
             fast,
             plan: self.plan.clone(),
             shown: self.shown.clone(),

@@ -282,7 +282,7 @@ impl Template {
         }
         let own = |(_, constant): &(u32, Constant)| matches!(constant, Constant::Integer(_)).then_some(oid::INT4);
         let mut params = Params { types: constants.iter().map(own).collect(), open: true, ..Params::default() };
-        let cached = run::plan(core, &statement, &mut params).ok()??;
+        let cached = run::plan(core, &statement, &mut params, None).ok()??;
         // TPL-3
         let types = cached.plan.params.iter().zip(constants);
         let fits = types.len() == constants.len()

@@ -39,6 +39,7 @@ mod select;
 mod semi_joins;
 mod shared_plans;
 mod short_entries;
+mod steering;
 mod structured_keys;
 mod syntax;
 mod templates;

@@ -3,6 +3,7 @@
 use super::{ViewOf, opt, text};
 use clearway_context::configuration::{Configuration, Shown};
 use clearway_context::settings::{Kind, Setting, Settings, all};
+use clearway_context::units::shown_real;
 use clearway_exec::{Row, Run};
 use clearway_values::types::datum::Array;
 use clearway_values::types::{Datum, oid};
@@ -110,7 +111,7 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         Kind::Int(..) => ("integer", None),
         // The value goes with its unit.
         Kind::Bytes | Kind::Blocks => ("string", None),
-        Kind::Real => ("real", None),
+        Kind::RealIn(..) => ("real", None),
         // The value goes with its unit.
         Kind::RealMilliseconds(_) => ("string", None),
         Kind::Enum(_) => ("enum", None),
@@ -125,6 +126,7 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
     };
     let range = match s.kind {
         Kind::Int(low, high) => Some((low.to_string(), high.to_string())),
+        Kind::RealIn(low, high) => Some((shown_real(low), shown_real(high))),
         Kind::Milliseconds => Some(("0".to_owned(), i32::MAX.to_string())),
         _ => None,
     };

@@ -26,12 +26,12 @@ pub use actual::{Actual, Actuals, Method, Step};
 
 use super::apart::Sharing;
 use super::cost::Figures;
-use super::estimate::Estimate;
+use super::estimate::{Estimate, is_sorted};
 use super::joins::Joins;
-use super::order::relied_on;
 use super::plan::{Action, Body, Derived, Distinct, Node, Plan, Query, Select, Subplan};
 use super::walk;
 use clearway_base::usage::Usage;
+use clearway_context::steering::Way;
 use clearway_syntax::ast::SetOp;
 use clearway_values::expr::Bound;
 use clearway_values::types::text::Conversion;
@@ -234,6 +234,7 @@ impl<'a> Explainer<'a> {
         let node = Shown { kind: kind.to_owned(), head, estimate, actual, children, ..Shown::default() };
         if op == SetOp::Union && !all {
             let mut unique = above("HashAggregate", node, estimate);
+            self.add_toll(&mut unique, Way::HashAgg);
             unique.kind = "Aggregate".to_owned();
             unique.identity = vec![("Strategy", text("Hashed"))];
             let names = [Names { slots: self.branch_names(left), ..Names::default() }];
@@ -274,7 +275,7 @@ impl<'a> Explainer<'a> {
             let estimate = node.estimate;
             node = above("ProjectSet", node, estimate);
         }
-        if !q.sort.is_empty() && (s.grouping.is_some() || relied_on(&s.source).is_none()) {
+        if is_sorted(q) {
             node = self.sorted(node, (&q.sort, address(s), s.windows.len()), q, &levels);
         }
         if !s.locks.is_empty() {
@@ -291,6 +292,7 @@ impl<'a> Explainer<'a> {
                 unique.details.push(("Group Key", Value::List(s.targets.iter().map(|e| words.expr(e)).collect())));
                 unique.details.extend(self.distinct_method(q));
                 costs_of_child(&mut unique);
+                self.add_toll(&mut unique, Way::HashAgg);
                 unique
             }
             Some(Distinct::On(_)) => {

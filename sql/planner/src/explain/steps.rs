@@ -4,9 +4,9 @@ use super::actual::{Actual, Method, Step, address};
 use super::render::{Shown, Value};
 use super::words::{Names, Words};
 use super::{Explainer, UNIT, WIDTH, above, costs_of_child, text, width_of};
-use crate::cost::SORT;
 use crate::differing::Columns;
 use crate::plan::{Body, Grouping, Query, Scan, Select, SortKey};
+use clearway_context::steering::Way;
 use clearway_values::expr::Bound;
 use clearway_values::types::{SqlType, facts};
 
@@ -48,6 +48,9 @@ impl Explainer<'_> {
         };
         let mut out = above(head, node, (0.0, 0.0, rows, 0));
         costs_of_child(&mut out);
+        if head.starts_with("Hash") || head.starts_with("Mixed") {
+            self.add_toll(&mut out, Way::HashAgg);
+        }
         out.kind = "Aggregate".to_owned();
         out.identity = vec![("Strategy", text(strategy)), ("Partial Mode", text("Simple"))];
         let words = self.words(levels);
@@ -65,6 +68,12 @@ impl Explainer<'_> {
         out.details.extend(out.actual.and_then(|actual| actual.method).map(told));
         self.add_removed(&mut out, "Rows Removed by Filter", g.having.as_ref());
         out
+    }
+
+    /// Adds what a step costs that is not wanted.
+    pub(super) fn add_toll(&self, node: &mut Shown, way: Way) {
+        let toll = self.figures.toll(way) * UNIT;
+        (node.estimate.0, node.estimate.1) = (node.estimate.0 + toll, node.estimate.1 + toll);
     }
 
     /// The bytes of a row of a query.
@@ -123,7 +132,7 @@ impl Explainer<'_> {
             format!("{}{}{nulls}", words.sort_key(&k.expr), if k.descending { " DESC" } else { "" })
         };
         let (_, total, rows, width) = node.estimate;
-        let cost = total + rows * (rows + 2.0).log2() * SORT * UNIT;
+        let cost = total + (self.figures.sorting(rows) + self.figures.toll(Way::Sort)) * UNIT;
         let mut out = above("Sort", node, (cost, cost, rows, width));
         out.details.push(("Sort Key", Value::List(sort.iter().map(key).collect())));
         out.actual = self.step_of(at, Step::Sort(number), q);

@@ -334,6 +334,7 @@ pub(super) async fn copy_from(
         measured: false,
         custom: false,
         body: None,
+        steering: None,
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await.map_err(|e| match e.code() {
         "25006" => SqlError::new("25006", "cannot execute COPY FROM in a read-only transaction"),

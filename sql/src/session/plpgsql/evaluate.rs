@@ -141,6 +141,7 @@ impl Frame<'_> {
             Some(planned) => (planned.names.clone(), planned.types.clone(), Some(planned.cached.clone())),
             None => (self.names_for(f), self.types.iter().map(|ty| ty.oid).collect(), None),
         };
+        cached.iter().for_each(|cached| cached.stays(&self.session.core));
         let before = cached.clone();
         let begun = self.begin_with(&f.statement, &f.text, (params, &types, false), names.clone(), cached).await;
         let (execution, cached) = begun.map_err(|e| in_fragment(f, e))?;
