@@ -95,10 +95,8 @@ const SESSION_CHAPTERS: &[Chapter] = &[
         &[
             "default_transaction_isolation",
             "default_transaction_read_only",
-            "default_transaction_deferrable",
             "transaction_isolation",
             "transaction_read_only",
-            "transaction_deferrable",
             "serializable",
             "synchronous_commit",
         ],
@@ -132,7 +130,6 @@ const SESSION_CHAPTERS: &[Chapter] = &[
         &[
             "client_encoding",
             "client_min_messages",
-            "lc_messages",
             "lc_monetary",
             "lc_numeric",
             "lc_time",
@@ -243,9 +240,7 @@ fn session_row(setting: &Setting) -> String {
         Kind::Bool => "on, off".to_owned(),
         Kind::Milliseconds => "milliseconds, or with a unit: ms, s, min, h, d; 0 is none".to_owned(),
         Kind::MillisecondsOrOff => "milliseconds, or with a unit: ms, s, min, h, d; -1 is off".to_owned(),
-        Kind::Bytes if setting.name == "work_mem" => {
-            "kilobytes, or with a unit: B, kB, MB, GB, TB; 64kB at least".to_owned()
-        }
+        Kind::Kilobytes(least) => format!("kilobytes, or with a unit: B, kB, MB, GB, TB; {least}kB at least"),
         Kind::Bytes => "kilobytes, or with a unit: B, kB, MB, GB, TB; 0 is none".to_owned(),
         Kind::Int(low, high) => format!("{low} to {high}"),
         Kind::Enum(words) => words.join(", "),
@@ -254,7 +249,7 @@ fn session_row(setting: &Setting) -> String {
         Kind::RealIn(low, f64::MAX) => format!("a number, {low} at least"),
         Kind::RealIn(low, high) => format!("{low} to {high}"),
         Kind::RealMilliseconds(_) => "a number".to_owned(),
-        Kind::Blocks => "blocks of 8 kB, or with a unit: B, kB, MB, GB, TB".to_owned(),
+        Kind::Blocks(..) => "blocks of 8 kB, or with a unit: B, kB, MB, GB, TB".to_owned(),
         Kind::Only("") => "empty".to_owned(),
         Kind::Only(only) => only.to_owned(),
         Kind::Fixed => "can't be set".to_owned(),

@@ -22,8 +22,10 @@ pub enum Kind {
     Milliseconds,
     /// The same, or -1.
     MillisecondsOrOff,
-    /// A number of bytes, with an optional unit.
+    /// A number of bytes, with an optional unit; without one they are kilobytes.
     Bytes,
+    /// A number of kilobytes, this one at least, with an optional unit.
+    Kilobytes(i64),
     /// A number from a range.
     Int(i64, i64),
     /// One of these words.
@@ -34,8 +36,8 @@ pub enum Kind {
     RealIn(f64, f64),
     /// A number of milliseconds up to this one, which may have a fraction.
     RealMilliseconds(f64),
-    /// A number of blocks of 8 kB, or of bytes with a unit.
-    Blocks,
+    /// A number of blocks of 8 kB from a range, or of bytes with a unit.
+    Blocks(i64, i64),
     /// This value and no other.
     Only(&'static str),
     /// The name of an encoding.
@@ -91,7 +93,7 @@ pub static SETTINGS: &[Setting] = &[
     s("deadlock_timeout", "1s", Kind::Milliseconds, false, "Accepted; deadlocks are found when a wait begins."),
     s("default_table_access_method", "heap", Kind::Enum(&["heap"]), false, "Sets the default table access method for new tables."),
     s("default_tablespace", "", Kind::Enum(&["", "pg_default"]), false, "Sets the default tablespace to create tables and indexes in."),
-    s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
+    s("default_transaction_deferrable", "off", Kind::Bool, false, "Accepted; only serializable transactions wait to be deferrable, and there are none."),
     s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
     s("default_transaction_read_only", "off", Kind::Bool, true, "Sets the default read-only status of new transactions."),
     s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
@@ -108,7 +110,7 @@ pub static SETTINGS: &[Setting] = &[
     s("is_superuser", "on", Kind::Fixed, true, "Shows whether the current user is a superuser."),
     s("lc_collate", "C.UTF-8", Kind::Fixed, false, "Shows the collation order locale."),
     s("lc_ctype", "C.UTF-8", Kind::Fixed, false, "Shows the character classification and case conversion locale."),
-    s("lc_messages", "C.UTF-8", Kind::Text, false, "Sets the language in which messages are displayed."),
+    s("lc_messages", "C.UTF-8", Kind::Text, false, "Accepted; messages are in English."),
     s("lc_monetary", "C.UTF-8", Kind::Enum(LOCALES), false, "Sets the locale for formatting monetary amounts."),
     s("lc_numeric", "C.UTF-8", Kind::Enum(LOCALES), false, "Sets the locale for formatting numbers."),
     s("lc_time", "C.UTF-8", Kind::Enum(LOCALES), false, "Sets the locale for formatting date and time values."),
@@ -133,7 +135,7 @@ pub static SETTINGS: &[Setting] = &[
     s("max_worker_processes", "0", Kind::Fixed, false, "There are no worker processes; shows 0."),
     s("max_parallel_workers", "8", Kind::Int(0, 1024), false, "Sets the maximum number of threads beside a session's that read a large table for one statement."),
     s("max_parallel_workers_per_gather", "2", Kind::Int(0, 1024), false, "Sets the maximum number of threads beside a session's that read a large table for one statement; 0: the session's thread reads it alone."),
-    s("min_parallel_table_scan_size", "8MB", Kind::Blocks, false, "Sets the size of the smallest table that several threads read for one statement."),
+    s("min_parallel_table_scan_size", "8MB", Kind::Blocks(0, 715827882), false, "Sets the size of the smallest table that several threads read for one statement."),
     s("force_parallel_mode", "off", Kind::Enum(&["off", "on", "regress"]), false, "Sets whether a large table is read by several threads though processors are not idle, to test that."),
     s("plan_cache_mode", "auto", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), false, "Controls the planner's selection of custom or generic plan."),
     s("processors", "1", Kind::Fixed, false, "Shows how many processors the server may use."),
@@ -153,11 +155,11 @@ pub static SETTINGS: &[Setting] = &[
     s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off", "archive"]), false, "Sets the current transaction's synchronization level."),
     s("TimeZone", "Etc/UTC", Kind::Text, true, "Sets the time zone for displaying and interpreting time stamps."),
     s("track_commit_timestamp", "off", Kind::Fixed, false, "Shows whether the times of commits are kept; they are not."),
-    s("transaction_deferrable", "off", Kind::Bool, false, "Whether to defer a read-only serializable transaction."),
+    s("transaction_deferrable", "off", Kind::Bool, false, "Accepted; only serializable transactions wait to be deferrable, and there are none."),
     s("transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the current transaction's isolation level."),
     s("transaction_read_only", "off", Kind::Bool, false, "Sets the current transaction's read-only status."),
     s("wal_level", "replica", Kind::Fixed, false, "Shows the level of information written to the log."),
     s("wal_log_hints", "off", Kind::Fixed, false, "Shows whether the log has images of whole pages; it has none."),
-    s("work_mem", "64MB", Kind::Bytes, false, "Sets the maximum memory to be used for query workspaces."),
+    s("work_mem", "64MB", Kind::Kilobytes(64), false, "Sets the maximum memory to be used for query workspaces."),
     s("xmloption", "content", Kind::Enum(&["content", "document"]), false, "Accepted; there is no type xml."),
 ];

@@ -39,11 +39,14 @@ pub fn list_items(text: &str) -> Vec<String> {
     out
 }
 
-/// on, off, true, yes, 1, ...
+/// on, off, true, yes, 1, ... or what of such a word no other one begins with.
 pub fn parse_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
-        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
+        "" | "o" => None,
+        "1" => Some(true),
+        "0" => Some(false),
+        word if ["on", "true", "yes"].iter().any(|whole| whole.starts_with(word)) => Some(true),
+        word if ["off", "false", "no"].iter().any(|whole| whole.starts_with(word)) => Some(false),
         _ => None,
     }
 }

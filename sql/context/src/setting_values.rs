@@ -3,9 +3,15 @@
 use super::limits::is_limit;
 use super::setting_text::parse_bool;
 use super::settings::{Kind, Setting};
-use super::units::{bytes, milliseconds, real_milliseconds, shown_bytes, shown_ms, shown_real, shown_real_ms};
+use super::units::{
+    BLOCKS, KILOBYTES, MILLISECONDS, NUMBER, Unit, bytes, real_milliseconds, shown_bytes, shown_ms, shown_real,
+    shown_real_ms,
+};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_values::encoding::Encoding;
+
+/// The largest of PostgreSQL's integers.
+const I32: i64 = i32::MAX as i64;
 
 pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
     let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
@@ -26,8 +32,48 @@ impl Setting {
         if (0.0..=max).contains(&ms) {
             return Ok(shown_real_ms(ms));
         }
-        let message = format!("{ms} ms is outside the valid range for parameter \"{}\" (0 .. {max})", self.name);
-        Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
+        Err(self.out_of_range(&format!("{ms} ms"), (0, max)))
+    }
+
+    /// What PostgreSQL says of a number, with its unit, that is not in the range of the setting.
+    fn out_of_range<E: std::fmt::Display>(&self, given: &str, (min, max): (impl std::fmt::Display, E)) -> SqlError {
+        let message = format!("{given} is outside the valid range for parameter \"{}\" ({min} .. {max})", self.name);
+        SqlError::new(code::INVALID_PARAMETER_VALUE, message)
+    }
+
+    /// One of these words, as it is kept.
+    fn word(&self, value: &str, words: &[&str]) -> Result<String> {
+        let lower = value.trim().to_ascii_lowercase();
+        let switches = words.iter().any(|word| matches!(*word, "on" | "off"));
+        // Words that PostgreSQL takes and does not list.
+        let kept = match lower.as_str() {
+            "true" | "yes" | "1" if switches => "on",
+            "false" | "no" | "0" if switches => "off",
+            "debug" if self.name == "client_min_messages" => "debug2",
+            "info" if self.name == "client_min_messages" => return Ok(lower),
+            word => word,
+        };
+        if words.contains(&kept) {
+            return Ok(kept.to_owned());
+        }
+        Err(match self.name {
+            "standard_conforming_strings" => SqlError::unsupported(format!("{} = {value}", self.name)),
+            _ => invalid(self, value),
+        })
+    }
+
+    /// A whole number of these units, as PostgreSQL's `parse_int` reads it.
+    fn whole(&self, value: &str, unit: &Unit, (min, max): (i64, i64)) -> Result<i64> {
+        let bad = |hint: Option<String>| match hint {
+            Some(hint) => invalid(self, value).hint(hint),
+            None => invalid(self, value),
+        };
+        let n = unit.parse(value).map_err(bad)?;
+        if (min..=max).contains(&n) {
+            return Ok(n);
+        }
+        let given = if unit.name.is_empty() { n.to_string() } else { format!("{n} {}", unit.name) };
+        Err(self.out_of_range(&given, (min, max)))
     }
 
     /// A value as it is kept, or why not.
@@ -46,43 +92,23 @@ impl Setting {
                 if on { "on" } else { "off" }.to_owned()
             }
             Kind::Bytes => shown_bytes(bytes(value).ok_or_else(bad)?),
-            Kind::MillisecondsOrOff if value.trim() == "-1" => "-1".to_owned(),
-            Kind::Milliseconds | Kind::MillisecondsOrOff => shown_ms(milliseconds(value).ok_or_else(bad)?),
-            Kind::Int(min, max) => {
-                let n: i64 = value.trim().parse().map_err(|_| bad())?;
-                if !(min..=max).contains(&n) {
-                    let message =
-                        format!("{n} is outside the valid range for parameter \"{}\" ({min} .. {max})", self.name);
-                    return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
-                }
-                n.to_string()
-            }
+            Kind::Kilobytes(min) => shown_bytes(self.whole(value, &KILOBYTES, (min, I32))?.cast_unsigned() << 10),
+            Kind::Blocks(min, max) => shown_bytes(self.whole(value, &BLOCKS, (min, max))?.cast_unsigned() << 13),
+            Kind::MillisecondsOrOff => match self.whole(value, &MILLISECONDS, (-1, I32))? {
+                -1 => "-1".to_owned(),
+                ms => shown_ms(ms.cast_unsigned()),
+            },
+            Kind::Milliseconds => shown_ms(self.whole(value, &MILLISECONDS, (0, I32))?.cast_unsigned()),
+            Kind::Int(min, max) => self.whole(value, &NUMBER, (min, max))?.to_string(),
             Kind::RealMilliseconds(max) => self.real_ms(real_milliseconds(value).ok_or_else(bad)?, max)?,
             Kind::RealIn(min, max) => {
                 let n: f64 = value.trim().parse().map_err(|_| bad())?;
                 if !(min..=max).contains(&n) {
-                    let (min, max) = (shown_real(min), shown_real(max));
-                    let message =
-                        format!("{n} is outside the valid range for parameter \"{}\" ({min} .. {max})", self.name);
-                    return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+                    return Err(self.out_of_range(&n.to_string(), (shown_real(min), shown_real(max))));
                 }
                 n.to_string()
             }
-            Kind::Enum(words) => {
-                let lower = value.trim().to_ascii_lowercase();
-                let switches = words.iter().any(|word| matches!(*word, "on" | "off"));
-                let lower = match parse_bool(&lower) {
-                    Some(on) if switches => if on { "on" } else { "off" }.to_owned(),
-                    _ => lower,
-                };
-                if !words.contains(&lower.as_str()) {
-                    if self.name == "standard_conforming_strings" {
-                        return Err(SqlError::unsupported(format!("{} = {value}", self.name)));
-                    }
-                    return Err(bad());
-                }
-                lower
-            }
+            Kind::Enum(words) => self.word(value, words)?,
             Kind::Encoding => {
                 let encoding = Encoding::find(value).ok_or_else(bad)?;
                 if !encoding.is_supported() {
@@ -92,10 +118,6 @@ impl Setting {
                 encoding.name().to_owned()
             }
             Kind::Text => value.to_owned(),
-            Kind::Blocks => match value.trim().parse::<u64>() {
-                Ok(blocks) => shown_bytes(blocks.saturating_mul(8_192)),
-                Err(_) => shown_bytes(bytes(value).ok_or_else(bad)?),
-            },
             Kind::Only(only) => {
                 let same = only.eq_ignore_ascii_case(value.trim());
                 let switch = parse_bool(value).is_some_and(|on| only == if on { "on" } else { "off" });

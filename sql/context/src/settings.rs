@@ -7,6 +7,7 @@ use super::limits::is_limit;
 use super::log_line::LogLevels;
 use super::made_up;
 pub use super::plan_cache_mode::PlanCacheMode;
+use super::planner_settings::PLANNER;
 use super::privileges::{Identities, Identity};
 pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
 pub use super::setting_text::{HiddenMessages, list_items, parse_bool};
@@ -14,7 +15,7 @@ use super::setting_text::{client_name, date_style_name, isolation_word, style_of
 use super::setting_values::invalid;
 use super::steering::{self, Steering};
 use super::units::{bytes, milliseconds};
-use clearway_syntax::error::{Result, SqlError, code};
+use clearway_syntax::error::{Result, SqlError};
 use clearway_txn::lockmgr::step_aside::StepAsideTerms;
 use clearway_values::encoding::Encoding;
 use clearway_values::types::Oid;
@@ -27,8 +28,6 @@ use std::time::Duration;
 
 /// What `version()` says.
 pub const VERSION_TEXT: &str = "PostgreSQL 15.0 (Clearway 0.1.0)";
-/// The least `work_mem`, in kilobytes.
-const WORK_KIB_MIN: u64 = 64;
 
 /// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
 /// no other session gets it when it is dropped.
@@ -357,14 +356,6 @@ impl Settings {
                     .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."))
             }
             "application_name" => Ok(client_name(&kept)),
-            "work_mem" => match bytes(value).map_or(0, |bytes| bytes >> 10) {
-                kib @ ..WORK_KIB_MIN => {
-                    let message =
-                        format!("{kib} kB is outside the valid range for parameter \"work_mem\" (64 .. 2147483647)");
-                    Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
-                }
-                _ => Ok(kept),
-            },
             "TimeZone" => {
                 if value.eq_ignore_ascii_case("default") {
                     return Ok(kept);
@@ -532,7 +523,8 @@ impl Settings {
         if Arc::ptr_eq(&old, &self.values) {
             return;
         }
-        for setting in all() {
+        // Those of the third table, which have no effect, have nothing to apply.
+        for setting in SETTINGS.iter().chain(PLANNER) {
             if old.get(setting.name) != self.values.get(setting.name) {
                 self.apply(setting.name);
             }

@@ -5,7 +5,7 @@
 //! the table of these settings.
 //!
 //! # Invariants
-//! - STR-1: with the defaults of all settings the costs are the constants of `Costs::DEFAULT`, to the last bit: a setting that nobody sets changes no
+//! - STR-1: with the defaults of all settings the costs are the constants of `Costs::DEFAULT`, to the last bit: a setting with its default changes no
 //!   plan.
 //! - STR-2: `number` is 0 for the defaults, and the same in all sessions with the same values. What keeps plans compares this number instead of the
 //!   values. Two sets of values with one number would share plans, which give the same rows.

@@ -9,6 +9,7 @@
 //! sought    how a system view is read           wanted    the columns that a level reads
 //! cost      estimates of rows and shares        estimate  estimates of sources    policies  row-level security
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
+//! collapse  which joins are ordered together (JOIN limits)
 //! apart     what several threads may share           dense     the slots of a complete plan (filled)
 //! gate      conditions that are judged on stored rows (met_keys)
 //! ```

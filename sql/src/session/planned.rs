@@ -125,14 +125,13 @@ pub(super) fn plan_or_locks(
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
-    let (path_changes, role_changes, row_security, format, own) = {
+    let (path_changes, role_changes, row_security, format, steered) = {
         let s = core.settings.lock();
         (s.path_changes, s.role_changes, s.row_security, s.format.clone(), s.steering)
     };
-    let (steering, steered) = (steering.unwrap_or(own), own.number());
+    let steering = steering.unwrap_or(steered);
     let mut names = core.names(&catalog);
-    let role = names.role;
-    let own_path = names.path.clone();
+    let (role, own_path) = (names.role, names.path.clone());
     let path_of_body = body.and_then(|body| body.path.clone());
     if let Some(path) = &path_of_body {
         names.path = path.schemas.clone();
@@ -151,16 +150,14 @@ pub(super) fn plan_or_locks(
         Some(meaning) => planner.of_body(meaning),
         None => planner,
     };
-    if let Some(values) = values {
-        params.values = Some(constants(values, &params.types));
-    }
+    params.values = values.map(|values| constants(values, &params.types)).or_else(|| params.values.take());
+    let make = || planner.plan_or_locks(statement, params);
     let plan = match path_of_body {
-        Some(path) => user::on_path(path, || planner.plan_or_locks(statement, params)),
-        None if body.is_some() => user::off_path(|| planner.plan_or_locks(statement, params)),
-        None => planner.plan_or_locks(statement, params),
+        Some(path) => user::on_path(path, make),
+        None if body.is_some() => user::off_path(make),
+        None => make(),
     };
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
-    let path = own_path;
     Ok(plan.map(|mut plan| {
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
@@ -173,7 +170,7 @@ pub(super) fn plan_or_locks(
         Cached {
             catalog: catalog.clone(),
             version,
-            path,
+            path: own_path,
             path_changes,
             role_changes,
             role,
@@ -183,7 +180,7 @@ pub(super) fn plan_or_locks(
             cost,
             outline,
             steering,
-            steered: steered.into(),
+            steered: steered.number().into(),
             fast,
             plan: Arc::new(plan),
             shown,

@@ -110,7 +110,7 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         Kind::Milliseconds | Kind::MillisecondsOrOff => ("integer", Some("ms")),
         Kind::Int(..) => ("integer", None),
         // The value goes with its unit.
-        Kind::Bytes | Kind::Blocks => ("string", None),
+        Kind::Bytes | Kind::Kilobytes(_) | Kind::Blocks(..) => ("string", None),
         Kind::RealIn(..) => ("real", None),
         // The value goes with its unit.
         Kind::RealMilliseconds(_) => ("string", None),
