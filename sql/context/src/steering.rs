@@ -238,8 +238,25 @@ impl Steering {
         self.unwanted & way.bit() != 0
     }
 
+    /// What of a cost is work, without what unwanted ways cost.
+    fn work_of(&self, cost: f64) -> f64 {
+        if self.unwanted == 0 { cost } else { cost % UNWANTED }
+    }
+
+    /// Whether a cost is less than another by a ten thousandth of its work: the costs of unwanted ways alone do not hide a difference.
+    pub fn is_clearly_less(&self, cost: f64, than: f64) -> bool {
+        let (work, other) = (self.work_of(cost), self.work_of(than));
+        let (disable_costs, others) = (cost - work, than - other);
+        disable_costs < others || (disable_costs == others && work < other * 0.9999)
+    }
+
+    /// What a part of the rows costs, where all of them cost so much: unwanted ways cost all that they cost in any case.
+    pub fn of_part(&self, cost: f64, part: f64) -> f64 {
+        cost - self.work_of(cost) * (1.0 - part)
+    }
+
     /// What a way costs beside its work.
-    pub fn toll(&self, way: Way) -> f64 {
+    pub fn disable_cost(&self, way: Way) -> f64 {
         if self.is_unwanted(way) { UNWANTED } else { 0.0 }
     }
 }
@@ -253,22 +270,6 @@ impl Way {
 /// Whether a setting is one of those of which a [`Steering`] is made.
 pub(super) fn is_steering(name: &str) -> bool {
     super::planner_settings::PLANNER.iter().any(|setting| setting.name == name)
-}
-
-/// What of a cost is work, without what unwanted ways cost.
-pub fn work_of(cost: f64) -> f64 {
-    cost % UNWANTED
-}
-
-/// Whether a cost is less than another by a ten thousandth of its work: the costs of unwanted ways alone do not hide a difference.
-pub fn is_clearly_less(cost: f64, than: f64) -> bool {
-    let (tolls, other) = (cost - work_of(cost), than - work_of(than));
-    tolls < other || (tolls == other && work_of(cost) < work_of(than) * 0.9999)
-}
-
-/// What a part of the rows costs, where all of them cost so much: unwanted ways cost all that they cost in any case.
-pub fn of_part(cost: f64, part: f64) -> f64 {
-    cost - work_of(cost) * (1.0 - part)
 }
 
 #[cfg(test)]
@@ -308,11 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn a_toll_does_not_hide_a_difference() {
-        assert!(is_clearly_less(UNWANTED + 10.0, UNWANTED + 20.0));
-        assert!(!is_clearly_less(UNWANTED + 20.0, UNWANTED + 20.0));
-        assert!(is_clearly_less(1e9, UNWANTED));
-        assert!(!is_clearly_less(2.0 * UNWANTED, UNWANTED + 1e9));
-        assert_eq!(of_part(UNWANTED + 100.0, 0.1), UNWANTED + 10.0);
+    fn what_is_not_wanted_hides_no_difference() {
+        let steering = with(&[("enable_sort", "off")]);
+        assert!(steering.is_clearly_less(UNWANTED + 10.0, UNWANTED + 20.0));
+        assert!(!steering.is_clearly_less(UNWANTED + 20.0, UNWANTED + 20.0));
+        assert!(steering.is_clearly_less(1e9, UNWANTED));
+        assert!(!steering.is_clearly_less(2.0 * UNWANTED, UNWANTED + 1e9));
+        assert_eq!(steering.of_part(UNWANTED + 100.0, 0.1), UNWANTED + 10.0);
+        assert_eq!(Steering::DEFAULT.of_part(3.0 * UNWANTED, 0.5), 1.5 * UNWANTED, "it is all work");
     }
 }

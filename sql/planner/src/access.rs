@@ -17,7 +17,7 @@ use super::plan::{
     Access, Beside, EachValue, KeyValues, Range, RangePart, Ranges, RowEnd, TableSlot, conjunction, split,
 };
 use super::tids;
-use clearway_context::steering::{Costs, UNWANTED, Way, of_part};
+use clearway_context::steering::{Costs, UNWANTED, Way};
 use clearway_engine::catalog::IndexState;
 use clearway_storage::btree::Direction;
 use clearway_values::expr::Bound;
@@ -298,8 +298,9 @@ fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Fi
         let by_index = |place: usize| index_conditions(table, place, list, conditions, skips, figures);
         let all = std::iter::once(by_key).chain((0..shape.indexes.len()).filter_map(by_index));
         // Skipping has to pay even in a small table.
-        let pays =
-            |key: &KeyConditions| key.work(rows, figures.costs()) + figures.toll(Way::IndexScan) < figures.all(table);
+        let pays = |key: &KeyConditions| {
+            key.work(rows, figures.costs()) + figures.disable_cost(Way::IndexScan) < figures.all(table)
+        };
         all.filter(|key| !skips || key.skips() && pays(key)).for_each(&mut offer);
     }
     found
@@ -359,29 +360,29 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
         };
         let covered = facts.iter().map(|f| f.at).collect();
         let key: Vec<Bound> = facts.iter().filter_map(value).collect();
-        let cost = costs.probe + figures.toll(Way::IndexScan);
+        let cost = costs.probe + figures.disable_cost(Way::IndexScan);
         return Chosen { equal: key.len(), access: Access::Keys(vec![key]), covered, cost };
     }
     let by_tid = |(at, e)| Some((at, tids::of_condition(table, e)?));
     if let Some((at, tids)) = conditions.iter().enumerate().find_map(by_tid).filter(|_| is_wanted(Way::TidScan)) {
         let equal = usize::from(tids.one().is_some());
-        let cost = costs.probe * figures.values(&tids) + figures.toll(Way::TidScan);
+        let cost = costs.probe * figures.values(&tids) + figures.disable_cost(Way::TidScan);
         return Chosen { equal, access: Access::Tids(Box::new(tids)), covered: vec![at], cost };
     }
     let rows = figures.rows(table);
     let found = best(table, &list, conditions, figures);
-    let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.work(rows, costs) + figures.toll(Way::IndexScan));
+    let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.work(rows, costs) + figures.disable_cost(Way::IndexScan));
     let mut union_of: Option<(usize, Union)> = None;
     for (at, e) in conditions.iter().enumerate() {
         if let BoundKind::Or(arms) = &e.kind
             && let Some(union) = union(table, arms, conditions, figures)
-            && union.cost + figures.toll_of_several() < cheapest
+            && union.cost + figures.disable_cost_of_several() < cheapest
         {
-            cheapest = union.cost + figures.toll_of_several();
+            cheapest = union.cost + figures.disable_cost_of_several();
             union_of = Some((at, union));
         }
     }
-    let least = AWAY * rows * costs.row + figures.toll(Way::SeqScan);
+    let least = AWAY * rows * costs.row + figures.disable_cost(Way::SeqScan);
     let whole = if cheapest < least { figures.all(table) } else { figures.whole(table, conditions) };
     let both = together(table, &list, conditions, cheapest.min(whole), figures);
     if let Some((main, beside, cost)) = both {
@@ -426,8 +427,8 @@ fn together(
     most: f64,
     figures: &Figures<'_>,
 ) -> Option<(KeyConditions, Beside, f64)> {
-    let (costs, toll) = (figures.costs(), figures.toll_of_several());
-    let least = most - toll;
+    let (costs, disable_cost) = (figures.costs(), figures.disable_cost_of_several());
+    let least = most - disable_cost;
     if least < SIFTED_LEAST || table.shape.indexes.len() < 2 || list.len() < 2 || !figures.is_known(table) {
         return None;
     }
@@ -454,7 +455,7 @@ fn together(
     let (main, beside) = (&keys[at], &keys[other]);
     let says = beside.covered.iter().map(|at| conditions[*at].clone()).collect();
     let beside = Beside { part: beside.part.clone(), says, share: beside.share, cost: sifting(main, beside) };
-    Some((keys.swap_remove(at), beside, cost + toll))
+    Some((keys.swap_remove(at), beside, cost + disable_cost))
 }
 
 /// What is asked of a way that gives rows in an order.
@@ -490,13 +491,13 @@ pub fn along(
         };
         let Some(key) = key else { continue };
         let equal = key.part.columns.iter().take_while(|c| c.one().is_some()).count();
-        let by_index = figures.toll(Way::IndexScan);
+        let by_index = figures.disable_cost(Way::IndexScan);
         let cost = match place.and_then(|place| (asked.entry)(place)) {
             Some(each) => key.work_by_entries(rows, each, figures.costs()) + by_index,
             None if place.is_none() && !key.is_useful() => figures.whole(table, conditions),
             None => key.work(rows, figures.costs()) + by_index,
         };
-        let cost = of_part(cost, read);
+        let cost = figures.steering.of_part(cost, read);
         if cost < least
             && let Some(direction) = (asked.fits)(place, equal)
         {
@@ -524,7 +525,7 @@ pub fn by_entries(
 ) -> Option<(Access, f64)> {
     let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| fact_of(table, e, at)).collect();
     let cost = |key: &KeyConditions| {
-        key.work_by_entries(figures.rows(table), each, figures.costs()) + figures.toll(Way::IndexScan)
+        key.work_by_entries(figures.rows(table), each, figures.costs()) + figures.disable_cost(Way::IndexScan)
     };
     let mut key = index_conditions(table, place, &list, conditions, false, figures)?;
     let skipping = index_conditions(table, place, &list, conditions, true, figures).filter(KeyConditions::skips);

@@ -90,24 +90,26 @@ impl<'a> Figures<'a> {
     }
 
     /// What a way costs beside its work, which is something where it is not wanted.
-    pub fn toll(&self, way: Way) -> f64 {
-        self.steering.toll(way)
+    pub fn disable_cost(&self, way: Way) -> f64 {
+        self.steering.disable_cost(way)
     }
 
     /// The same of a way of access.
-    pub fn toll_of(&self, access: &Access) -> f64 {
+    pub fn disable_cost_of(&self, access: &Access) -> f64 {
         match access {
-            Access::Full => self.toll(Way::SeqScan),
-            Access::Tids(_) => self.toll(Way::TidScan),
-            Access::Keys(_) | Access::KeyRange(_) | Access::Index(..) => self.toll(Way::IndexScan),
-            Access::Ranges(ranges) if ranges.beside.is_some() || ranges.parts.len() > 1 => self.toll_of_several(),
-            Access::Ranges(_) => self.toll(Way::IndexScan),
+            Access::Full => self.disable_cost(Way::SeqScan),
+            Access::Tids(_) => self.disable_cost(Way::TidScan),
+            Access::Keys(_) | Access::KeyRange(_) | Access::Index(..) => self.disable_cost(Way::IndexScan),
+            Access::Ranges(ranges) if ranges.beside.is_some() || ranges.parts.len() > 1 => {
+                self.disable_cost_of_several()
+            }
+            Access::Ranges(_) => self.disable_cost(Way::IndexScan),
         }
     }
 
     /// The same of several ranges, and of two indexes together.
-    pub fn toll_of_several(&self) -> f64 {
-        self.toll(Way::IndexScan).max(self.toll(Way::BitmapScan))
+    pub fn disable_cost_of_several(&self) -> f64 {
+        self.disable_cost(Way::IndexScan).max(self.disable_cost(Way::BitmapScan))
     }
 
     /// What the work of sorting so many rows costs.
@@ -222,7 +224,7 @@ impl<'a> Figures<'a> {
 
     /// What reading a whole table costs, where each of its rows is judged on values.
     pub fn all(&self, table: &TableSlot) -> f64 {
-        self.rows(table) * self.costs().row + self.toll(Way::SeqScan)
+        self.rows(table) * self.costs().row + self.disable_cost(Way::SeqScan)
     }
 
     /// What reading a whole table costs under conditions, some of which may be judged on stored rows (GAT-1, GAT-2).
@@ -244,7 +246,7 @@ impl<'a> Figures<'a> {
             return self.all(table);
         }
         let judged = AWAY + (1.0 - AWAY) * self.share_of_all(table, tested);
-        rows * self.costs().row * judged + self.toll(Way::SeqScan)
+        rows * self.costs().row * judged + self.disable_cost(Way::SeqScan)
     }
 
     /// Rows that the access of a scan finds, and the cost of reading them.
@@ -261,7 +263,7 @@ impl<'a> Figures<'a> {
     /// Rows that a way of access finds, and its cost where they are all judged on values.
     pub fn found(&self, table: &TableSlot, access: &Access) -> (f64, f64) {
         let (found, work) = self.work(table, access);
-        (found, work + self.toll_of(access))
+        (found, work + self.disable_cost_of(access))
     }
 
     fn work(&self, table: &TableSlot, access: &Access) -> (f64, f64) {

@@ -143,18 +143,18 @@ impl Joins<'_> {
         let limit = q.limit.as_ref().and_then(super::select::written_count);
         let sorting = if q.sort.is_empty() { 0.0 } else { self.figures.sorting(inner.rows) };
         let rows = limit.map_or(inner.rows, |n| inner.rows.min(n.max(0) as f64));
-        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting + self.tolls(q) }
+        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting + self.disable_costs(q) }
     }
 
     /// What the steps of a query above its source cost beside their work, where they are not wanted.
-    fn tolls(&self, q: &Query) -> f64 {
+    fn disable_costs(&self, q: &Query) -> f64 {
         let by_hash = match &q.body {
             Body::Select(s) => is_grouped_by_hash(s) || matches!(s.distinct, Some(Distinct::Row)) || s.is_side,
             Body::SetOp { op, all, .. } => *op != SetOp::Union || !*all,
             Body::Values(_) | Body::Recursive { .. } => false,
         };
-        let hash = if by_hash { self.figures.toll(Way::HashAgg) } else { 0.0 };
-        hash + if is_sorted(q) { self.figures.toll(Way::Sort) } else { 0.0 }
+        let hash = if by_hash { self.figures.disable_cost(Way::HashAgg) } else { 0.0 };
+        hash + if is_sorted(q) { self.figures.disable_cost(Way::Sort) } else { 0.0 }
     }
 
     /// What is estimated of a finished source.
@@ -169,10 +169,10 @@ impl Joins<'_> {
                 let is_key = matches!(s.access, Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
                 let costs = self.figures.costs();
-                let by_entries = |each: f64| costs.probe + found * each + self.figures.toll_of(&s.access);
+                let by_entries = |each: f64| costs.probe + found * each + self.figures.disable_cost_of(&s.access);
                 let cost = s.entries.as_ref().map_or(cost, |e| by_entries(e.each));
                 if let Some(jump) = &s.jump {
-                    let cost = jump.rows * costs.jump + self.figures.toll(Way::IndexScan);
+                    let cost = jump.rows * costs.jump + self.figures.disable_cost(Way::IndexScan);
                     return Estimate { rows: jump.rows.min(rows).max(1.0), cost };
                 }
                 Estimate { rows: rows.min(found).max(1.0), cost }
@@ -216,7 +216,7 @@ impl Joins<'_> {
                     }
                     None => (l.cost + l.rows * (r.cost + 1.0), Way::NestLoop),
                 };
-                Estimate { rows: rows.max(1.0), cost: cost + figures.toll(way) + rows * costs.give }
+                Estimate { rows: rows.max(1.0), cost: cost + figures.disable_cost(way) + rows * costs.give }
             }
         }
     }

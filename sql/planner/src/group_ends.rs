@@ -11,7 +11,7 @@ use super::cost::Figures;
 use super::extremes::is_closed;
 use super::plan::{Body, Derived, Grouping, Node, OutputColumn, Query, Scan, Select};
 use super::{Planner, walk, wanted};
-use clearway_context::steering::{Way, of_part};
+use clearway_context::steering::Way;
 use clearway_syntax::ast::SetOp;
 use clearway_values::expr::aggregate::{AggregateCall, Kind};
 use clearway_values::expr::{Bound, BoundKind};
@@ -62,7 +62,7 @@ impl Planner<'_> {
         let (Some((least, left)), Some((greatest, right))) = (end(Kind::Min), end(Kind::Max)) else { return };
         // GRE-2
         let (_, all) = figures.read(scan);
-        if left + right > of_part(all, ALL_BY_ENTRIES) {
+        if left + right > figures.steering.of_part(all, ALL_BY_ENTRIES) {
             return;
         }
         let columns = least.columns.clone();
@@ -116,7 +116,7 @@ impl Planner<'_> {
         wanted::narrow(&mut query, &self.subplans, figures);
         let Body::Select(select) = &query.body else { return None };
         let Node::Scan(scan) = &*select.source else { return None };
-        let cost = scan.jump.as_ref()?.rows * figures.costs().jump + figures.toll(Way::IndexScan);
+        let cost = scan.jump.as_ref()?.rows * figures.costs().jump + figures.disable_cost(Way::IndexScan);
         Some((query, cost))
     }
 }

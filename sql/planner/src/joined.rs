@@ -102,14 +102,14 @@ fn is_looked_up(
     let joins = Joins::new(*figures, &[]);
     let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
     let (lefts, rights) = (item_order(left, &[], figures), item_order(right, &[], figures));
-    let merged = (l.rows + r.rows) * figures.costs().merge + figures.toll(Way::MergeJoin);
+    let merged = (l.rows + r.rows) * figures.costs().merge + figures.disable_cost(Way::MergeJoin);
     let has_keys = || on.iter().any(|e| equal_sides(e, right.base()).is_some());
     let once = match () {
         () if meets(&lefts, &rights, on.iter()) && merged < UNWANTED => merged,
         () if has_keys() => without_merge(kind, (l.rows, r.rows), figures),
-        () => hashing(kind, (l.rows, r.rows), figures) + figures.toll(Way::NestLoop),
+        () => hashing(kind, (l.rows, r.rows), figures) + figures.disable_cost(Way::NestLoop),
     };
-    by_index == Some(true) || l.rows * (each + 1.0) + figures.toll(Way::NestLoop) <= r.cost + once
+    by_index == Some(true) || l.rows * (each + 1.0) + figures.disable_cost(Way::NestLoop) <= r.cost + once
 }
 
 /// The sides of `left = right` where each names slots of one side of a join only.

@@ -25,7 +25,7 @@ use super::sought::sought;
 use super::unique_sides::{Distinctly, semi_to_inner};
 use super::{rewrite, walk};
 use clearway_base::stack;
-use clearway_context::steering::{COLLAPSE, Costs, Way, is_clearly_less, of_part};
+use clearway_context::steering::{COLLAPSE, Costs, Way};
 use clearway_txn::mvcc::snapshots::Snapshots;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -387,8 +387,8 @@ impl<'a> Search<'a> {
                 && let Some(bound) = self.search(Some(first))
             {
                 let part = wanted.rows.part_of(bound.rows);
-                let ordered = bound.startup + of_part(bound.cost - bound.startup, part);
-                let sorting = self.joins.figures.sorting(free.rows) + self.joins.figures.toll(Way::Sort);
+                let ordered = bound.startup + self.joins.figures.steering.of_part(bound.cost - bound.startup, part);
+                let sorting = self.joins.figures.sorting(free.rows) + self.joins.figures.disable_cost(Way::Sort);
                 if ordered < free.cost + sorting {
                     return bound.order;
                 }
@@ -412,7 +412,8 @@ impl<'a> Search<'a> {
     fn search(&self, first: Option<usize>) -> Option<Joined> {
         let n = self.units.len();
         let may_begin = |u: &usize| first.is_none_or(|first| first == *u);
-        if n > self.joins.figures.steering.searched {
+        let steering = self.joins.figures.steering;
+        if n > steering.searched {
             let mut joined =
                 (0..n).filter(may_begin).filter_map(|u| self.begin(u)).min_by(|a, b| a.rows.total_cmp(&b.rows))?;
             while joined.order.len() < n {
@@ -432,7 +433,7 @@ impl<'a> Search<'a> {
                 let Some(more) = self.step(&joined, mask as u64, u) else { continue };
                 let place = &mut sets[mask | 1 << u];
                 // JOI-2: what comes later in the text has to cost less.
-                if place.as_ref().is_none_or(|known| is_clearly_less(more.cost, known.cost)) {
+                if place.as_ref().is_none_or(|known| steering.is_clearly_less(more.cost, known.cost)) {
                     *place = Some(more);
                 }
             }
@@ -501,7 +502,7 @@ impl<'a> Search<'a> {
             |c: &Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
         let keyed = fresh.iter().any(|c| has_key(c));
         let figures = &self.joins.figures;
-        let (costs, loops) = (figures.costs(), figures.toll(Way::NestLoop));
+        let (costs, loops) = (figures.costs(), figures.disable_cost(Way::NestLoop));
         let (mut startup, mut run) = match () {
             () if self.lateral[u] => (0.0, l.rows * (r.cost + 1.0) + loops),
             () if keyed && !is_looped(kind, figures) => {
@@ -509,7 +510,7 @@ impl<'a> Search<'a> {
                 let is_table = matches!(&unit.item, Item::Leaf { kind: Leaf::Table(_), .. }) && !is_distinct;
                 let keys = fresh.iter().filter(|c| is_table && has_key(c)).filter_map(|c| c.side_of(bit));
                 let saved = saved_by_keys((kind, l.rows, r.rows, pairs), keys, costs);
-                (startup + figures.toll(Way::HashJoin), run - saved)
+                (startup + figures.disable_cost(Way::HashJoin), run - saved)
             }
             () => (r.cost + r.rows + loops, l.rows * r.rows * costs.pair),
         };
@@ -540,7 +541,7 @@ impl<'a> Search<'a> {
         let r = self.estimates[u];
         let meets = meets(&l.row_order, &self.row_orders[u], fresh.iter().map(|c| &c.e));
         let figures = &self.joins.figures;
-        meets.then_some(r.cost + (l.rows + r.rows) * figures.costs().merge + figures.toll(Way::MergeJoin))
+        meets.then_some(r.cost + (l.rows + r.rows) * figures.costs().merge + figures.disable_cost(Way::MergeJoin))
     }
 
     /// The cost of finding the rows of a table for one row of the other side by a key or an index; none: there is no such way.

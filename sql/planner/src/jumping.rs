@@ -90,7 +90,7 @@ pub(super) fn jump(scan: &mut Scan, need: &LevelNeed, figures: &Figures<'_>) {
         return; // A jump is shown as one.
     }
     let (found, cost) = figures.read(scan);
-    let by_entries = |entries: &Entries| found * entries.each + figures.toll_of(&scan.access);
+    let by_entries = |entries: &Entries| found * entries.each + figures.disable_cost_of(&scan.access);
     let mut least = scan.entries.as_deref().map_or(cost, by_entries);
     let mut best = None;
     for (place, access) in jump_ranges(scan, figures) {
@@ -100,7 +100,7 @@ pub(super) fn jump(scan: &mut Scan, need: &LevelNeed, figures: &Figures<'_>) {
             Some(None) => continue,
         };
         let Some((jump, direction)) = leading(scan, place, &access, need, figures) else { continue };
-        let jumping = jump.rows * figures.costs().jump + figures.toll(Way::IndexScan);
+        let jumping = jump.rows * figures.costs().jump + figures.disable_cost(Way::IndexScan);
         if jumping < least {
             least = jumping;
             best = Some(JumpPlan { access, picker, jump, direction });

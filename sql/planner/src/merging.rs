@@ -83,8 +83,10 @@ fn merge_one(join: &mut Join, joins: &Joins<'_>) {
     let mut best = None;
     for (i, left) in lefts.iter().enumerate() {
         for (j, right) in rights.iter().enumerate() {
-            let cost =
-                left.cost + right.cost + (l.rows + r.rows) * figures.costs().merge + figures.toll(Way::MergeJoin);
+            let cost = left.cost
+                + right.cost
+                + (l.rows + r.rows) * figures.costs().merge
+                + figures.disable_cost(Way::MergeJoin);
             if cost < least
                 && let Some(shared) = shared_order((left_keys, &left.row_order), (right_keys, &right.row_order))
             {
@@ -130,8 +132,8 @@ pub(super) fn is_looped(kind: JoinType, figures: &Figures<'_>) -> bool {
 /// What a join by equal values costs beside its sides where it is no merge join.
 pub(super) fn without_merge(kind: JoinType, (lefts, rights): (f64, f64), figures: &Figures<'_>) -> f64 {
     match is_looped(kind, figures) {
-        true => rights + lefts * rights * figures.costs().pair + figures.toll(Way::NestLoop),
-        false => hashing(kind, (lefts, rights), figures) + figures.toll(Way::HashJoin),
+        true => rights + lefts * rights * figures.costs().pair + figures.disable_cost(Way::NestLoop),
+        false => hashing(kind, (lefts, rights), figures) + figures.disable_cost(Way::HashJoin),
     }
 }
 

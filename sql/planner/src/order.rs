@@ -223,7 +223,7 @@ pub(super) fn serve(source: &mut Arc<Node>, sort: &[SortKey], asked: Asked<'_>, 
             Some(place) => direction(table, &index_order(table, place), equal, joined, sort),
         };
         let entry = |place: usize| entry_cost(scan, place, named?, figures);
-        let asked = Along { fits: &fits, entry: &entry, few, otherwise: figures.toll(otherwise) };
+        let asked = Along { fits: &fits, entry: &entry, few, otherwise: figures.disable_cost(otherwise) };
         if let Some((access, order)) = access::along(table, &conditions, &asked, figures) {
             (scan.access, scan.order, scan.filter) = (access, Some(order), all);
         }

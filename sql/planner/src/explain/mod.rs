@@ -234,7 +234,7 @@ impl<'a> Explainer<'a> {
         let node = Shown { kind: kind.to_owned(), head, estimate, actual, children, ..Shown::default() };
         if op == SetOp::Union && !all {
             let mut unique = above("HashAggregate", node, estimate);
-            self.add_toll(&mut unique, Way::HashAgg);
+            self.add_disable_cost(&mut unique, Way::HashAgg);
             unique.kind = "Aggregate".to_owned();
             unique.identity = vec![("Strategy", text("Hashed"))];
             let names = [Names { slots: self.branch_names(left), ..Names::default() }];
@@ -292,7 +292,7 @@ impl<'a> Explainer<'a> {
                 unique.details.push(("Group Key", Value::List(s.targets.iter().map(|e| words.expr(e)).collect())));
                 unique.details.extend(self.distinct_method(q));
                 costs_of_child(&mut unique);
-                self.add_toll(&mut unique, Way::HashAgg);
+                self.add_disable_cost(&mut unique, Way::HashAgg);
                 unique
             }
             Some(Distinct::On(_)) => {

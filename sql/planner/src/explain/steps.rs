@@ -49,7 +49,7 @@ impl Explainer<'_> {
         let mut out = above(head, node, (0.0, 0.0, rows, 0));
         costs_of_child(&mut out);
         if head.starts_with("Hash") || head.starts_with("Mixed") {
-            self.add_toll(&mut out, Way::HashAgg);
+            self.add_disable_cost(&mut out, Way::HashAgg);
         }
         out.kind = "Aggregate".to_owned();
         out.identity = vec![("Strategy", text(strategy)), ("Partial Mode", text("Simple"))];
@@ -71,9 +71,9 @@ impl Explainer<'_> {
     }
 
     /// Adds what a step costs that is not wanted.
-    pub(super) fn add_toll(&self, node: &mut Shown, way: Way) {
-        let toll = self.figures.toll(way) * UNIT;
-        (node.estimate.0, node.estimate.1) = (node.estimate.0 + toll, node.estimate.1 + toll);
+    pub(super) fn add_disable_cost(&self, node: &mut Shown, way: Way) {
+        let disable_cost = self.figures.disable_cost(way) * UNIT;
+        (node.estimate.0, node.estimate.1) = (node.estimate.0 + disable_cost, node.estimate.1 + disable_cost);
     }
 
     /// The bytes of a row of a query.
@@ -132,7 +132,7 @@ impl Explainer<'_> {
             format!("{}{}{nulls}", words.sort_key(&k.expr), if k.descending { " DESC" } else { "" })
         };
         let (_, total, rows, width) = node.estimate;
-        let cost = total + (self.figures.sorting(rows) + self.figures.toll(Way::Sort)) * UNIT;
+        let cost = total + (self.figures.sorting(rows) + self.figures.disable_cost(Way::Sort)) * UNIT;
         let mut out = above("Sort", node, (cost, cost, rows, width));
         out.details.push(("Sort Key", Value::List(sort.iter().map(key).collect())));
         out.actual = self.step_of(at, Step::Sort(number), q);
