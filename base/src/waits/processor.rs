@@ -97,8 +97,8 @@ impl LastRead {
         // The next step with a gap counts from here: what other code was delayed by is not its own.
         let known_ns = since_ns.min(of_ns) as i64;
         self.delayed_ns = (self.delayed_ns + delay_ns as i64 - known_ns).clamp(-(LONG_NS as i64), LONG_NS as i64); // CPU-5
-        if of_ns > 0 {
-            let now = (known_ns - self.delayed_ns).clamp(0, of_ns as i64) as u64 * WHOLE / of_ns;
+        let parts = (known_ns - self.delayed_ns).clamp(0, of_ns as i64) as u64 * WHOLE;
+        if let Some(now) = parts.checked_div(of_ns) {
             // A single step says little, but it is the only one there is.
             self.share = if self.own_ns > 0 { u64::midpoint(self.share, now) } else { now };
         }
