@@ -28,6 +28,7 @@ mod index_only;
 mod information_schema;
 mod join_sides;
 mod large_objects;
+mod lateral_joins;
 mod locking;
 mod narrow_rows;
 mod offsets;
@@ -39,7 +40,11 @@ mod select;
 mod semi_joins;
 mod shared_plans;
 mod short_entries;
+<<<<<<< HEAD
 mod steering;
+=======
+mod stored_arrays;
+>>>>>>> queries
 mod structured_keys;
 mod syntax;
 mod templates;
