@@ -8,9 +8,10 @@
 //! # Invariants
 //! - TXN-2: of its own transaction's changes a statement sees those below its mark. So it never sees a row that it has written itself.
 //! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them are released.
-//! - TXN-1 and 5 in mvcc/state.rs, TXN-3 and 6 to 10 in judge.rs, TXN-11 in run.rs.
+//! - TXN-1 and 5 in mvcc/state.rs, TXN-3, 6 to 10 and 13 in judge.rs, TXN-11 in run.rs, TXN-14 and 15 in first_place.rs.
 
 mod created;
+mod first_place;
 mod judge;
 pub mod load;
 mod outcome;
@@ -35,6 +36,7 @@ use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{Fetched, TagState};
 use crate::transactions::Transactions;
 use created::CreatedTrees;
+pub use first_place::FirstPlace;
 use judge::{Attempt, Judge, LockAttempt};
 pub use outcome::{Basis, Change, Changed, LockedRow, Since};
 pub use run::RunChange;
@@ -174,6 +176,11 @@ impl Transaction {
         self.over_shown = over_shown;
     }
 
+    /// Whether all its statements read at one snapshot.
+    pub fn keeps_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
     /// All transactions.
     pub fn all(&self) -> &Arc<Transactions> {
         &self.all
@@ -274,9 +281,8 @@ impl Transaction {
     ) -> Result<Changed, TxnError> {
         let all = self.all.clone();
         self.fetched.trim();
-        let (since, before) = (None, OnceLock::new());
+        let (since, before, mut waits) = (None, OnceLock::new(), first_place::InsertWaits::default());
         loop {
-            let snapshot = self.snapshot;
             let judge = Judge {
                 all: &all,
                 state,
@@ -284,7 +290,7 @@ impl Transaction {
                 key,
                 if_taken,
                 fetched: &self.fetched,
-                snapshot,
+                snapshot: self.snapshot,
                 over_shown: self.over_shown,
                 since,
                 before: &before,
@@ -307,6 +313,7 @@ impl Transaction {
                     return Ok(changed);
                 }
                 Attempt::Wait(mut pending) => loop {
+                    waits.place = None; // TXN-15
                     if let Some(granted) = pending.next().await? {
                         self.depends_on(granted.dep_lsn);
                         break;
@@ -319,14 +326,17 @@ impl Transaction {
                 },
                 Attempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 Attempt::Again => {}
-                Attempt::Ended => {
-                    self.give_back(&before);
-                    return Ok(Changed::Newer);
+                Attempt::Ended => break,
+                Attempt::Writer(writer, replaced) => {
+                    if self.wait_to_insert((tree.id(), key), &mut waits, (writer, replaced)).await? {
+                        return Ok(Changed::Exists { mine: false });
+                    }
                 }
-                Attempt::Writer(writer) => self.wait_for(writer).await?,
                 Attempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }
+        self.give_back(&before);
+        Ok(Changed::Newer)
     }
 
     /// Writes a value too long for a leaf into a chain of pages, which a rollback frees.

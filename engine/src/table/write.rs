@@ -8,17 +8,23 @@
 //!   or changing one.
 //! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries. So no two transactions change them at the
 //!   same time.
-//! - TAB-5: a search for the row in the way that finds a row of the primary key which another transaction has only replaced ends there, for a caller that locks what it
-//!   finds: whether that transaction commits or not, the key has a row, and the caller waits for it in the row's own queue. If the transaction deletes the row after all, the
+//! - TAB-5: a search for the row in the way that finds a row which another transaction has only replaced, so far with the same values in the unique index, ends there, for a caller that locks
+//!   what it finds: whether that transaction commits or not, there is a row, and the caller waits for it in the row's own queue. If the transaction deletes the row after all, the
 //!   lock tells that, and the caller searches again. (Where all of them waited for the transaction, its commit woke each of them, and all but one waited anew for the next.)
+//! - TAB-6: a row that was found in the way and then locked may have got other values before the lock came. The caller looks ([`is_in_the_way`]), gives the lock back if so, and searches again.
+//! - TAB-7: one wait for a transaction that has replaced the row in the way is enough: when it has ended, there was a committed row with the values, so there is a conflict, also
+//!   if another one has replaced that row since. (A transaction that keeps its snapshot waits on: whether the row is a conflict or a failure is told by the end of the last change.)
+//! - TAB-8: where one transaction has put in or taken away a row with the values, one session waits for its end, and the others wait behind that session (TXN-14).
 
 use std::sync::Arc;
 
 use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_storage::ids::{Lsn, TxnId};
+use clearway_storage::record::Before;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, Implicit, LockManager, LockMode, LockScope, LockTag, Owner, Request};
 use clearway_txn::mvcc::book::Newest;
+use clearway_txn::mvcc::record::UndoRecord;
 use clearway_txn::mvcc::undo::Fetched;
 use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
 
@@ -33,7 +39,7 @@ enum Found {
     /// The entry's key, and the commit of its newest version; zero if every snapshot sees it or if it is the transaction's own.
     Row(Vec<u8>, Lsn),
     Busy(Implicit),
-    /// The same of a transaction that has only replaced a live row, so far: the row's key comes last.
+    /// The same of a transaction that has only replaced a live row, which is committed: the row's key comes last.
     Replaced(Implicit, Vec<u8>),
 }
 
@@ -239,17 +245,19 @@ async fn insert_unique(
     let locks = txn.all().locks().clone();
     let owner = txn.owner().clone();
     let tag = LockTag::UniqueKey { tree: index.tree, key: prefix.as_slice().into() };
+    let (mut place, mut waited) = (None, false);
     loop {
         let turn = take_turn(txn, &locks, &owner, &tag).await?;
         let tree = index.entries(txn.all());
         match search(txn, tree, &prefix, Some(row_key)).await? {
-            Found::Row(found, _) => {
-                let Some(writer) = writer_of(txn, shape, index.row_key(&found)?).await? else {
-                    return Err(duplicate_entry(index));
-                };
-                drop(turn);
-                txn.wait_for(writer).await?;
-            }
+            Found::Row(found, _) => match search(txn, shape.rows(txn.all()), index.row_key(&found)?, None).await? {
+                Found::Row(..) | Found::Nothing => return Err(duplicate_entry(index)),
+                Found::Replaced(..) if waited => return Err(duplicate_entry(index)), // TAB-7
+                Found::Busy(writer) | Found::Replaced(writer, _) => {
+                    drop((turn, place.take())); // TXN-15
+                    txn.wait_for(writer).await?;
+                }
+            },
             Found::Nothing => {
                 let mut entry = prefix;
                 entry.extend_from_slice(row_key);
@@ -257,9 +265,10 @@ async fn insert_unique(
             }
             Found::Busy(writer) | Found::Replaced(writer, _) => {
                 drop(turn);
-                txn.wait_for(writer).await?;
+                txn.wait_at((index.tree, &prefix), &mut place, writer).await?; // TAB-8
             }
         }
+        waited = true;
     }
 }
 
@@ -275,37 +284,77 @@ pub async fn conflicting(
     row: &[Value],
 ) -> Result<Option<Vec<u8>>, EngineError> {
     txn.assign()?;
-    let wanted = |oid: Oid| named.is_empty() || named.contains(&oid);
-    if shape.primary.as_ref().is_some_and(|(oid, _)| wanted(*oid)) {
+    let settled = |txn: &Transaction, waited: bool| locks || waited && !txn.keeps_snapshot(); // TAB-5, TAB-7
+    if shape.primary.as_ref().is_some_and(|(oid, _)| is_named(named, *oid)) {
         let key = shape.key_of(row);
+        let (mut place, mut waited) = (None, false);
         loop {
             match search(txn, shape.rows(txn.all()), &key, None).await? {
                 Found::Nothing => break,
                 Found::Row(found, _) => return Ok(Some(found)),
-                Found::Replaced(_, found) if locks => return Ok(Some(found)), // TAB-5
-                Found::Busy(writer) | Found::Replaced(writer, _) => txn.wait_for(writer).await?,
+                Found::Replaced(_, found) if settled(txn, waited) => return Ok(Some(found)),
+                Found::Replaced(writer, _) => {
+                    place = None; // TXN-15
+                    txn.wait_for(writer).await?;
+                }
+                Found::Busy(writer) => txn.wait_at((shape.tree, &key), &mut place, writer).await?, // TAB-8
             }
+            waited = true;
         }
     }
-    for index in shape.indexes.iter().filter(|i| i.unique && wanted(i.oid)) {
+    for index in shape.indexes.iter().filter(|i| i.unique && is_named(named, i.oid)) {
         let Some(own) = index.entry_of(row)?.filter(|entry| entry.constrained) else { continue };
-        while let Some((entry, _)) = occupant(txn, index.entries(txn.all()), &own.prefix).await? {
-            let key = index.row_key(&entry)?;
-            match writer_of(txn, shape, key).await? {
-                Some(writer) => txn.wait_for(writer).await?,
-                None => return Ok(Some(key.to_vec())),
+        let (mut place, mut waited) = (None, false);
+        loop {
+            match search(txn, index.entries(txn.all()), &own.prefix, None).await? {
+                Found::Nothing => break,
+                Found::Busy(writer) | Found::Replaced(writer, _) => {
+                    txn.wait_at((index.tree, &own.prefix), &mut place, writer).await?; // TAB-8
+                }
+                Found::Row(entry, _) => {
+                    let key = index.row_key(&entry)?;
+                    match search(txn, shape.rows(txn.all()), key, None).await? {
+                        Found::Row(..) | Found::Nothing => return Ok(Some(key.to_vec())),
+                        Found::Replaced(..) if settled(txn, waited) => return Ok(Some(key.to_vec())),
+                        Found::Busy(writer) | Found::Replaced(writer, _) => {
+                            place = None; // TXN-15
+                            txn.wait_for(writer).await?;
+                        }
+                    }
+                }
             }
+            waited = true;
         }
     }
     Ok(None)
 }
 
-/// The transaction that is changing the row at a key, if another one is.
-async fn writer_of(txn: &mut Transaction, shape: &TableShape, key: &[u8]) -> Result<Option<Implicit>, EngineError> {
-    match search(txn, shape.rows(txn.all()), key, None).await? {
-        Found::Busy(writer) | Found::Replaced(writer, _) => Ok(Some(writer)),
-        Found::Row(..) | Found::Nothing => Ok(None),
+fn is_named(named: &[Oid], oid: Oid) -> bool {
+    named.is_empty() || named.contains(&oid)
+}
+
+/// Whether a row, as it stands now, has the same values as `row` in one of the unique indexes that are named (TAB-6); `key` is that of its place.
+///
+/// # Errors
+/// From the expressions of an index.
+pub fn is_in_the_way(
+    shape: &TableShape,
+    named: &[Oid],
+    row: &[Value],
+    (key, found): (&[u8], &[Value]),
+) -> Result<bool, EngineError> {
+    if shape.primary.as_ref().is_some_and(|(oid, _)| is_named(named, *oid)) && shape.key_of(row) == key {
+        return Ok(true);
     }
+    for index in shape.indexes.iter().filter(|i| i.unique && is_named(named, i.oid)) {
+        let own = index.entry_of(row)?.filter(|entry| entry.constrained);
+        if let (Some(own), Some(found)) = (own, index.entry_of(found)?)
+            && own.prefix == found.prefix
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The key of the live row or entry that begins with `key`, and the commit of its newest version; waits until no transaction is changing such a
@@ -419,10 +468,10 @@ async fn search(
                             change: record.position,
                             earlier: None,
                         };
-                        found = match !row.ghost && record.keeps_live_row() {
-                            true => Found::Replaced(writer, key.to_vec()),
-                            false => Found::Busy(writer),
-                        };
+                        match book.first_of(&record, &fetched) {
+                            Err(tag) => spilled.push(tag),
+                            Ok(first) => found = busy(writer, (key, row.ghost), &first, &mut dep),
+                        }
                     }
                     // The row's own entry exists already if the index is being built and the row's writer made it first.
                     _ if is_own(key) => {}
@@ -452,6 +501,17 @@ async fn search(
         // An error depends on the commits that the search saw, and so does the absence of an error.
         txn.depends_on(dep);
         return Ok(found);
+    }
+}
+
+/// What a row is that a transaction is changing; `first`: its first change of the row.
+fn busy(writer: Implicit, (key, ghost): (&[u8], bool), first: &UndoRecord, dep: &mut Lsn) -> Found {
+    match first.before_of(key) {
+        Before::Row { ghost: false, .. } if !ghost => {
+            *dep = first.before_lsn.max(*dep);
+            Found::Replaced(writer, key.to_vec())
+        }
+        _ => Found::Busy(writer),
     }
 }
 

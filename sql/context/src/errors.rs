@@ -117,7 +117,9 @@ pub fn deadlock(report: Option<&DeadlockReport>) -> SqlError {
 fn awaited(p: &Participant, next: &Participant) -> (&'static str, String) {
     let txn = next.txn.map_or(0, |t| t.0);
     match &p.wanted {
-        LockTag::Row { .. } | LockTag::UniqueKey { .. } => ("ShareLock", format!("transaction {txn}")),
+        LockTag::Row { .. } | LockTag::UniqueKey { .. } | LockTag::Place { .. } => {
+            ("ShareLock", format!("transaction {txn}"))
+        }
         LockTag::Transaction(id) => ("ShareLock", format!("transaction {}", id.0)),
         LockTag::Relation { database, relation } => {
             (p.mode.name(), format!("relation {relation} of database {database}"))

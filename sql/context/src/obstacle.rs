@@ -106,7 +106,9 @@ pub fn name(core: &Core, tag: &LockTag) -> String {
             None => format!("relation {relation}"),
         },
         LockTag::Row { tree, .. } => format!("a row of {}", named_by_tree(&catalog, *tree)),
-        LockTag::UniqueKey { tree, .. } => format!("a key of {}", named_by_tree(&catalog, *tree)),
+        LockTag::UniqueKey { tree, .. } | LockTag::Place { tree, .. } => {
+            format!("a key of {}", named_by_tree(&catalog, *tree))
+        }
         other => plain_name(other),
     }
 }
@@ -116,7 +118,7 @@ pub fn plain_name(tag: &LockTag) -> String {
     match tag {
         LockTag::Relation { relation, .. } => format!("relation {relation}"),
         LockTag::Row { tree, .. } => format!("a row of tree {}", tree.0),
-        LockTag::UniqueKey { tree, .. } => format!("a key of tree {}", tree.0),
+        LockTag::UniqueKey { tree, .. } | LockTag::Place { tree, .. } => format!("a key of tree {}", tree.0),
         LockTag::Transaction(txn) => format!("transaction {}", txn.0),
         LockTag::VirtualTransaction(id) => format!("virtual transaction {id}"),
         LockTag::Object { class, object, .. } => format!("object {object} of class {class}"),
@@ -138,7 +140,7 @@ pub fn relation_of(catalog: &Catalog, tag: &LockTag) -> Option<String> {
         })
     };
     let object = match tag {
-        LockTag::Row { tree, .. } | LockTag::UniqueKey { tree, .. } => named(*tree),
+        LockTag::Row { tree, .. } | LockTag::UniqueKey { tree, .. } | LockTag::Place { tree, .. } => named(*tree),
         LockTag::Relation { relation, .. } => u32::try_from(*relation).ok().and_then(|oid| catalog.get(oid)),
         _ => None,
     };

@@ -59,7 +59,7 @@ pub fn parameters(params: &[Datum]) -> String {
 /// A wait as PostgreSQL names it: rows and keys are waited for as the transaction that has them.
 fn awaited(record: &WaitRecord) -> (&'static str, String) {
     match &record.tag {
-        LockTag::Row { .. } | LockTag::UniqueKey { .. } => {
+        LockTag::Row { .. } | LockTag::UniqueKey { .. } | LockTag::Place { .. } => {
             let txn = record.blocker.as_ref().and_then(|blocker| blocker.txn);
             ("ShareLock", format!("transaction {}", txn.map_or(0, |txn| txn.0)))
         }
@@ -75,7 +75,7 @@ fn context(catalog: &Catalog, tag: &LockTag, statement: &str) -> Option<String> 
     let name = obstacle::relation_of(catalog, tag)?;
     let first = statement.trim_start().get(..6).unwrap_or("").to_ascii_lowercase();
     let what = match (tag, &*first) {
-        (LockTag::UniqueKey { .. }, _) => "inserting index tuple",
+        (LockTag::UniqueKey { .. } | LockTag::Place { .. }, _) => "inserting index tuple",
         (LockTag::Row { .. }, "update" | "insert") => "updating tuple",
         (LockTag::Row { .. }, "delete") => "deleting tuple",
         (LockTag::Row { .. }, _) => "locking tuple",

@@ -6,13 +6,14 @@
 //!   the only locks. A row that has changed since it was read is locked and judged again.
 
 use super::batch::calls_sql;
-use super::change::{Changes, newest_view};
+use super::change::{Changes, engine_row, newest_view};
 use super::convert::read_row;
 use super::lock::key_of;
 use super::pending::Pending;
 use super::{Cx, Row};
 use clearway_context::errors::{concurrent, from_engine};
 use clearway_engine::session::Isolation;
+use clearway_engine::table::write::is_in_the_way;
 use clearway_planner::plan::{Conflict, Insert, Target};
 use clearway_syntax::error::{Result, SqlError};
 use clearway_txn::lockmgr::LockMode;
@@ -43,6 +44,7 @@ impl Cx<'_> {
         if out.count >= LOCKED_FIRST && self.may_change_unlocked(conflict) {
             let (view, found) = self.newest_at(target, &key).await?;
             if let Some(existing) = found
+                && self.is_in_the_way(insert, conflict, &existing, row)?
                 && self.change_existing(insert, conflict, (existing, row), Basis::Read(view), pending, out).await?
             {
                 return Ok(true);
@@ -60,7 +62,14 @@ impl Cx<'_> {
             true => LockMode::RowUpdate,
             false => LockMode::RowNoKeyUpdate,
         };
-        match self.lock_current(&target.table, mode, &mut existing).await? {
+        let mark = self.run.core.engine.take().mark();
+        let locked = self.lock_current(&target.table, mode, &mut existing).await?;
+        // TAB-6
+        if locked.is_some() && !self.is_in_the_way(insert, conflict, &existing, row)? {
+            self.run.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
+            return Ok(false);
+        }
+        match locked {
             Some(Some(mine)) if mine >= self.run.view.mark => {
                 let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
                 return Err(SqlError::new("21000", message).hint(
@@ -73,6 +82,17 @@ impl Cx<'_> {
             None => return Ok(false),
         }
         self.change_existing(insert, conflict, (existing, row), Basis::Locked, pending, out).await
+    }
+
+    /// Whether a row, whose key stands last, is a conflict as it stands now (TAB-6).
+    fn is_in_the_way(self, insert: &Insert, conflict: &Conflict, existing: &Row, row: &Row) -> Result<bool> {
+        let table = &insert.target.table;
+        if table.shape.primary.as_ref().is_some_and(|(oid, _)| conflict.arbiters == [*oid]) {
+            return Ok(true); // it stands at the key
+        }
+        let (key, found) = (key_of(existing, table)?, engine_row(&existing[..table.types.len()]));
+        let judged = is_in_the_way(&table.shape, &conflict.arbiters, &engine_row(row), (&key, &found));
+        judged.map_err(from_engine)
     }
 
     fn may_change_unlocked(self, conflict: &Conflict) -> bool {

@@ -126,7 +126,7 @@ fn wait_of(
                     "tuple"
                 }
             }
-            LockTag::UniqueKey { .. } => "transactionid",
+            LockTag::UniqueKey { .. } | LockTag::Place { .. } => "transactionid",
             other => other.kind(),
         };
         return (Some("Lock"), Some(event));

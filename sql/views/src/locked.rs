@@ -104,7 +104,7 @@ impl<'c> Namer<'c> {
                     },
                 ))
             }
-            LockTag::Row { tree, key } | LockTag::UniqueKey { tree, key } => {
+            LockTag::Row { tree, key } | LockTag::UniqueKey { tree, key } | LockTag::Place { tree, key } => {
                 let mut trees = self.trees.borrow_mut();
                 let found = trees.entry(tree.0).or_insert_with(|| self.describe(*tree));
                 match found {

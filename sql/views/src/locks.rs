@@ -160,7 +160,7 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
                     out.extend(row_wait(lock, trees.get(&tree.0).copied(), key, &lines));
                 }
             }
-            LockTag::UniqueKey { .. } => {
+            LockTag::UniqueKey { .. } | LockTag::Place { .. } => {
                 if !lock.granted {
                     out.push(wait_for_holder(lock, &lines).row(lock));
                 }
@@ -282,7 +282,7 @@ fn plain(lock: &LockRow) -> Line {
             line.database = Datum::Oid(*database);
             line.class = [Datum::Oid(class), Datum::Oid(object), Datum::Int2(sub as i16)];
         }
-        LockTag::Row { .. } | LockTag::UniqueKey { .. } => {}
+        LockTag::Row { .. } | LockTag::UniqueKey { .. } | LockTag::Place { .. } => {}
     }
     line
 }
@@ -292,16 +292,22 @@ fn plain(lock: &LockRow) -> Line {
 pub(super) struct Lines<'l> {
     /// Holders, then waiters as they came.
     by_tag: HashMap<&'l LockTag, Vec<&'l LockRow>>,
+    /// The transactions for whose end sessions wait.
+    awaited: HashMap<i32, TxnId>,
 }
 
 impl<'l> Lines<'l> {
     pub(super) fn new(list: &'l [LockRow]) -> Self {
         let mut by_tag: HashMap<&LockTag, Vec<&LockRow>> = HashMap::new();
-        for lock in list.iter().filter(|l| matches!(l.tag, LockTag::Row { .. } | LockTag::UniqueKey { .. })) {
+        let of_keys =
+            |l: &&LockRow| matches!(l.tag, LockTag::Row { .. } | LockTag::UniqueKey { .. } | LockTag::Place { .. });
+        for lock in list.iter().filter(of_keys) {
             by_tag.entry(&lock.tag).or_default().push(lock);
         }
         by_tag.values_mut().for_each(|line| line.sort_by_key(|l| (!l.granted, l.since_ns)));
-        Self { by_tag }
+        let waits = list.iter().filter(|l| !l.granted);
+        let ends = waits.filter_map(|l| if let LockTag::Transaction(txn) = l.tag { Some((l.pid, txn)) } else { None });
+        Self { by_tag, awaited: ends.collect() }
     }
 
     /// Whether it conflicts with no earlier waiter: in PostgreSQL it has the tuple's lock.
@@ -314,6 +320,11 @@ impl<'l> Lines<'l> {
     /// A transaction that holds what is wanted or, else, wanted it before.
     fn blocker(&self, wait: &LockRow) -> Option<TxnId> {
         let line = self.by_tag.get(&wait.tag).into_iter().flatten().take_while(|l| l.granted || l.pid != wait.pid);
+        if let (LockTag::Place { .. }, Some(first)) = (&wait.tag, line.clone().find(|l| l.granted))
+            && let Some(awaited) = self.awaited.get(&first.pid)
+        {
+            return Some(*awaited); // TXN-15
+        }
         let against = line.filter(|l| l.pid != wait.pid && wait.mode.conflicts_with(l.mode));
         // PostgreSQL waits for one holder after the other, by their ids.
         against.filter_map(|l| l.txn.map(|txn| (!l.granted, txn.0))).min().map(|(_, txn)| TxnId(txn))

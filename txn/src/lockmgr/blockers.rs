@@ -2,7 +2,7 @@
 //!
 //! Holders of a conflicting mode come first (hard blockers), then waiters ahead for a conflicting mode (soft blockers). Rows are reported in
 //! PostgreSQL's terms: the first waiter holds the tuple's lock and waits for the end of one transaction; a request that conflicts with
-//! that waiter waits for the tuple.
+//! that waiter waits for the tuple. Those behind the first place at a key are told to wait for the transaction for which its holder waits (TXN-15).
 
 use std::sync::Arc;
 
@@ -77,6 +77,15 @@ impl LockManager {
         if !lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) {
             return None;
         }
+        if let LockTag::Place { .. } = waiter.tag {
+            let first = holders(lock, &waiter).next().map(|first| (first.owner.clone(), first.modes));
+            drop(shard);
+            let (first, modes) = first?;
+            let awaited = first.waiting.lock().as_ref().map(|wait| wait.tag.clone());
+            let blocker = Blocker::holder(&first, &waiter.tag, modes);
+            let blockers = vec![self.transaction_of(awaited).unwrap_or(blocker)];
+            return Some(Obstacle { tag: waiter.tag.clone(), mode: waiter.mode, since_ns, blockers });
+        }
         let blockers = match &waiter.tag {
             LockTag::Row { .. } => before_row(lock, &waiter),
             // A waiter for a writer's key waits for that transaction alone.
@@ -92,6 +101,14 @@ impl LockManager {
             }
         };
         Some(Obstacle { tag: waiter.tag.clone(), mode: waiter.mode, since_ns, blockers })
+    }
+
+    /// The transaction whose end is awaited, if that is what is.
+    fn transaction_of(&self, awaited: Option<LockTag>) -> Option<Blocker> {
+        let tag = awaited?;
+        let LockTag::Transaction(txn) = tag else { return None };
+        let owner = self.owners().into_iter().find(|owner| owner.txn() == Some(txn))?;
+        Some(Blocker::holder(&owner, &tag, ModeSet::EMPTY.with(LockMode::Exclusive)))
     }
 
     /// The holders of a conflicting mode in the lock table. After a refused request they all stand there, weak holders of a relation

@@ -17,8 +17,7 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4, 11 and 16 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs,
-//! POL-1 in step_aside.rs, LKM-15 in in_turn.rs, LKM-17 and 18 in brief.rs, and
+//! LKM-1 in modes.rs, LKM-2 to 4, 11 and 16 in owner.rs, LKM-5 to 7 and 12 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in step_aside.rs, LKM-15 in in_turn.rs, LKM-17 and 18 in brief.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release its locks. The release clears `Held.txn` under
 //!   `Owner.held` and then takes the list of locks. So an entry is either made before that and released, or not made.
 
@@ -587,7 +586,9 @@ fn wait_event(tag: &LockTag) -> (WaitEvent, waits::Object) {
             (WaitEvent::LockRelation, Object::new(u64::from(*database), *relation))
         }
         LockTag::Row { tree, .. } => (WaitEvent::LockTuple, Object::new(tree.0, 0)),
-        LockTag::UniqueKey { tree, .. } => (WaitEvent::LockTransactionid, Object::new(tree.0, 0)),
+        LockTag::UniqueKey { tree, .. } | LockTag::Place { tree, .. } => {
+            (WaitEvent::LockTransactionid, Object::new(tree.0, 0))
+        }
         LockTag::Transaction(txn) => (WaitEvent::LockTransactionid, Object::new(0, txn.0)),
         LockTag::VirtualTransaction(id) => (WaitEvent::LockVirtualxid, Object::new(u64::from(id.session), id.local)),
         LockTag::Object { class, object, .. } => (WaitEvent::LockObject, Object::new(u64::from(*class), *object)),

@@ -75,6 +75,12 @@ impl LockManager {
         self.shard_of(&tag).lock().locks.contains_key(&tag)
     }
 
+    /// Whether a session other than this one holds a lock on a row that conflicts with a mode, by the lock table.
+    pub fn is_taken(&self, owner: &Owner, (tree, key): (TreeId, &Arc<[u8]>), mode: LockMode) -> bool {
+        let tag = LockTag::Row { tree, key: key.clone() };
+        self.shard_of(&tag).lock().locks.get(&tag).is_some_and(|lock| lock.conflicts_with_holders(owner, mode))
+    }
+
     /// Whether the transaction holds what `release_early` leaves until its commit is durable.
     pub fn holds_until_durable(&self, owner: &Owner) -> bool {
         let held = owner.held();

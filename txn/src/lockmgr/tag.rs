@@ -29,6 +29,13 @@ pub enum LockTag {
         /// The key without the primary key that follows it in the entry.
         key: Arc<[u8]>,
     },
+    /// The first place among those that wait for the transaction which is changing a key (TXN-14).
+    Place {
+        /// The tree of the table or index.
+        tree: TreeId,
+        /// The key; of an index, without the primary key that follows it in the entry.
+        key: Arc<[u8]>,
+    },
     /// The end of a transaction that has an id.
     Transaction(TxnId),
     /// The end of whatever transaction a session runs now.
@@ -92,7 +99,7 @@ impl LockTag {
         match self {
             LockTag::Relation { .. } => "relation",
             LockTag::Row { .. } => "tuple",
-            LockTag::UniqueKey { .. } => "unique key",
+            LockTag::UniqueKey { .. } | LockTag::Place { .. } => "unique key",
             LockTag::Transaction(_) => "transactionid",
             LockTag::VirtualTransaction(_) => "virtualxid",
             LockTag::Object { .. } => "object",

@@ -15,6 +15,8 @@
 //!   next holder.
 //! - TXN-13: a transaction that has changed a row takes no lock FOR KEY SHARE of it: its change stops every transaction that the lock would, and is undone no sooner than
 //!   the lock, which came later, would be given back. So foreign keys between rows of one transaction take no memory for locks.
+//! - TXN-16: an insert waits once for a transaction that has replaced a row at its key: when that has ended, a committed row stood there, which refuses the insert, also if another
+//!   transaction has replaced that row since.
 //! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
 //!   may skip the earlier ones.
 
@@ -51,8 +53,8 @@ pub(super) enum Attempt<'m> {
     Again,
     /// The row that was read has ended at its key (TXN-8).
     Ended,
-    /// An insert has to wait for the end of this transaction (TXN-9).
-    Writer(Implicit),
+    /// An insert has to wait for the end of this transaction (TXN-9). With the commit of the row that stood there before, if that is what it has only replaced (TXN-16).
+    Writer(Implicit, Option<Lsn>),
     Refused,
 }
 
@@ -185,7 +187,7 @@ impl<'m> Judge<'m, '_> {
             Err(spilled) => return Err((Edit::Keep, Attempt::Fetch(spilled))),
         };
         let outcome = match (change, basis) {
-            (Change::Insert { .. }, _) => self.in_the_way(leaf, &newest),
+            (Change::Insert { .. }, _) => self.in_the_way(leaf, &newest, busy.as_ref()),
             (_, Basis::Read(view)) => self.superseded(tag, &view, &newest, busy.as_ref()),
             _ => None,
         };
@@ -305,15 +307,22 @@ impl<'m> Judge<'m, '_> {
     }
 
     /// Why an insert cannot proceed regardless of locks: a running writer at the key, or a committed row (TXN-9).
-    fn in_the_way(&self, leaf: &LeafRow<'_>, newest: &Newest) -> Option<Attempt<'m>> {
+    fn in_the_way(&self, leaf: &LeafRow<'_>, newest: &Newest, busy: Option<&Writing<'_>>) -> Option<Attempt<'m>> {
         match newest {
-            Newest::Busy(record) => Some(Attempt::Writer(Implicit {
-                owner: record.live().owner().clone(),
-                txn: record.live().id(),
-                mode: LockMode::Exclusive,
-                change: record.position,
-                earlier: None,
-            })),
+            Newest::Busy(record) => {
+                let stands = leaf.row.is_some_and(|row| !row.ghost);
+                let over_row =
+                    |first: &UndoRecord| matches!(first.before_of(self.key), Before::Row { ghost: false, .. });
+                let replaced = busy.filter(|writing| stands && over_row(&writing.first));
+                let writer = Implicit {
+                    owner: record.live().owner().clone(),
+                    txn: record.live().id(),
+                    mode: LockMode::Exclusive,
+                    change: record.position,
+                    earlier: None,
+                };
+                Some(Attempt::Writer(writer, replaced.map(|writing| writing.first.before_lsn)))
+            }
             Newest::Settled | Newest::Committed(_) if mutation::active(Mutation::InsertWaitsForLocker) => None,
             Newest::Settled | Newest::Committed(_) if leaf.row.is_some_and(|r| !r.ghost) => {
                 let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
