@@ -6,7 +6,7 @@
 //!   step(cost)           in synchronous code: counts work; every STEPS units it takes a breath: it reads the clock and the flag
 //!   step_on(cost)        the same where the computation must go on to its end: it reads the clock alone
 //!   count(cost)          counts work of a function that can't fail: the next step or breathe takes its breath sooner
-//!   breathe(cost)        the same in asynchronous code
+//!   breathe(cost)        the same in asynchronous code; take_turn   waits for a turn before the computation begins
 //!   stop     the flag: a reason that was raised, or a deadline
 //!   turn     which of the long computations run now
 //!   help     threads that compute beside a long computation where processors are idle
@@ -320,6 +320,13 @@ pub async fn breathe_on(cost: u32) {
     let due = STRETCH.with(|s| if s.count(cost) { s.check() } else { Ok(false) });
     STRETCH.with(|s| s.flag.replace(flag));
     if due == Ok(true) {
+        give_way().await;
+    }
+}
+
+/// Waits for a turn at once, for a computation that is expected to be long and had better wait before it begins than in its midst.
+pub async fn take_turn() {
+    if MACHINERY.get().is_some() && STRETCH.with(|s| s.depth.get() > 0 && !s.has_turn.get()) {
         give_way().await;
     }
 }

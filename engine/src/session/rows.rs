@@ -296,6 +296,11 @@ impl Session {
         }
     }
 
+    /// Whether another transaction holds a lock on a row, by the lock table alone, that conflicts with a mode. A row that others have changed may be locked by its tag.
+    pub fn is_taken(&self, shape: &TableShape, key: &Arc<[u8]>, mode: LockMode) -> bool {
+        self.db.transactions().locks().is_taken(&self.owner, (shape.tree, key), mode)
+    }
+
     /// The key of a row that has the values of this one in one of the unique indexes that are named, the primary key among them; waits for
     /// transactions that are putting one there or taking it away. No names: any unique index. `locks`: the caller locks that row (TAB-5).
     ///

@@ -19,9 +19,11 @@ use super::sort::{SortedRows, Sorter, sorted};
 use super::ties::Ties;
 use super::{BoxFuture, Cx, Row};
 use clearway_base::memory::{Held, Kind};
+use clearway_base::waits::now_ns;
 use clearway_base::{breath, stack};
 use clearway_planner::explain::Step;
 use clearway_planner::order::relied_on;
+use clearway_planner::passed_over::MANY;
 use clearway_planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select};
 use clearway_syntax::error::{Result, SqlError};
 use clearway_values::expr::{Bound, BoundKind};
@@ -45,6 +47,8 @@ pub struct QueryRows {
     failed: Option<SqlError>,
     /// Whether its rows can be given without a wait once they are in memory; none: not yet known.
     at_once: Option<bool>,
+    /// How many rows SKIP LOCKED has passed over, and since when.
+    passed_over: (u32, u64),
 }
 
 enum Source {
@@ -76,6 +80,7 @@ impl QueryRows {
             held: None,
             failed: None,
             at_once: None,
+            passed_over: (0, 0),
         }
     }
 
@@ -364,7 +369,7 @@ impl QueryRows {
             if is_aside && matches!(select.distinct, Some(Distinct::Row)) {
                 return Ok(Some(row));
             }
-            if !select.locks.is_empty() && !cx.lock_rows(select, &mut row).await? {
+            if !select.locks.is_empty() && self.passes_over(cx.lock_rows(select, &mut row).await?, cx) {
                 continue;
             }
             // A row that was put aside after its functions gave their rows has those already.
@@ -381,6 +386,22 @@ impl QueryRows {
                 out => return Ok(out),
             }
         }
+    }
+
+    /// Whether a row is not given, since it is not locked (PSO-1).
+    fn passes_over(&mut self, locked: bool, cx: Cx<'_>) -> bool {
+        if locked {
+            return false;
+        }
+        let (rows, since_ns) = &mut self.passed_over;
+        if *rows == 0 {
+            *since_ns = now_ns();
+        }
+        *rows += 1;
+        if rows.is_multiple_of(MANY) && now_ns().saturating_sub(*since_ns) >= breath::FIRST_NS {
+            cx.run.plan.passed_over.note();
+        }
+        true
     }
 
     /// Whether DISTINCT ON has not met the keys of a row.

@@ -44,6 +44,7 @@ pub fn bare_plan() -> Plan {
         params: Vec::new(),
         columns: None,
         read_only: true,
+        passed_over: Default::default(),
     }
 }
 

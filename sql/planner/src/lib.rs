@@ -11,7 +11,7 @@
 //! grouping  values behind the slots of a row    with      WITH                    explain   the plan as text
 //! collapse  which joins are ordered together (JOIN limits)
 //! apart     what several threads may share           dense     the slots of a complete plan (filled)
-//! gate      conditions that are judged on stored rows (met_keys)
+//! gate      conditions that are judged on stored rows (met_keys)   passed_over   how many rows recent executions have skipped
 //! ```
 //! Names of relations are resolved in `clearway_context::names`.
 //!
@@ -74,6 +74,7 @@ pub mod met_keys;
 pub mod order;
 mod outline;
 mod parts;
+pub mod passed_over;
 pub mod plan;
 pub mod policies;
 mod pullup;
@@ -289,7 +290,8 @@ impl<'a> Planner<'a> {
         let read_only =
             self.read_only && matches!(action, Action::Select(_) | Action::Settings(_)) && self.changes.is_empty();
         let (changes, subqueries, locks) = (self.changes, self.subplans, self.locks);
-        Ok(Plan { changes, action, subqueries, locks, params: types, columns, read_only })
+        let passed_over = plan::PassedOver::default();
+        Ok(Plan { changes, action, subqueries, locks, params: types, columns, read_only, passed_over })
     }
 
     /// Plans INSERT, UPDATE, DELETE or MERGE; none for any other statement.

@@ -19,6 +19,7 @@ pub use super::conditions::{and, conjunction, split};
 use super::gate::Gate;
 use super::generated::LateUnique;
 pub use super::join::{Carried, Join, JoinType, Merge};
+pub use super::passed_over::PassedOver;
 pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{Beside, EachValue, Entries, Jump, KeyValues, Range, RangePart, Ranges, RowEnd};
 pub use super::sought::FoundBy;
@@ -364,6 +365,8 @@ pub struct Plan {
     pub columns: Option<Vec<OutputColumn>>,
     /// It changes nothing, takes no lock and calls nothing that does.
     pub read_only: bool,
+    /// What its executions have passed over with SKIP LOCKED.
+    pub passed_over: PassedOver,
 }
 
 /// A subquery of an expression.

@@ -172,6 +172,7 @@ fn plan_requested(core: &Core, request: &Request<'_>) -> std::result::Result<Opt
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
     core.engine.take().undo_half().await.map_err(from_engine)?; // SHT-1
     core.engine.take().owner().statement(request.text);
+    let mut asked = false;
     let (cached, opened, read_only) = loop {
         let fresh = match cached.take().filter(|c| is_fresh(core, c) && (c.shown.is_some() || !request.measured)) {
             Some(fresh) => fresh,
@@ -188,6 +189,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
                 Arc::new(planned)
             }
         };
+        take_turn_first(&mut asked, &fresh.plan).await;
         let read_only = core.engine.take().options().read_only;
         let durable = fresh.plan.read_only && (request.alone || read_only);
         let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
@@ -235,6 +237,13 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         transaction_started: request.transaction_started,
         count: 0,
     })
+}
+
+/// PSO-1, once.
+async fn take_turn_first(asked: &mut bool, plan: &Plan) {
+    if !std::mem::replace(asked, true) && plan.passed_over.expects_long() {
+        breath::take_turn().await;
+    }
 }
 
 /// Refuses a plan that changes or locks rows, in a read-only transaction; those of temporary tables may be changed, and whether they are is

@@ -10,6 +10,7 @@ use clearway_base::memory::Accounted;
 mod memory;
 
 mod apart;
+mod claims;
 mod explain_counts;
 mod explain_usage;
 mod spilling;
