@@ -36,6 +36,9 @@ CREATE TABLE hot (id int PRIMARY KEY, v int);
 CREATE TABLE ones (one int PRIMARY KEY);
 CREATE TABLE parent (id int PRIMARY KEY, v int);
 CREATE TABLE gone (id int PRIMARY KEY, v int);
+CREATE TABLE mutex (id int PRIMARY KEY, name int UNIQUE);
+CREATE TABLE named (id int PRIMARY KEY, name int UNIQUE, v int);
+INSERT INTO named VALUES (1, 1, 0);
 INSERT INTO hot VALUES (1, 0);
 INSERT INTO ones VALUES (1);
 INSERT INTO parent VALUES (1, 0);
@@ -45,6 +48,9 @@ OF_POSTGRES = """
 CREATE TABLE child (id bigserial PRIMARY KEY, parent int REFERENCES parent);
 CREATE TABLE jobs (id bigserial PRIMARY KEY, payload int);
 INSERT INTO jobs (payload) SELECT 1 FROM generate_series(1, 2000);
+CREATE TABLE work (id bigserial PRIMARY KEY, status text, payload int);
+CREATE INDEX ON work (status, id);
+INSERT INTO work (status, payload) SELECT 'ready', 1 FROM generate_series(1, 12000);
 CREATE FUNCTION bump() RETURNS int LANGUAGE plpgsql AS 'DECLARE n int; BEGIN UPDATE hot SET v = v + 1 WHERE id = 1 RETURNING v INTO n; RETURN n; END';
 CREATE FUNCTION attempt() RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM v FROM hot WHERE id = 1 FOR UPDATE NOWAIT; RETURN 1; EXCEPTION WHEN lock_not_available THEN RETURN 0; END';
 """
@@ -72,6 +78,17 @@ SHAPES = {
     "block": Shape(["BEGIN", HOT, "COMMIT"]),
     "skip": Shape(["DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)", "INSERT INTO jobs (payload) VALUES (1)"], None,
                   "SELECT count(*) FROM (SELECT id FROM jobs ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED) j"),
+    "worker": Shape(["BEGIN", "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)", "INSERT INTO jobs (payload) VALUES (1)", "COMMIT"], None,
+                    "SELECT count(*) FROM (SELECT id FROM jobs ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED) j"),
+    "claim": Shape(["UPDATE work SET status = 'done' WHERE id IN (SELECT id FROM work WHERE status = 'ready' ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED)",
+                    "INSERT INTO work (status, payload) SELECT 'ready', 1 FROM generate_series(1, 10)"], None,
+                   "SELECT count(*) FROM (SELECT id FROM work WHERE status = 'ready' ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED) j"),
+    "unique": Shape(["BEGIN", "INSERT INTO named VALUES (2, 1, 1) ON CONFLICT (name) DO UPDATE SET v = named.v + 1", "COMMIT"],
+                    ["BEGIN", "INSERT INTO named VALUES (2, 1, 1) ON DUPLICATE KEY UPDATE v = v + 1", "COMMIT"], "UPDATE named SET v = v + 1 WHERE name = 1"),
+    "mutex": Shape(["BEGIN", "INSERT INTO mutex VALUES (1, NULL)", "DELETE FROM mutex WHERE id = 1", "COMMIT"], "same", "INSERT INTO mutex VALUES (1, NULL); DELETE FROM mutex WHERE id = 1"),
+    "register": Shape(["BEGIN", "INSERT INTO mutex VALUES (:client_id, 1) ON CONFLICT DO NOTHING", "DELETE FROM mutex WHERE name = 1", "COMMIT"], None,
+                      "INSERT INTO mutex VALUES (-1, 1); DELETE FROM mutex WHERE name = 1"),
+    "ensure": Shape(["BEGIN", "INSERT INTO hot VALUES (1, 1) ON CONFLICT DO NOTHING", HOT, "COMMIT"], ["BEGIN", "INSERT IGNORE INTO hot VALUES (1, 1)", HOT, "COMMIT"]),
     "nowait": Shape(["SELECT attempt()"], ["SELECT v FROM hot WHERE id = 1 FOR UPDATE NOWAIT"]),
     "advisory": Shape(["SELECT pg_advisory_xact_lock(1)"], None, "SELECT pg_advisory_xact_lock(1)"),
     "session": Shape(["SELECT pg_advisory_lock(1)", "SELECT pg_advisory_unlock(1)"], ["SELECT GET_LOCK('one', 100)", "SELECT RELEASE_LOCK('one')"], "SELECT pg_advisory_lock(1)"),
