@@ -107,7 +107,7 @@ fn the_end_of_a_transaction_wakes_one_of_those_that_wait_for_its_key() {
     }
 }
 
-/// TXN-16, TAB-7: when the transaction that had replaced the row in the way has ended, no session waits for the one that replaces it next. TAB-5: who locks the row waits for neither.
+/// TXN-16, TAB-7: when the transaction that had replaced the row in the way has ended, no session waits for the one that replaces it next. TAB-5: a session that locks the row waits for neither.
 #[test]
 fn one_wait_for_a_row_that_is_being_replaced_is_enough() {
     for by_key in [true, false] {
