@@ -5,7 +5,8 @@ parts by several, as prepared statements for the values at hand and for any valu
   tests/plans.py CLEARWAY [--queries N] [--seconds S] [--seed N] [--postgres PORT]
 
 PostgreSQL is started for the occasion, or is the one that listens at a port of 127.0.0.1 (superuser postgres).
-Where answers differ, the query and the seed are told. The last line is `N passed, N failed`."""
+Where answers differ, and where a session is gone, the query and the seed are told; all sessions of a server from which one is gone are opened anew.
+The last line is `N passed, N failed`."""
 import argparse, os, random, re, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lockstep"))
@@ -42,6 +43,8 @@ def rows(rng):
     return [f"insert into {{s}}.{name} values {', '.join(values)}" for name, values in (("t", t), ("u", u), ("s", s), ("q", q))]
 
 
+# How long a statement may take.
+SECONDS = 4
 # Tables of a few pages are read in parts, by helpers too, once ANALYZE has said how large they are.
 IN_PARTS = "-c max_parallel_workers_per_gather=3 -c min_parallel_table_scan_size=0 -c force_parallel_mode=on"
 
@@ -423,11 +426,17 @@ def answer(session, query):
 
 
 def run(session, query):
-    try:
-        reply = session.ask(query)
-    except Gone as gone:
-        raise SystemExit(f"{gone}: {query}") from gone
-    return reply.error[0] + " " + reply.error[1] if reply.error else reply.results[-1][1]
+    reply = session.ask(query)
+    if not reply.error:
+        return reply.results[-1][1]
+    told = reply.error[0] + " " + reply.error[1]
+    if reply.error[0] != "57014" and reply.error[0].startswith(("XX", "57")):
+        # Such an error may have ended the session.
+        try:
+            session.ask("select 1")
+        except Gone as gone:
+            raise Gone(f"{told}; {gone}") from gone
+    return told
 
 
 def main():
@@ -447,7 +456,7 @@ def main():
             postgres = Postgres(scratch)
             postgres.start()
         try:
-            passed, failed = compare(chosen, clearway.port, postgres.port if postgres else chosen.postgres)
+            passed, failed = compare(chosen, clearway, postgres.port if postgres else chosen.postgres)
         finally:
             clearway.stop()
             if postgres:
@@ -456,13 +465,35 @@ def main():
     return 1 if failed else 0
 
 
-def compare(chosen, port, postgres):
+def of_clearway(port, seed):
+    return {"with indexes": Session(port, "-c search_path=i"), "without": Session(port, "-c search_path=n"),
+            "in parts": Session(port, f"-c search_path=n {IN_PARTS}"), "prepared": BothPlans(Session(port, "-c search_path=i")),
+            "steered": Steered(Session(port, "-c search_path=i"), seed)}
+
+
+def of_postgres(port):
+    return {"PostgreSQL": Session(port, "-c search_path=i")}
+
+
+def limited(sessions):
+    for session in sessions.values():
+        run(session, f"set statement_timeout = '{SECONDS}s'")
+    return sessions
+
+
+def opened_anew(name, clearway, postgres, seed):
+    """The sessions of the server from which this one is gone. Clearway is started again if it has ended."""
+    if name == "PostgreSQL":
+        return limited(of_postgres(postgres))
+    if clearway.process.poll() is not None:
+        clearway.close()
+        clearway.start()
+    return limited(of_clearway(clearway.port, seed))
+
+
+def compare(chosen, clearway, postgres):
     rng = random.Random(chosen.seed)
-    sessions = {name: Session(p, f"-c search_path={schema}")
-                for name, p, schema in (("with indexes", port, "i"), ("without", port, "n"), ("PostgreSQL", postgres, "i"))}
-    sessions["in parts"] = Session(port, f"-c search_path=n {IN_PARTS}")
-    sessions["prepared"] = BothPlans(Session(port, "-c search_path=i"))
-    sessions["steered"] = Steered(Session(port, "-c search_path=i"), chosen.seed)
+    sessions = {**of_clearway(clearway.port, chosen.seed), **of_postgres(postgres)}
     fill = rows(rng)
     for name, session in sessions.items():
         if name in ("in parts", "prepared", "steered"):
@@ -475,8 +506,7 @@ def compare(chosen, port, postgres):
         for statement in prepare:
             if statement.strip() and isinstance(told := run(session, statement), str):
                 raise SystemExit(f"{name}: {told}: {statement[:200]}")
-    for session in sessions.values():
-        run(session, "set statement_timeout = '4s'")
+    limited(sessions)
     passed = failed = 0
     began = time.monotonic()
     for n in range(chosen.queries):
@@ -487,7 +517,17 @@ def compare(chosen, port, postgres):
                 run(sessions[name], "analyze")
         query = Queries(rng).query()
         sessions["steered"].steer()
-        answers = {name: answer(session, query) for name, session in sessions.items()}
+        answers, gone = {}, False
+        for name, session in list(sessions.items()):
+            try:
+                answers[name] = answer(session, query)
+            except Gone as why:
+                gone = True
+                print(f"seed {chosen.seed}, query {n}: {name}: {why}: {query}")
+                sessions.update(opened_anew(name, clearway, postgres, chosen.seed))
+        if gone:
+            failed += 1
+            continue
         # Some joins are large, and some of them are slow without an index.
         if any(isinstance(a, str) and a.startswith("57014") for a in answers.values()):
             continue

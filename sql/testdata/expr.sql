@@ -43,6 +43,9 @@ select case when 1 then 2 end
 select case when true then 1 else 'x' end
 select case when true then 1 else true end
 select coalesce(null, 1, 2), coalesce(null, 'a'), nullif(1, 1), nullif(1, 2), greatest(1, 3, 2), least(1, null, 2.5)
+select nullif('a'::varchar, 'b'), nullif('a'::varchar(3), 'a'::varchar), nullif('a'::char(3), 'b'), nullif('a'::char(3), 'b'::text), nullif('a'::name, 'b'::text)
+select nullif(1, 2.5), nullif(1::smallint, 1), nullif(1::smallint, 2::bigint), nullif(1.5::real, 1::float8), nullif(1.50::numeric(4,2), 1), nullif(2, 1.5::real)
+select nullif(date '2020-01-01', timestamptz '2020-01-02 00:00+00'), nullif(timestamp '2020-01-01', date '2020-01-02'), nullif('x', 'y'), nullif(null, 1), nullif(array[1], '{2}')
 select coalesce(1, 'x')
 select coalesce(1, true)
 select 1::text, 1.50::text, true::text, '2020-01-01'::date::text, 'abc'::varchar(2), 'abc'::char(2), 'abc'::char(5)
