@@ -111,9 +111,8 @@ impl Binder<'_> {
             }
             K::NullIf(left, right) => {
                 let (l, r) = (self.node(left)?, self.node(right)?);
-                let written = self.settle(l.clone())?;
+                let value = self.settle(l.clone())?;
                 let test = self.binary("=", l, r, pos)?;
-                let value = compared_value(&test, written);
                 let ty = value.ty;
                 let null = Bound::constant(Datum::Null, ty, pos);
                 Ok(Bound { kind: BoundKind::Case { whens: vec![(test, null)], otherwise: Box::new(value) }, ty, pos })
@@ -513,15 +512,6 @@ impl Binder<'_> {
         };
         let value = self.named(name, Vec::new(), pos)?;
         self.cast(value, to, pos)
-    }
-}
-
-/// What NULLIF gives where its sides differ: its first side as the operator takes it, so a varchar is a text and an integer beside a numeric a numeric.
-/// PostgreSQL compares a date with a timestamp with time zone as they are.
-fn compared_value(test: &Bound, written: Bound) -> Bound {
-    match &test.kind {
-        BoundKind::Binary { left, .. } if !matches!(written.ty.oid, oid::DATE | oid::TIMESTAMP) => (**left).clone(),
-        _ => written,
     }
 }
 

@@ -7,7 +7,8 @@ use crate::schema::Schema;
 use crate::types;
 
 /// Tables of a few pages are read in parts, by helpers too.
-const IN_PARTS: &str = "-c max_parallel_workers_per_gather=3 -c min_parallel_table_scan_size=0 -c force_parallel_mode=on";
+const IN_PARTS: &str =
+    "-c max_parallel_workers_per_gather=3 -c min_parallel_table_scan_size=0 -c force_parallel_mode=on";
 
 /// A session with its settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +26,8 @@ pub enum Place {
     Prepared,
 }
 
-const PLACES: [Place; 6] = [Place::Postgres, Place::Indexed, Place::Bare, Place::IndexedSmall, Place::Parts, Place::Prepared];
+const PLACES: [Place; 6] =
+    [Place::Postgres, Place::Indexed, Place::Bare, Place::IndexedSmall, Place::Parts, Place::Prepared];
 
 impl Place {
     pub fn name(self) -> &'static str {
@@ -52,7 +54,10 @@ impl Place {
             _ => "1GB",
         };
         let more = if self == Place::Parts { IN_PARTS } else { "" };
-        format!("-c search_path={} -c work_mem={memory} -c statement_timeout=4s -c client_min_messages=error {more}", self.schema())
+        format!(
+            "-c search_path={} -c work_mem={memory} -c statement_timeout=4s -c client_min_messages=error {more}",
+            self.schema()
+        )
     }
 
     /// The statements of a batch, and which answers count; the second list is that of another plan, which has to give the same.
@@ -79,7 +84,8 @@ impl Place {
             (Form::Same(all), _) => (all.clone(), (0..all.len()).collect(), Vec::new()),
             (_, Place::Prepared) => {
                 let (text, types, values) = types::parameters(&statement.sql);
-                let in_brackets = |list: &[String]| if list.is_empty() { String::new() } else { format!("({})", list.join(", ")) };
+                let in_brackets =
+                    |list: &[String]| if list.is_empty() { String::new() } else { format!("({})", list.join(", ")) };
                 let execute = format!("execute p{}", in_brackets(&values));
                 out.push(format!("prepare p{} as {text}", in_brackets(&types)));
                 out.push("set plan_cache_mode = force_custom_plan".to_owned());
@@ -149,7 +155,10 @@ impl Sessions {
             let statements = schema.statements(place.schema(), indexes);
             self.at(place).send(&statements)?;
             let answers = self.at(place).answers()?;
-            let failed = statements.iter().zip(&answers).find_map(|(statement, answer)| Some((statement, answer.error.as_ref()?)));
+            let failed = statements
+                .iter()
+                .zip(&answers)
+                .find_map(|(statement, answer)| Some((statement, answer.error.as_ref()?)));
             if let Some((statement, (state, message))) = failed {
                 self.at(place).ask("rollback")?;
                 return Ok(Some(format!("{}: {state} {message}: {statement}", place.name())));
@@ -165,7 +174,8 @@ impl Sessions {
             _ => Vec::new(),
         };
         let batches: Vec<_> = places.iter().map(|place| (*place, place.batch(statement))).collect();
-        let sent: Vec<Result<(), Gone>> = batches.iter().map(|(place, (batch, ..))| self.at(*place).send(batch)).collect();
+        let sent: Vec<Result<(), Gone>> =
+            batches.iter().map(|(place, (batch, ..))| self.at(*place).send(batch)).collect();
         let mut told = Vec::new();
         for ((place, (_, counted, other)), sent) in batches.into_iter().zip(sent) {
             let answers = sent.and_then(|()| self.at(place).answers());
@@ -188,7 +198,11 @@ fn read(answers: &[Answer], form: &Form, counted: &[usize], other: &[usize], ord
     let from = other.first().copied().unwrap_or(until);
     let shifted: Vec<usize> = other.iter().map(|n| n - from).collect();
     // What could not be prepared is no plan's answer.
-    let first = if answers[0].error.is_some() { Told::of(&answers[..1], &[], order) } else { Told::of(&answers[..until], counted, order) };
+    let first = if answers[0].error.is_some() {
+        Told::of(&answers[..1], &[], order)
+    } else {
+        Told::of(&answers[..until], counted, order)
+    };
     let second = if answers[0].error.is_some() { first.clone() } else { Told::of(&answers[from..], &shifted, order) };
     vec![first, second]
 }

@@ -78,14 +78,17 @@ pub struct Schema {
     pub zone: &'static str,
     /// Whether the tables without secondary indexes have their keys.
     pub bare_has_keys: bool,
+    /// Whether the tables are so large that their groups, hash tables and sorts exceed 64 kB.
+    pub is_large: bool,
 }
 
 impl Schema {
     /// The tables of a schema; its views are made by the generator of queries.
     pub fn random(rng: &mut Rng) -> Schema {
         let mut tables: Vec<Table> = Vec::new();
+        let is_large = rng.chance(1, 6);
         for number in 0..rng.range(2..6) {
-            let table = Table::random(rng, number, &tables);
+            let table = Table::random(rng, number, &tables, is_large);
             tables.push(table);
         }
         Schema {
@@ -93,20 +96,27 @@ impl Schema {
             views: Vec::new(),
             zone: *rng.pick(&["UTC", "UTC", "Europe/Berlin", "America/New_York"]),
             bare_has_keys: rng.chance(1, 2),
+            is_large,
         }
     }
 
     /// The statements that make it, in the schema of that name; without secondary indexes, or even without keys.
     pub fn statements(&self, schema: &str, indexes: bool) -> Vec<String> {
         let keys = indexes || self.bare_has_keys;
-        let mut all = vec!["begin".to_owned(), format!("drop schema if exists {schema} cascade"), format!("create schema {schema}")];
+        let mut all = vec![
+            "begin".to_owned(),
+            format!("drop schema if exists {schema} cascade"),
+            format!("create schema {schema}"),
+        ];
         all.push(format!("create type mood as enum ('{}')", LABELS.join("', '")));
         for table in &self.tables {
             all.push(table.definition(&self.tables, keys));
             all.extend(table.rows.chunks(100).map(|rows| table.insertion(rows)));
         }
         if indexes {
-            all.extend(self.tables.iter().flat_map(|table| table.indexes.iter().map(|index| index.definition(&table.name))));
+            all.extend(
+                self.tables.iter().flat_map(|table| table.indexes.iter().map(|index| index.definition(&table.name))),
+            );
         }
         all.extend(self.views.iter().map(|view| format!("create view {} as {}", view.name, view.sql)));
         all.push("commit".to_owned());
@@ -136,8 +146,9 @@ fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
 }
 
-fn row_count(rng: &mut Rng) -> u64 {
+fn row_count(rng: &mut Rng, is_large: bool) -> u64 {
     match rng.below(100) {
+        _ if is_large => rng.range(150..600),
         0..6 => 0,
         6..18 => rng.range(1..6),
         18..55 => rng.range(6..30),
@@ -147,7 +158,7 @@ fn row_count(rng: &mut Rng) -> u64 {
 }
 
 impl Table {
-    fn random(rng: &mut Rng, number: u64, before: &[Table]) -> Table {
+    fn random(rng: &mut Rng, number: u64, before: &[Table], is_large: bool) -> Table {
         let mut table = Table {
             name: format!("t{number}"),
             columns: Vec::new(),
@@ -160,7 +171,7 @@ impl Table {
         };
         table.add_key(rng);
         for n in 0..rng.range(2..8) {
-            let column = Column::random(rng, char::from(b'a' + n as u8).to_string());
+            let column = Column::random(rng, char::from(b'a' + n as u8).to_string(), is_large);
             table.columns.push(column);
         }
         table.add_foreign(rng, before);
@@ -171,7 +182,7 @@ impl Table {
             let index = Index::random(rng, &table);
             table.indexes.push(index);
         }
-        table.fill(rng, before);
+        table.fill(rng, before, is_large);
         table
     }
 
@@ -189,7 +200,8 @@ impl Table {
         self.primary.push(0);
         if rng.chance(1, 3) {
             id.spread = rng.range(4..40);
-            let second = *rng.pick(&[Ty::Int4, Ty::Int4, Ty::Int2, Ty::Text, Ty::Date, Ty::Ts, Ty::Num, Ty::Enum, Ty::Char]);
+            let second =
+                *rng.pick(&[Ty::Int4, Ty::Int4, Ty::Int2, Ty::Text, Ty::Date, Ty::Ts, Ty::Num, Ty::Enum, Ty::Char]);
             let mut k = Column::plain("k", second, 60);
             (k.not_null, k.keyed) = (true, true);
             self.columns.push(k);
@@ -203,7 +215,8 @@ impl Table {
     }
 
     fn add_foreign(&mut self, rng: &mut Rng, before: &[Table]) {
-        let fit: Vec<usize> = (0..before.len()).filter(|n| before[*n].primary.len() == 1 && !before[*n].rows.is_empty()).collect();
+        let fit: Vec<usize> =
+            (0..before.len()).filter(|n| before[*n].primary.len() == 1 && !before[*n].rows.is_empty()).collect();
         if fit.is_empty() || rng.chance(1, 3) {
             return;
         }
@@ -232,14 +245,15 @@ impl Table {
         }
         for column in &columns {
             let column = &mut self.columns[*column];
-            (column.keyed, column.spread, column.skewed) = (true, column.spread.max(200), false);
+            (column.keyed, column.spread, column.skewed, column.wide) = (true, column.spread.max(200), false, false);
         }
         self.unique.push(columns);
     }
 
     fn add_generated(&mut self, rng: &mut Rng) {
-        let fit: Vec<usize> =
-            (0..self.columns.len()).filter(|n| matches!(self.columns[*n].ty, Ty::Int2 | Ty::Int4 | Ty::Text | Ty::Date)).collect();
+        let fit: Vec<usize> = (0..self.columns.len())
+            .filter(|n| matches!(self.columns[*n].ty, Ty::Int2 | Ty::Int4 | Ty::Text | Ty::Date))
+            .collect();
         if fit.is_empty() || rng.chance(2, 3) {
             return;
         }
@@ -269,15 +283,17 @@ impl Table {
         }
     }
 
-    fn fill(&mut self, rng: &mut Rng, before: &[Table]) {
-        let keys: Vec<Vec<usize>> = self.unique.iter().cloned().chain([self.primary.clone()]).filter(|k| !k.is_empty()).collect();
+    fn fill(&mut self, rng: &mut Rng, before: &[Table], is_large: bool) {
+        let keys: Vec<Vec<usize>> =
+            self.unique.iter().cloned().chain([self.primary.clone()]).filter(|k| !k.is_empty()).collect();
         let mut seen: Vec<HashSet<Vec<String>>> = vec![HashSet::new(); keys.len()];
-        for _ in 0..row_count(rng) {
+        for _ in 0..row_count(rng, is_large) {
             let mut row: Vec<String> = self.columns.iter().map(|column| column.value(rng)).collect();
             if let Some(foreign) = self.foreign.as_ref().filter(|f| row[f.column] != "null") {
                 row[foreign.column] = rng.pick(&before[foreign.parent].rows)[0].clone();
             }
-            let part = |key: &Vec<usize>| key.iter().map(|n| key_form(self.columns[*n].ty, &row[*n])).collect::<Vec<_>>();
+            let part =
+                |key: &Vec<usize>| key.iter().map(|n| key_form(self.columns[*n].ty, &row[*n])).collect::<Vec<_>>();
             let clash = keys.iter().zip(&seen).any(|(key, seen)| {
                 let part = part(key);
                 part.iter().all(|value| value != "null") && seen.contains(&part)
@@ -293,7 +309,8 @@ impl Table {
 
     fn definition(&self, tables: &[Table], keys: bool) -> String {
         let mut parts: Vec<String> = self.columns.iter().map(Column::definition).collect();
-        let names = |columns: &[usize]| columns.iter().map(|n| self.columns[*n].name.as_str()).collect::<Vec<_>>().join(", ");
+        let names =
+            |columns: &[usize]| columns.iter().map(|n| self.columns[*n].name.as_str()).collect::<Vec<_>>().join(", ");
         parts.extend(self.checks.iter().map(|check| format!("check ({check})")));
         if keys {
             if !self.primary.is_empty() {
@@ -301,7 +318,12 @@ impl Table {
             }
             parts.extend(self.unique.iter().map(|columns| format!("unique ({})", names(columns))));
             if let Some(foreign) = &self.foreign {
-                parts.push(format!("foreign key ({}) references {}{}", names(&[foreign.column]), tables[foreign.parent].name, foreign.action));
+                parts.push(format!(
+                    "foreign key ({}) references {}{}",
+                    names(&[foreign.column]),
+                    tables[foreign.parent].name,
+                    foreign.action
+                ));
             }
         }
         format!("create table {} ({})", self.name, parts.join(", "))
@@ -310,7 +332,8 @@ impl Table {
     fn insertion(&self, rows: &[Vec<String>]) -> String {
         let own: Vec<usize> = (0..self.columns.len()).filter(|n| self.columns[*n].generated.is_none()).collect();
         let names = own.iter().map(|n| self.columns[*n].name.as_str()).collect::<Vec<_>>().join(", ");
-        let rows = rows.iter().map(|row| format!("({})", own.iter().map(|n| row[*n].as_str()).collect::<Vec<_>>().join(", ")));
+        let rows =
+            rows.iter().map(|row| format!("({})", own.iter().map(|n| row[*n].as_str()).collect::<Vec<_>>().join(", ")));
         format!("insert into {} ({names}) values {}", self.name, rows.collect::<Vec<_>>().join(", "))
     }
 }
@@ -327,7 +350,10 @@ fn key_form(ty: Ty, literal: &str) -> String {
                 "hours" => 60,
                 _ => 1,
             };
-            inner.split_once(' ').and_then(|(n, unit)| Some((n.parse::<i64>().ok()? * minutes(unit)).to_string())).unwrap_or("0".to_owned())
+            inner
+                .split_once(' ')
+                .and_then(|(n, unit)| Some((n.parse::<i64>().ok()? * minutes(unit)).to_string()))
+                .unwrap_or("0".to_owned())
         }
         Ty::Char | Ty::Varchar => literal.trim_end_matches([' ', '\'']).to_owned(),
         _ => literal.to_owned(),
@@ -351,7 +377,7 @@ impl Column {
         }
     }
 
-    fn random(rng: &mut Rng, name: String) -> Column {
+    fn random(rng: &mut Rng, name: String, is_large: bool) -> Column {
         let ty = types::any(rng);
         let spread = *rng.pick(&[2, 4, 8, 8, 20, 20, 60, 300]);
         let mut column = Column::plain(&name, ty, spread);
@@ -365,7 +391,7 @@ impl Column {
         column.null_percent = if column.not_null { 0 } else { *rng.pick(&[0, 5, 15, 15, 50, 95]) };
         column.extreme_percent = *rng.pick(&[0, 0, 0, 3]);
         column.skewed = rng.chance(1, 3);
-        column.wide = ty == Ty::Text && rng.chance(1, 8);
+        column.wide = ty == Ty::Text && rng.chance(1, if is_large { 2 } else { 8 });
         column
     }
 
@@ -381,7 +407,8 @@ impl Column {
             n = n.min(rng.below(self.spread)).min(rng.below(self.spread));
         }
         let value = types::nth(rng, self.ty, n);
-        if self.wide { format!("repeat({value}, {})", 40 + n % 7 * 50) } else { value }
+        // Two of them fit into a key of 1024 bytes, the most that Clearway takes.
+        if self.wide { format!("repeat({value}, {})", 30 + n % 5 * 10) } else { value }
     }
 
     fn definition(&self) -> String {
@@ -401,7 +428,11 @@ impl Index {
         let mut index = Index { keys: Vec::new(), order: Vec::new(), include: Vec::new(), condition: None };
         for _ in 0..*rng.pick(&[1, 1, 2, 2, 3]) {
             let column = rng.pick(&table.columns);
-            let key = if rng.chance(1, 5) { expression(rng, column) } else { (format!("@{}", column.name), column.ty, column.spread) };
+            let key = if rng.chance(1, 5) {
+                expression(rng, column)
+            } else {
+                (format!("@{}", column.name), column.ty, column.spread)
+            };
             if index.keys.iter().all(|(before, ..)| *before != key.0) {
                 index.keys.push(key);
                 index.order.push(*rng.pick(&["", "", "", " desc", " nulls first", " desc nulls last"]));

@@ -80,7 +80,8 @@ fn as_user() -> Option<(u32, u32)> {
     };
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let root = fs::metadata("/proc/self").ok().is_some_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    let mut named = ["postgres:", "nobody:"].iter().filter_map(|name| users.lines().find(|line| line.starts_with(name)));
+    let mut named =
+        ["postgres:", "nobody:"].iter().filter_map(|name| users.lines().find(|line| line.starts_with(name)));
     if root { named.next().and_then(ids) } else { None }
 }
 
@@ -108,9 +109,11 @@ pub fn postgres(scratch: &Scratch) -> Result<Server, String> {
     if !made.status.success() {
         return Err(format!("initdb: {}", String::from_utf8_lossy(&made.stderr)));
     }
-    let mut conf = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf")).map_err(|err| err.to_string())?;
+    let mut conf =
+        fs::OpenOptions::new().append(true).open(data.join("postgresql.conf")).map_err(|err| err.to_string())?;
     conf.write_all(POSTGRES_CONF.as_bytes()).map_err(|err| err.to_string())?;
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).map_err(|err| err.to_string())?.port();
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).map_err(|err| err.to_string())?.port();
     let log = fs::File::create(directory.join("log")).map_err(|err| err.to_string())?;
     let mut serve = command("postgres", user);
     serve.arg("-D").arg(&data).args(["-p", &port.to_string()]).stdout(Stdio::null()).stderr(log);
@@ -135,7 +138,13 @@ pub fn clearway(scratch: &Scratch, binary: &Path, number: u64) -> Result<Server,
     fs::write(beside("conf"), CLEARWAY_CONF).map_err(|err| err.to_string())?;
     let log = fs::File::create(beside("log")).map_err(|err| err.to_string())?;
     let mut serve = Command::new(binary);
-    serve.arg("serve").arg("--data").arg(&directory).arg("--config").arg(beside("conf")).args(["--listen", "127.0.0.1:0"]);
+    serve
+        .arg("serve")
+        .arg("--data")
+        .arg(&directory)
+        .arg("--config")
+        .arg(beside("conf"))
+        .args(["--listen", "127.0.0.1:0"]);
     serve.stdin(Stdio::null()).stdout(log.try_clone().map_err(|err| err.to_string())?).stderr(log);
     let process = serve.spawn().map_err(|err| format!("{}: {err}", binary.display()))?;
     let mut server = Server { process, port: 0 };
@@ -143,7 +152,12 @@ pub fn clearway(scratch: &Scratch, binary: &Path, number: u64) -> Result<Server,
         let told = fs::read_to_string(beside("log")).unwrap_or_default();
         let port = told.lines().find_map(|line| line.strip_prefix("listening at 127.0.0.1:"));
         if let Some(port) = port.filter(|_| told.lines().any(|line| line.starts_with("connect with"))) {
-            server.port = port.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("").parse().map_err(|err| format!("{port}: {err}"))?;
+            server.port = port
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .unwrap_or("")
+                .parse()
+                .map_err(|err| format!("{port}: {err}"))?;
             return Ok(server);
         }
         if !server.lives() {

@@ -153,7 +153,14 @@ pub fn value(rng: &mut Rng, ty: Ty, spread: u64) -> String {
 pub fn nth(rng: &mut Rng, ty: Ty, n: u64) -> String {
     // Some are negative.
     let signed = if n % 5 == 4 { -(n as i64) } else { n as i64 };
-    let day = || format!("20{:02}-{:02}-{:02}", 19 + n / 120 % 3, n / 10 % 12 + 1, [1, 2, 9, 15, 27, 28, 10, 20, 5, 31 - 3][(n % 10) as usize]);
+    let day = || {
+        format!(
+            "20{:02}-{:02}-{:02}",
+            19 + n / 120 % 3,
+            n / 10 % 12 + 1,
+            [1, 2, 9, 15, 27, 28, 10, 20, 5, 31 - 3][(n % 10) as usize]
+        )
+    };
     match ty {
         Ty::Int2 | Ty::Int4 | Ty::Int8 => signed.to_string(),
         Ty::Num => format!("{}.{}", signed, ["00", "25", "50", "75"][rng.index(4)]),
@@ -166,8 +173,15 @@ pub fn nth(rng: &mut Rng, ty: Ty, n: u64) -> String {
         Ty::Tstz => format!("'{} {}+00'", day(), rng.pick(&["00:00:00", "00:00:00", "22:30:00", "23:59:59.5"])),
         Ty::Interval => format!("'{} {}'", signed, ["days", "hours", "mons", "minutes"][(n % 4) as usize]),
         Ty::Uuid => format!("'{:08x}-0000-4000-8000-{:012x}'", n * 7919 % 251, n),
-        Ty::Bytea => format!("'\\x{}'", ["", "00", "01ff", "ff", "0100", "61626364"][(n % 6) as usize].to_owned() + &format!("{:02x}", n / 6 % 256)),
-        Ty::Ints => format!("'{}'", [format!("{{{n}}}"), "{}".to_owned(), format!("{{{},{n}}}", n % 3), format!("{{NULL,{n}}}")][(n % 4) as usize]),
+        Ty::Bytea => format!(
+            "'\\x{}'",
+            ["", "00", "01ff", "ff", "0100", "61626364"][(n % 6) as usize].to_owned() + &format!("{:02x}", n / 6 % 256)
+        ),
+        Ty::Ints => format!(
+            "'{}'",
+            [format!("{{{n}}}"), "{}".to_owned(), format!("{{{},{n}}}", n % 3), format!("{{NULL,{n}}}")]
+                [(n % 4) as usize]
+        ),
         Ty::Enum => quoted(LABELS[(n % 4) as usize]),
         Ty::Jsonb => format!(
             "'{}'",

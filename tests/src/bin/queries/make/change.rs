@@ -4,10 +4,10 @@
 //! new values; keys get values that no row has; rows that are inserted come in an order.
 
 use super::statement::by_all;
+use super::statement::{Form, Statement};
 use super::{Col, Item, Maker};
 use crate::schema::Table;
 use crate::types::Ty;
-use super::statement::{Form, Statement};
 
 /// Beyond the keys that there are.
 const FAR: u64 = 5000;
@@ -18,7 +18,11 @@ impl Maker<'_> {
         let number = self.rng.index(self.schema.tables.len());
         let table = &self.schema.tables[number];
         let alias = self.alias();
-        let cols: Vec<Col> = table.columns.iter().map(|c| Col { name: format!("{alias}.{}", c.name), ty: c.ty, spread: c.spread }).collect();
+        let cols: Vec<Col> = table
+            .columns
+            .iter()
+            .map(|c| Col { name: format!("{alias}.{}", c.name), ty: c.ty, spread: c.spread })
+            .collect();
         let key = cols.iter().map(|c| c.name.clone()).collect();
         let target = Item { alias, cols, key, rows: table.rows.len() as u64, table: Some(number) };
         self.estimate = target.rows;
@@ -29,7 +33,8 @@ impl Maker<'_> {
             _ => self.merge(table, &target),
         };
         let mut tables = vec![table.name.clone()];
-        let referring = self.schema.tables.iter().filter(|other| other.foreign.as_ref().is_some_and(|f| f.parent == number));
+        let referring =
+            self.schema.tables.iter().filter(|other| other.foreign.as_ref().is_some_and(|f| f.parent == number));
         tables.extend(referring.map(|other| other.name.clone()));
         // Without foreign keys nothing follows from a change, nor is it refused.
         let bare = bare && tables.len() == 1 && table.foreign.is_none();
@@ -61,7 +66,11 @@ impl Maker<'_> {
             parts.push(format!("{} = {value}", column.name));
         }
         // A key moves to where no row is.
-        let moved = table.primary.first().map(|n| &table.columns[*n]).filter(|c| matches!(c.ty, Ty::Int4 | Ty::Int8 | Ty::Int2));
+        let moved = table
+            .primary
+            .first()
+            .map(|n| &table.columns[*n])
+            .filter(|c| matches!(c.ty, Ty::Int4 | Ty::Int8 | Ty::Int2));
         let mut bare = true;
         if let Some(column) = moved.filter(|_| self.chance(20) || parts.is_empty()) {
             parts.push(format!("{0} = {1}.{0} + {FAR}", column.name, scope[0].alias));
@@ -97,7 +106,10 @@ impl Maker<'_> {
             let (set, bare) = self.assignments(table, &scope);
             let filter = self.condition(&scope, 1);
             let returning = self.returning(target);
-            return (format!("update {} {alias} set {set} from {} where {on} and {filter}{returning}", table.name, source.0), bare);
+            return (
+                format!("update {} {alias} set {set} from {} where {on} and {filter}{returning}", table.name, source.0),
+                bare,
+            );
         }
         let (set, bare) = self.assignments(table, own);
         let filter = self.conditions(own, 2);
@@ -118,7 +130,10 @@ impl Maker<'_> {
         let own = (*self.rng.pick(&fits)).clone();
         let value = self.without_outer(|maker| maker.column(&inner.items, Ty::has_least))?;
         let alias = self.alias();
-        let text = format!("(select {} as k, max({}) as v, count(*) as n from {} group by 1) {alias}", key.name, value.name, inner.text);
+        let text = format!(
+            "(select {} as k, max({}) as v, count(*) as n from {} group by 1) {alias}",
+            key.name, value.name, inner.text
+        );
         let ty = if value.ty == Ty::Varchar { Ty::Text } else { value.ty };
         let col = |name: &str, ty, spread| Col { name: format!("{alias}.{name}"), ty, spread };
         let cols = vec![col("k", key.ty, key.spread), col("v", ty, value.spread), col("n", Ty::Int8, 5)];
@@ -134,7 +149,10 @@ impl Maker<'_> {
             let source = self.table_item(&other);
             let scope = [target.clone(), source.items[0].clone()];
             let filter = self.conditions(&scope, 2);
-            return (format!("delete from {} {alias} using {} where {filter}{returning}", table.name, source.text), true);
+            return (
+                format!("delete from {} {alias} using {} where {filter}{returning}", table.name, source.text),
+                true,
+            );
         }
         let filter = self.conditions(std::slice::from_ref(target), 2);
         (format!("delete from {} {alias} where {filter}{returning}", table.name), true)
@@ -157,7 +175,11 @@ impl Maker<'_> {
                 .iter()
                 .map(|n| {
                     let column = &table.columns[*n];
-                    let text = if column.keyed { self.scalar(&source.items, column.ty, 0) } else { self.stored(&source.items, *n, table) };
+                    let text = if column.keyed {
+                        self.scalar(&source.items, column.ty, 0)
+                    } else {
+                        self.stored(&source.items, *n, table)
+                    };
                     format!("{text}::{}", column.ty.name())
                 })
                 .collect();
@@ -167,7 +189,11 @@ impl Maker<'_> {
         let alias = "n";
         let item = Item {
             alias: alias.to_owned(),
-            cols: table.columns.iter().map(|c| Col { name: format!("{alias}.{}", c.name), ty: c.ty, spread: c.spread }).collect(),
+            cols: table
+                .columns
+                .iter()
+                .map(|c| Col { name: format!("{alias}.{}", c.name), ty: c.ty, spread: c.spread })
+                .collect(),
             key: Vec::new(),
             rows: 1,
             table: None,
@@ -208,7 +234,8 @@ impl Maker<'_> {
             1 => format!("coalesce(n.{name}, excluded.{name})"),
             _ => self.literal(column.ty, column.spread),
         };
-        let only = if self.chance(30) { format!(" where n.{name} is distinct from excluded.{name}") } else { String::new() };
+        let only =
+            if self.chance(30) { format!(" where n.{name} is distinct from excluded.{name}") } else { String::new() };
         (format!(" on conflict ({names}) do update set {name} = {value}{only}"), true)
     }
 

@@ -18,7 +18,14 @@ impl Maker<'_> {
                 0..10 => return self.either(scope, depth),
                 10..13 => return format!("not ({})", self.condition(scope, depth - 1)),
                 13..15 => {
-                    let test = self.one(&["is true", "is not true", "is false", "is not false", "is unknown", "is not unknown"]);
+                    let test = self.one(&[
+                        "is true",
+                        "is not true",
+                        "is false",
+                        "is not false",
+                        "is unknown",
+                        "is not unknown",
+                    ]);
                     return format!("({}) {test}", self.condition(scope, depth - 1));
                 }
                 15..30 => {
@@ -41,14 +48,21 @@ impl Maker<'_> {
     /// One to three conditions that all hold.
     pub(super) fn conditions(&mut self, scope: &[Item], most: u64) -> String {
         let made: Vec<String> = (0..self.rng.range(1..most + 1)).map(|_| self.condition(scope, 2)).collect();
-        made.iter().map(|one| if one.contains(" or ") { format!("({one})") } else { one.clone() }).collect::<Vec<_>>().join(" and ")
+        made.iter()
+            .map(|one| if one.contains(" or ") { format!("({one})") } else { one.clone() })
+            .collect::<Vec<_>>()
+            .join(" and ")
     }
 
     fn either(&mut self, scope: &[Item], depth: u32) -> String {
         let made: Vec<String> = (0..self.rng.range(2..4))
             .map(|_| {
                 let arm = self.condition(scope, depth - 1);
-                if self.chance(30) { format!("({arm} and {})", self.condition(scope, depth - 1)) } else { format!("({arm})") }
+                if self.chance(30) {
+                    format!("({arm} and {})", self.condition(scope, depth - 1))
+                } else {
+                    format!("({arm})")
+                }
             })
             .collect();
         format!("({})", made.join(" or "))
@@ -79,7 +93,10 @@ impl Maker<'_> {
             58..68 => format!("{name} is {}null", self.one(&["", "not "])),
             68..78 => {
                 let (from, to) = (self.literal(ty, spread), self.literal(ty, spread));
-                format!("{name} {} {from} and {to}", self.one(&["between", "between", "between", "between symmetric", "not between"]))
+                format!(
+                    "{name} {} {from} and {to}",
+                    self.one(&["between", "between", "between", "between symmetric", "not between"])
+                )
             }
             78..82 => format!("{name} is {}distinct from {}", self.one(&["", "not "]), self.literal(ty, spread)),
             82..94 => match ty {
@@ -90,7 +107,10 @@ impl Maker<'_> {
             },
             _ => {
                 let literal = self.literal(ty, spread);
-                format!("({name} {op} {literal}) is {}", self.one(&["true", "not true", "false", "not false", "unknown", "not unknown"]))
+                format!(
+                    "({name} {op} {literal}) is {}",
+                    self.one(&["true", "not true", "false", "not false", "unknown", "not unknown"])
+                )
             }
         }
     }
@@ -167,8 +187,15 @@ impl Maker<'_> {
         let table = self.table(&item)?;
         let at = |text: &str| text.replace('@', &format!("{}.", item.alias));
         let key = |n: &usize| (format!("@{}", table.columns[*n].name), table.columns[*n].ty, table.columns[*n].spread);
-        let mut keys: Vec<(Vec<_>, Option<String>)> = table.indexes.iter().map(|index| (index.keys.clone(), index.condition.clone())).collect();
-        keys.extend([&table.primary].into_iter().chain(&table.unique).filter(|k| !k.is_empty()).map(|k| (k.iter().map(key).collect(), None)));
+        let mut keys: Vec<(Vec<_>, Option<String>)> =
+            table.indexes.iter().map(|index| (index.keys.clone(), index.condition.clone())).collect();
+        keys.extend(
+            [&table.primary]
+                .into_iter()
+                .chain(&table.unique)
+                .filter(|k| !k.is_empty())
+                .map(|k| (k.iter().map(key).collect(), None)),
+        );
         if keys.is_empty() {
             return None;
         }
@@ -229,7 +256,11 @@ impl Maker<'_> {
         Some(match self.rng.below(100) {
             0..30 => {
                 let select = self.select(scope, &[column.ty]);
-                format!("{} {}in ({select})", if self.chance(80) { name.clone() } else { own(self) }, self.one(&["", "", "not "]))
+                format!(
+                    "{} {}in ({select})",
+                    if self.chance(80) { name.clone() } else { own(self) },
+                    self.one(&["", "", "not "])
+                )
             }
             30..65 => {
                 let select = self.select(scope, &[]);

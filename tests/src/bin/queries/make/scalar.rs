@@ -76,8 +76,16 @@ impl Maker<'_> {
             Ty::Bytea => format!("convert_to({}, 'UTF8')", self.scalar(scope, Ty::Text, depth)),
             Ty::Ints => match self.rng.below(3) {
                 0 => format!("array[{}, {}]", self.scalar(scope, Ty::Int4, depth), self.scalar(scope, Ty::Int4, depth)),
-                1 => format!("array_remove({}, {})", self.scalar(scope, Ty::Ints, 0), self.scalar(scope, Ty::Int4, depth)),
-                _ => format!("array_append({}, {})", self.scalar(scope, Ty::Ints, 0), self.scalar(scope, Ty::Int4, depth)),
+                1 => format!(
+                    "array_remove({}, {})",
+                    self.scalar(scope, Ty::Ints, 0),
+                    self.scalar(scope, Ty::Int4, depth)
+                ),
+                _ => format!(
+                    "array_append({}, {})",
+                    self.scalar(scope, Ty::Ints, 0),
+                    self.scalar(scope, Ty::Int4, depth)
+                ),
             },
             Ty::Enum => format!("greatest({}, {})", self.scalar(scope, Ty::Enum, 0), self.typed(Ty::Enum)),
             Ty::Jsonb => match self.rng.below(3) {
@@ -129,7 +137,11 @@ impl Maker<'_> {
                 let ty = *self.rng.pick(&[Ty::Date, Ty::Uuid, Ty::Enum, Ty::Bool, Ty::Ts, Ty::Jsonb]);
                 format!("{}::text", self.scalar(scope, ty, depth))
             }
-            9 => format!("concat({text}, {}, {})", self.scalar(scope, Ty::Int4, depth), self.scalar(scope, Ty::Varchar, depth)),
+            9 => format!(
+                "concat({text}, {}, {})",
+                self.scalar(scope, Ty::Int4, depth),
+                self.scalar(scope, Ty::Varchar, depth)
+            ),
             10 => format!("lpad({text}, {}, '*')", self.rng.range(1..6)),
             11 => format!("split_part({text}, 'b', {})", self.rng.range(1..3)),
             12 => format!("reverse({text})"),

@@ -1,6 +1,6 @@
 //! What a FROM clause holds: tables, views, queries of WITH, sub-selects, lists of values, functions, and joins of them.
 
-use super::{Block, Col, Item, Maker, ROWS_MAX};
+use super::{Block, Col, Item, Maker};
 use crate::types::{Family, Ty};
 
 /// A FROM clause, or a part of one.
@@ -36,7 +36,12 @@ impl Maker<'_> {
         let alias = self.alias();
         if pick < 15 && !self.with.is_empty() {
             let with = self.rng.pick(&self.with).clone();
-            return Source::new(with.alias.clone(), &alias, &with.cols.iter().map(|c| (c.name.clone(), c.ty, c.spread)).collect::<Vec<_>>(), with.rows);
+            return Source::new(
+                with.alias.clone(),
+                &alias,
+                &with.cols.iter().map(|c| (c.name.clone(), c.ty, c.spread)).collect::<Vec<_>>(),
+                with.rows,
+            );
         }
         match pick {
             15..22 if !self.schema.views.is_empty() => {
@@ -49,7 +54,8 @@ impl Maker<'_> {
                 Source::new(format!("({})", block.sql), &alias, &columns, block.rows)
             }
             32..38 if self.depth < 2 && !left.is_empty() => {
-                let estimate = std::mem::replace(&mut self.estimate, left.iter().map(|item| item.rows).max().unwrap_or(1));
+                let estimate =
+                    std::mem::replace(&mut self.estimate, left.iter().map(|item| item.rows).max().unwrap_or(1));
                 let block = self.within(left, |maker| maker.block(None));
                 self.estimate = estimate;
                 let columns: Vec<_> = block.cols.iter().map(|c| (c.name.clone(), c.ty, c.spread)).collect();
@@ -60,7 +66,13 @@ impl Maker<'_> {
                 let last = self.rng.below(8);
                 let text = format!("generate_series(0, {last}) as {alias}(n)");
                 let col = Col { name: format!("{alias}.n"), ty: Ty::Int4, spread: last + 1 };
-                let item = Item { alias: alias.clone(), key: vec![col.name.clone()], cols: vec![col], rows: last + 1, table: None };
+                let item = Item {
+                    alias: alias.clone(),
+                    key: vec![col.name.clone()],
+                    cols: vec![col],
+                    rows: last + 1,
+                    table: None,
+                };
                 Source { text, rows: last + 1, items: vec![item] }
             }
             _ => self.table_item(&alias),
@@ -111,13 +123,27 @@ impl Maker<'_> {
     }
 
     fn join(&mut self, left: Source, right: Source) -> Source {
-        let most = self.rows_max().min(ROWS_MAX);
+        let most = self.rows_max();
         let scope: Vec<Item> = left.items.iter().chain(&right.items).cloned().collect();
         let all = left.rows.max(1) * right.rows.max(1);
-        let kind = self.one(&["join", "join", "join", "left join", "left join", "left join", "right join", "full join", "cross join"]);
+        let kind = self.one(&[
+            "join",
+            "join",
+            "join",
+            "left join",
+            "left join",
+            "left join",
+            "right join",
+            "full join",
+            "cross join",
+        ]);
         let right_text = if right.items.len() > 1 { format!("({})", right.text) } else { right.text.clone() };
         // LATERAL may not be on the side whose rows are filled up.
-        let kind = if right.text.starts_with("lateral") && matches!(kind, "right join" | "full join") { "left join" } else { kind };
+        let kind = if right.text.starts_with("lateral") && matches!(kind, "right join" | "full join") {
+            "left join"
+        } else {
+            kind
+        };
         if kind == "cross join" && all <= most / 4 {
             return Source { text: format!("{} cross join {right_text}", left.text), items: scope, rows: all };
         }
@@ -156,7 +182,12 @@ impl Maker<'_> {
         let pick = |maker: &mut Self, items: &[Item]| {
             let item = maker.rng.pick(items).clone();
             // Keys are joined more often.
-            let keys: Vec<Col> = item.cols.iter().filter(|c| item.key.len() <= 2 && item.key.contains(&c.name) || c.name.ends_with(".o")).cloned().collect();
+            let keys: Vec<Col> = item
+                .cols
+                .iter()
+                .filter(|c| item.key.len() <= 2 && item.key.contains(&c.name) || c.name.ends_with(".o"))
+                .cloned()
+                .collect();
             let from = if !keys.is_empty() && maker.chance(40) { keys } else { item.cols.clone() };
             let col = maker.rng.pick(&from).clone();
             (col, item.rows)
@@ -168,7 +199,10 @@ impl Maker<'_> {
                 continue;
             }
             let values = a.spread.min(a_rows).max(b.spread.min(b_rows)) * 2 / 3;
-            return Some((if self.chance(50) { format!("{} = {}", a.name, b.name) } else { format!("{} = {}", b.name, a.name) }, values));
+            return Some((
+                if self.chance(50) { format!("{} = {}", a.name, b.name) } else { format!("{} = {}", b.name, a.name) },
+                values,
+            ));
         }
         None
     }
@@ -176,8 +210,17 @@ impl Maker<'_> {
 
 impl Source {
     fn new(text: String, alias: &str, columns: &[(String, Ty, u64)], rows: u64) -> Source {
-        let cols: Vec<Col> = columns.iter().map(|(name, ty, spread)| Col { name: format!("{alias}.{name}"), ty: *ty, spread: *spread }).collect();
-        let item = Item { alias: alias.to_owned(), key: cols.iter().map(|c| c.name.clone()).collect(), cols, rows, table: None };
+        let cols: Vec<Col> = columns
+            .iter()
+            .map(|(name, ty, spread)| Col { name: format!("{alias}.{name}"), ty: *ty, spread: *spread })
+            .collect();
+        let item = Item {
+            alias: alias.to_owned(),
+            key: cols.iter().map(|c| c.name.clone()).collect(),
+            cols,
+            rows,
+            table: None,
+        };
         Source { text: format!("{text} {alias}"), items: vec![item], rows }
     }
 }

@@ -55,7 +55,11 @@ impl Maker<'_> {
         if !limited && self.chance(50) {
             order.truncate(1);
         }
-        let terms = order.iter().map(|n| format!("{}{}", n + 1, self.one(&["", "", " desc", " nulls first", " desc nulls last"]))).collect::<Vec<_>>().join(", ");
+        let terms = order
+            .iter()
+            .map(|n| format!("{}{}", n + 1, self.one(&["", "", " desc", " nulls first", " desc nulls last"])))
+            .collect::<Vec<_>>()
+            .join(", ");
         let limit = match self.rng.below(8) {
             _ if !limited => String::new(),
             0 => format!(" fetch first {} rows with ties", self.rng.range(1..6)),
@@ -79,7 +83,11 @@ impl Maker<'_> {
         };
         let more = if self.chance(25) { format!(" and {}", self.condition(&source.items, 1)) } else { String::new() };
         let index = if table.indexes.is_empty() { None } else { Some(self.rng.pick(&table.indexes).clone()) };
-        let mut outputs: Vec<(String, Ty)> = index.iter().flat_map(|i| &i.keys).map(|(key, ty, _)| (key.replace('@', &format!("{alias}.")), *ty)).collect();
+        let mut outputs: Vec<(String, Ty)> = index
+            .iter()
+            .flat_map(|i| &i.keys)
+            .map(|(key, ty, _)| (key.replace('@', &format!("{alias}.")), *ty))
+            .collect();
         if self.chance(60) {
             outputs.extend(item.cols.iter().map(|col| (col.name.clone(), col.ty)));
         }
@@ -88,8 +96,15 @@ impl Maker<'_> {
         }
         if self.chance(20) {
             let (name, ty) = self.rng.pick(&outputs).clone();
-            let least = if ty.has_least() { format!("min({name}), max({name}), count({name})") } else { format!("count({name})") };
-            return Statement { sql: format!("select {least}, count(*) from {} where {filter}{more}", source.text), form: Form::Query(Vec::new()) };
+            let least = if ty.has_least() {
+                format!("min({name}), max({name}), count({name})")
+            } else {
+                format!("count({name})")
+            };
+            return Statement {
+                sql: format!("select {least}, count(*) from {} where {filter}{more}", source.text),
+                form: Form::Query(Vec::new()),
+            };
         }
         let down = self.one(&["", "", " desc", " nulls first", " desc nulls last"]);
         let terms = (1..=outputs.len()).map(|n| format!("{n}{down}")).collect::<Vec<_>>().join(", ");
@@ -111,12 +126,16 @@ impl Maker<'_> {
             let having = format!("{aggregate} {} {}", self.one(&["<", ">=", "="]), self.literal(ty, 20));
             let (aggregate, having) = (types::plain(&aggregate), types::plain(&having));
             let all = types::plain(&format!("select {key}, {aggregate} from {} group by 1", source.text));
-            let parts = format!("{all} having {having} union all {all} having not ({having}) union all {all} having ({having}) is null");
+            let parts = format!(
+                "{all} having {having} union all {all} having not ({having}) union all {all} having ({having}) is null"
+            );
             return Statement { sql: all.clone(), form: Form::Same(vec![all, parts]) };
         }
         let list = shown.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
         let all = types::plain(&format!("select {list} from {}", source.text));
-        let parts = format!("{all} where {condition} union all {all} where not ({condition}) union all {all} where ({condition}) is null");
+        let parts = format!(
+            "{all} where {condition} union all {all} where not ({condition}) union all {all} where ({condition}) is null"
+        );
         Statement { sql: all.clone(), form: Form::Same(vec![all, parts]) }
     }
 
@@ -147,13 +166,23 @@ impl Maker<'_> {
         let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
         let inner: Vec<String> = (1..=columns.len()).map(|n| format!("z.c{n}")).collect();
         let group = self.chance(40) && !columns.is_empty();
-        let (key, outer_key, by) = if group { (format!("{}, ", names[0]), "z.c1, ".to_owned(), " group by 1") } else { (String::new(), String::new(), "") };
-        let shown = names.iter().enumerate().map(|(n, name)| format!("{name} as c{}", n + 1)).collect::<Vec<_>>().join(", ");
+        let (key, outer_key, by) = if group {
+            (format!("{}, ", names[0]), "z.c1, ".to_owned(), " group by 1")
+        } else {
+            (String::new(), String::new(), "")
+        };
+        let shown =
+            names.iter().enumerate().map(|(n, name)| format!("{name} as c{}", n + 1)).collect::<Vec<_>>().join(", ");
         let direct = format!("select {key}{} from {} where {filter}{by}", over(&names, &columns, ""), source.text);
-        let apart = format!("select {outer_key}{} from (select {shown} from {} where {filter} offset 0) z{by}", over(&inner, &columns, ""), source.text);
+        let apart = format!(
+            "select {outer_key}{} from (select {shown} from {} where {filter} offset 0) z{by}",
+            over(&inner, &columns, ""),
+            source.text
+        );
         let mut all = vec![types::plain(&direct), types::plain(&apart)];
         if !group {
-            let counted = format!("select {} from {}", over(&names, &columns, &format!(" filter (where {filter})")), source.text);
+            let counted =
+                format!("select {} from {}", over(&names, &columns, &format!(" filter (where {filter})")), source.text);
             all.push(types::plain(&counted));
         }
         Statement { sql: direct, form: Form::Same(all) }

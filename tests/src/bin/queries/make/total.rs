@@ -8,7 +8,11 @@ impl Maker<'_> {
     pub(super) fn aggregate(&mut self, scope: &[Item]) -> (String, Ty) {
         let (text, ty) = self.without_outer(|maker| {
             let (text, ty) = maker.plain_aggregate(scope);
-            if maker.chance(20) { (format!("{text} filter (where {})", maker.condition(scope, 1)), ty) } else { (text, ty) }
+            if maker.chance(20) {
+                (format!("{text} filter (where {})", maker.condition(scope, 1)), ty)
+            } else {
+                (text, ty)
+            }
         });
         (text, ty)
     }
@@ -34,12 +38,23 @@ impl Maker<'_> {
                 (format!("{function}({text})"), if ty == Ty::Varchar { Ty::Text } else { ty })
             }
             52..64 => {
-                let (ty, gives) = *self.rng.pick(&[(Ty::Int4, Ty::Int8), (Ty::Int2, Ty::Int8), (Ty::Int8, Ty::Num), (Ty::Num, Ty::Num), (Ty::Double, Ty::Double)]);
+                let (ty, gives) = *self.rng.pick(&[
+                    (Ty::Int4, Ty::Int8),
+                    (Ty::Int2, Ty::Int8),
+                    (Ty::Int8, Ty::Num),
+                    (Ty::Num, Ty::Num),
+                    (Ty::Double, Ty::Double),
+                ]);
                 let distinct = self.one(&["", "", "", "distinct "]);
                 (format!("sum({distinct}{})", own(self, ty)), gives)
             }
             64..70 => {
-                let (ty, gives) = *self.rng.pick(&[(Ty::Int4, Ty::Num), (Ty::Int8, Ty::Num), (Ty::Num, Ty::Num), (Ty::Double, Ty::Double)]);
+                let (ty, gives) = *self.rng.pick(&[
+                    (Ty::Int4, Ty::Num),
+                    (Ty::Int8, Ty::Num),
+                    (Ty::Num, Ty::Num),
+                    (Ty::Double, Ty::Double),
+                ]);
                 (format!("avg({})", own(self, ty)), gives)
             }
             70..75 => (format!("{}({})", self.one(&["bool_and", "bool_or", "every"]), own(self, Ty::Bool)), Ty::Bool),
@@ -54,16 +69,30 @@ impl Maker<'_> {
                 let order = self.one(&["", " desc", " nulls first"]);
                 (format!("array_agg({text} order by {text}{order})"), Ty::Ints)
             }
-            88..92 => (format!("{}({})", self.one(&["stddev", "variance", "var_pop", "stddev_pop"]), own(self, Ty::Int4)), Ty::Num),
-            92..95 => {
+            88..92 => (
+                format!("{}({})", self.one(&["stddev", "variance", "var_pop", "stddev_pop"]), own(self, Ty::Int4)),
+                Ty::Num,
+            ),
+            _ => self.ordered_set(scope),
+        }
+    }
+
+    /// An aggregate over values in their order.
+    fn ordered_set(&mut self, scope: &[Item]) -> (String, Ty) {
+        match self.rng.below(8) {
+            0..3 => {
                 let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Num]);
                 let at = self.one(&["0", "0.25", "0.5", "0.9", "1"]);
-                (format!("percentile_disc({at}) within group (order by {})", own(self, ty)), ty)
+                (format!("percentile_disc({at}) within group (order by {})", self.scalar(scope, ty, 1)), ty)
             }
-            95..97 => (format!("percentile_cont({}) within group (order by {})", self.one(&["0.25", "0.5", "1"]), own(self, Ty::Double)), Ty::Double),
+            3..5 => {
+                let at = self.one(&["0.25", "0.5", "1"]);
+                let value = self.scalar(scope, Ty::Double, 1);
+                (format!("percentile_cont({at}) within group (order by {value})"), Ty::Double)
+            }
             _ => {
                 let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date]);
-                (format!("mode() within group (order by {})", own(self, ty)), ty)
+                (format!("mode() within group (order by {})", self.scalar(scope, ty, 1)), ty)
             }
         }
     }
@@ -80,7 +109,9 @@ impl Maker<'_> {
             _ => String::new(),
         };
         let lead = match self.any_column(scope) {
-            Some(column) if self.chance(70) => format!("{}{}, ", column.name, self.one(&["", " desc", " nulls first", " desc nulls last"])),
+            Some(column) if self.chance(70) => {
+                format!("{}{}, ", column.name, self.one(&["", " desc", " nulls first", " desc nulls last"]))
+            }
             _ => String::new(),
         };
         // Rows that all keys leave together are the same in all that a function shows.
@@ -137,7 +168,8 @@ impl Maker<'_> {
         self.without_outer(|maker| {
             let (ty, gives) = *maker.rng.pick(&[(Ty::Int4, Ty::Int8), (Ty::Num, Ty::Num), (Ty::Double, Ty::Double)]);
             let value = maker.scalar(scope, ty, 1);
-            let filter = if maker.chance(15) { format!(" filter (where {})", maker.condition(scope, 1)) } else { String::new() };
+            let filter =
+                if maker.chance(15) { format!(" filter (where {})", maker.condition(scope, 1)) } else { String::new() };
             match maker.rng.below(6) {
                 0 => (format!("count(*){filter}"), Ty::Int8),
                 1 => (format!("count({value}){filter}"), Ty::Int8),
