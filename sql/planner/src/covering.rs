@@ -35,7 +35,9 @@ pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures
     let columns = Columns { wanted, beside };
     let (place, instead) = match &scan.access {
         _ if scan.table.shape.indexes.is_empty() => return,
-        Access::Index(place, _) if scan.order.is_none() && columns.picker(scan, *place).is_none() => {
+        Access::Index(place, _)
+            if scan.order.is_none() && columns.picker(scan, *place, Some(&scan.access)).is_none() =>
+        {
             // The rows to which an index leads may cost more than the entries of another one.
             match narrower(scan, &columns, figures.found(&scan.table, &scan.access).1, figures) {
                 Some((place, access)) => (place, Some(access)),
@@ -54,7 +56,7 @@ pub(super) fn cover(scan: &mut Scan, beside: Option<&[usize]>, figures: &Figures
         },
         Access::Full | Access::Keys(_) | Access::KeyRange(_) | Access::Tids(_) => return,
     };
-    let Some(picker) = columns.picker(scan, place) else { return };
+    let Some(picker) = columns.picker(scan, place, instead.as_ref().or(Some(&scan.access))) else { return };
     let each = entry_cost(scan, place, figures);
     let of_all = instead.is_some() && matches!(scan.access, Access::Full);
     scan.entries = Some(Box::new(Entries { picker, each, of_all }));
@@ -98,10 +100,14 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// What reads them from the entries of an index; none: it lacks some.
-    fn picker(&self, scan: &Scan, place: usize) -> Option<EntryPicker> {
+    /// What reads them from the entries of an index that is read in this way, or in any; none: it lacks some.
+    fn picker(&self, scan: &Scan, place: usize, access: Option<&Access>) -> Option<EntryPicker> {
         let shape = &scan.table.shape;
         EntryPicker::new(shape, place, self.wanted).or_else(|| {
+            // COV-3: the filter is evaluated on the entries of any access but one range.
+            if access.is_some_and(|access| !matches!(access, Access::Index(..))) {
+                return None;
+            }
             // The condition of a partial index may say all that the filter asks: what only the filter names is not read.
             let condition = condition_of(&scan.table, &shape.indexes[place])?;
             let is_said = scan.filter.iter().cloned().flat_map(split).all(|e| implied(&condition, &e));
@@ -119,12 +125,13 @@ fn narrower(scan: &Scan, columns: &Columns<'_>, cost: f64, figures: &Figures<'_>
     let conditions: Vec<_> = scan.filter.iter().cloned().flat_map(split).collect();
     let mut least = (cost * WORTH, None);
     for place in 0..scan.table.shape.indexes.len() {
-        if columns.picker(scan, place).is_none() {
+        if columns.picker(scan, place, None).is_none() {
             continue;
         }
         let each = entry_cost(scan, place, figures);
         if let Some((access, cost)) = access::by_entries(&scan.table, place, &conditions, each, figures)
             && cost < least.0
+            && columns.picker(scan, place, Some(&access)).is_some()
         {
             least = (cost, Some((place, access)));
         }

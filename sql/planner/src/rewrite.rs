@@ -219,8 +219,12 @@ pub(super) fn expr_slots(e: &Bound, depth: u16, subplans: &[Subplan], f: &mut dy
     });
 }
 
-/// The slots that the leaves of an item name: arguments of functions, and lateral queries.
+/// The slots that the leaves of an item name: arguments of functions, lateral queries, and filters, which a lateral query that was taken in has left
+/// there and which may name what is to the left of it.
 pub(super) fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
+    if let Item::Leaf { filters, .. } = item {
+        filters.iter().for_each(|e| expr_slots(e, 0, subplans, f));
+    }
     match item {
         Item::Leaf { kind: Leaf::Function { calls, .. }, .. } => {
             calls.iter().flat_map(|c| &c.args).for_each(|e| expr_slots(e, 0, subplans, f));

@@ -108,3 +108,33 @@ fn what_was_analyzed_is_known_after_the_next_opening() {
         assert_eq!(one.value("SELECT count(*) FROM pg_stats WHERE tablename = 'next'").await, "0");
     });
 }
+
+/// The filter of a partial index's condition is evaluated where the index is read by anything but one range in its own direction: its columns are
+/// read, too (COV-3).
+#[test]
+fn a_partial_index_that_is_not_read_by_one_range_has_the_columns_of_its_filter() {
+    simulate(1, || async {
+        let db = open(&SimDisk::new(1)).await;
+        let mut session = connect(&db, &Arc::new(Backends::default())).await;
+        session.value("CREATE TABLE p (id int, name text, f int, pad text)").await;
+        let rows = "INSERT INTO p SELECT g, 'n' || g, g % 10 - 5, repeat('p', 100) FROM generate_series(1, 50) g";
+        session.value(rows).await;
+        let of_table =
+            ["id < 15", "id IN (8, 9, 11)", "id > 7 AND id < 20", "name LIKE 'n1%'", "(id, name) > (17, 'n2')"];
+        let mut wanted = Vec::new();
+        for condition in of_table {
+            let query = format!("SELECT id FROM p WHERE f > 2 AND {condition} ORDER BY id");
+            wanted.push(session.run(&query).await.expect("rows"));
+            assert!(!wanted.last().expect("it was put").is_empty(), "{condition}");
+        }
+        for keys in ["id", "id DESC", "id, name", "id DESC, name", "name, id", "name DESC, id"] {
+            session.value(&format!("CREATE INDEX part ON p ({keys}) WHERE f > 2")).await;
+            session.value("ANALYZE p").await;
+            for (condition, wanted) in of_table.iter().zip(&wanted) {
+                let query = format!("SELECT id FROM p WHERE f > 2 AND {condition} ORDER BY id");
+                assert_eq!(&session.run(&query).await.expect("rows"), wanted, "({keys}): {condition}");
+            }
+            session.value("DROP INDEX part").await;
+        }
+    });
+}

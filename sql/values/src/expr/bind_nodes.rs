@@ -109,14 +109,7 @@ impl Binder<'_> {
                 }
                 Ok(node(BoundKind::MinMax { list, greatest }, ty, pos))
             }
-            K::NullIf(left, right) => {
-                let (l, r) = (self.node(left)?, self.node(right)?);
-                let value = self.settle(l.clone())?;
-                let test = self.binary("=", l, r, pos)?;
-                let ty = value.ty;
-                let null = Bound::constant(Datum::Null, ty, pos);
-                Ok(Bound { kind: BoundKind::Case { whens: vec![(test, null)], otherwise: Box::new(value) }, ty, pos })
-            }
+            K::NullIf(left, right) => self.null_if(left, right, pos),
             K::Cast { arg, to } => self.cast_as(arg, to, pos),
             K::Grouping(list) => self.grouping(list, pos),
             K::Bare(function) => self.bare(*function, pos),
@@ -131,6 +124,16 @@ impl Binder<'_> {
             K::AllFields(arg) => self.all_as_one(arg, pos),
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }
+    }
+
+    fn null_if(&mut self, left: &Expr, right: &Expr, pos: Pos) -> Result<Bound> {
+        let (l, r) = (self.node(left)?, self.node(right)?);
+        let written = self.settle(l.clone())?;
+        let test = self.binary("=", l, r, pos)?;
+        let value = compared_value(&test, written);
+        let ty = value.ty;
+        let null = Bound::constant(Datum::Null, ty, pos);
+        Ok(Bound { kind: BoundKind::Case { whens: vec![(test, null)], otherwise: Box::new(value) }, ty, pos })
     }
 
     fn named(&mut self, name: &str, args: Vec<Expr>, pos: Pos) -> Result<Bound> {
@@ -512,6 +515,15 @@ impl Binder<'_> {
         };
         let value = self.named(name, Vec::new(), pos)?;
         self.cast(value, to, pos)
+    }
+}
+
+/// What NULLIF gives where its sides differ: its first side as the operator takes it, so a varchar is a text and an integer beside a numeric a numeric.
+/// PostgreSQL compares a date with a timestamp with time zone as they are.
+fn compared_value(test: &Bound, written: Bound) -> Bound {
+    match &test.kind {
+        BoundKind::Binary { left, .. } if !matches!(written.ty.oid, oid::DATE | oid::TIMESTAMP) => (**left).clone(),
+        _ => written,
     }
 }
 

@@ -130,13 +130,7 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let v = eval(arg, env)?;
             cast::convert(v, arg.ty, e.ty, *explicit, &env.session.conversion())
         }
-        // Few arguments need no list on the heap.
-        K::Call { function, args } => match args.as_slice() {
-            [a] => call_plain(function, &[eval(a, env)?], env),
-            [a, b] => call_plain(function, &[eval(a, env)?, eval(b, env)?], env),
-            [a, b, c] => call_plain(function, &[eval(a, env)?, eval(b, env)?, eval(c, env)?], env),
-            _ => call_plain(function, &args.iter().map(|a| eval(a, env)).collect::<Result<Vec<_>>>()?, env),
-        },
+        K::Call { function, args } => Ok(of_type(called(function, args, env)?, function, e.ty.oid)),
         K::Array(items) => build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e),
         K::Subscript { arg, index } => {
             let array = eval(arg, env)?;
@@ -151,6 +145,30 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => {
             Err(SqlError::internal("a value without parts has parts"))
         }
+    }
+}
+
+fn called(function: &Function, args: &[Bound], env: &Env<'_>) -> Result<Datum> {
+    // Few arguments need no list on the heap.
+    match args {
+        [a] => call_plain(function, &[eval(a, env)?], env),
+        [a, b] => call_plain(function, &[eval(a, env)?, eval(b, env)?], env),
+        [a, b, c] => call_plain(function, &[eval(a, env)?, eval(b, env)?, eval(c, env)?], env),
+        _ => call_plain(function, &args.iter().map(|a| eval(a, env)).collect::<Result<Vec<_>>>()?, env),
+    }
+}
+
+/// What a function gave, of the type that the call has. A function that makes an array knows its values alone, and a null, a text or a word
+/// has no type by itself; a stored array that names another type of elements than its column can't be read any more.
+fn of_type(value: Datum, function: &Function, ty: Oid) -> Datum {
+    match value {
+        Datum::Array(array) if matches!(function.result, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY) => {
+            match element_of(ty) {
+                Some(element) if element != array.element => Datum::Array(Array { element, ..(*array).clone() }.into()),
+                _ => Datum::Array(array),
+            }
+        }
+        value => value,
     }
 }
 

@@ -24,7 +24,7 @@ impl Maker<'_> {
             .map(|c| Col { name: format!("{alias}.{}", c.name), ty: c.ty, spread: c.spread })
             .collect();
         let key = cols.iter().map(|c| c.name.clone()).collect();
-        let target = Item { alias, cols, key, rows: table.rows.len() as u64, table: Some(number) };
+        let target = Item { alias, cols, key, rows: table.rows.len() as u64, table: Some(number), is_distinct: false };
         self.estimate = target.rows;
         let (sql, bare) = match self.rng.below(100) {
             0..38 => self.update(table, &target),
@@ -137,7 +137,14 @@ impl Maker<'_> {
         let ty = if value.ty == Ty::Varchar { Ty::Text } else { value.ty };
         let col = |name: &str, ty, spread| Col { name: format!("{alias}.{name}"), ty, spread };
         let cols = vec![col("k", key.ty, key.spread), col("v", ty, value.spread), col("n", Ty::Int8, 5)];
-        let item = Item { alias: alias.clone(), key: vec![format!("{alias}.k")], cols, rows: inner.rows, table: None };
+        let item = Item {
+            alias: alias.clone(),
+            key: vec![format!("{alias}.k")],
+            cols,
+            rows: inner.rows,
+            table: None,
+            is_distinct: false,
+        };
         Some(((text, item), format!("{} = {alias}.k", own.name)))
     }
 
@@ -197,6 +204,7 @@ impl Maker<'_> {
             key: Vec::new(),
             rows: 1,
             table: None,
+            is_distinct: false,
         };
         let returning = self.returning(&item);
         let constrained = keyed || !table.primary.is_empty() || !table.unique.is_empty();

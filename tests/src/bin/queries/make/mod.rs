@@ -4,7 +4,7 @@
 //! ```text
 //! statement   one statement of any kind, for the judges
 //! block       SELECT without ORDER BY: plain, grouped, with windows, set operations
-//!   source    what stands in FROM: tables, views, sub-selects, joins
+//!   source    what FROM names: tables, views, sub-selects, joins
 //!   condition conditions, sub-selects in them
 //!   scalar    expressions of a given type
 //!   total     aggregates and window functions
@@ -59,6 +59,8 @@ pub struct Item {
     pub rows: u64,
     /// Which table it is.
     pub table: Option<usize>,
+    /// No two of its rows are the same in its key.
+    pub is_distinct: bool,
 }
 
 /// A query whose rows have these columns.
@@ -89,7 +91,7 @@ pub struct Maker<'s> {
 }
 
 impl<'s> Maker<'s> {
-    /// A maker whose statements depend on the seed and the schema.
+    /// A maker whose statements depend on the generator and the schema alone (QRY-2).
     pub fn new(mut rng: Rng, schema: &'s Schema) -> Self {
         let most = if schema.is_large || rng.chance(1, 10) { ROWS_MAX } else { ROWS_MOST };
         Maker {

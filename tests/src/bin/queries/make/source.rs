@@ -72,6 +72,7 @@ impl Maker<'_> {
                     cols: vec![col],
                     rows: last + 1,
                     table: None,
+                    is_distinct: false,
                 };
                 Source { text, rows: last + 1, items: vec![item] }
             }
@@ -87,6 +88,7 @@ impl Maker<'_> {
         let mut source = Source::new(table.name.clone(), alias, &columns, table.rows.len() as u64);
         source.items[0].table = Some(number);
         if !table.primary.is_empty() {
+            source.items[0].is_distinct = true;
             source.items[0].key = table.primary.iter().map(|n| format!("{alias}.{}", table.columns[*n].name)).collect();
         }
         source
@@ -220,6 +222,7 @@ impl Source {
             cols,
             rows,
             table: None,
+            is_distinct: false,
         };
         Source { text: format!("{text} {alias}"), items: vec![item], rows }
     }

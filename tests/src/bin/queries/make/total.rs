@@ -97,7 +97,7 @@ impl Maker<'_> {
         }
     }
 
-    /// All that distinguishes rows of the scope.
+    /// All that distinguishes rows of the scope (QRY-1).
     pub(super) fn total_order(&self, scope: &[Item]) -> String {
         scope.iter().flat_map(|item| &item.key).cloned().collect::<Vec<_>>().join(", ")
     }
