@@ -44,7 +44,8 @@ pub(super) fn join_node(
         }
     }
     let mut hash = None;
-    if !right.depends() {
+    // What a full join joins names nothing of the other side: a lateral query on its right side looks at what is beside it there.
+    if kind == JoinType::Full || !right.depends() {
         let mut keys = (Vec::new(), Vec::new());
         let mut rest = Vec::new();
         for e in on {

@@ -24,3 +24,17 @@ fn a_table_of_a_lateral_query_is_read_behind_what_its_condition_names() {
         assert_eq!(session.run(grouped).await.expect("rows"), ["2", "f,3,1"]);
     });
 }
+
+#[test]
+fn the_right_side_of_a_full_join_may_hold_a_lateral_query() {
+    simulate(2, || async {
+        let db = open(&SimDisk::new(2)).await;
+        let mut session = connect(&db, &Arc::new(Backends::default())).await;
+        session.value("CREATE TABLE few (id int PRIMARY KEY, d int)").await;
+        session.value("INSERT INTO few VALUES (1, 1), (2, 3), (3, 4)").await;
+        // A sub-select in FROM with an expression stays one, and lateral.
+        let query = "SELECT concat_ws(',', a.id, b.id, l.s) FROM few a FULL JOIN (few b LEFT JOIN LATERAL \
+                     (SELECT b.d + c.id AS s FROM few c WHERE c.id > 2) l ON l.s > 4) ON a.d = b.id ORDER BY 1";
+        assert_eq!(session.run(query).await.expect("rows"), ["1,1", "2,3,7", "2,6", "3"]);
+    });
+}
