@@ -94,7 +94,7 @@ impl Schema {
         Schema {
             tables,
             views: Vec::new(),
-            zone: *rng.pick(&["UTC", "UTC", "Europe/Berlin", "America/New_York"]),
+            zone: ["UTC", "UTC", "Europe/Berlin", "America/New_York"][rng.index(4)],
             bare_has_keys: rng.chance(1, 2),
             is_large,
         }
