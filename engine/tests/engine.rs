@@ -23,6 +23,7 @@ mod it {
     pub mod formats;
     pub mod index_ranges;
     pub mod indexes;
+    pub mod key_waits;
     pub mod many_tables;
     pub mod opening;
     pub mod panics;

@@ -16,6 +16,7 @@ mod judge;
 pub mod load;
 mod outcome;
 mod run;
+mod waits;
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,6 +38,7 @@ use crate::mvcc::undo::{Fetched, TagState};
 use crate::transactions::Transactions;
 use created::CreatedTrees;
 pub use first_place::FirstPlace;
+use first_place::InsertWaits;
 use judge::{Attempt, Judge, LockAttempt};
 pub use outcome::{Basis, Change, Changed, LockedRow, Since};
 pub use run::RunChange;
@@ -281,7 +283,7 @@ impl Transaction {
     ) -> Result<Changed, TxnError> {
         let all = self.all.clone();
         self.fetched.trim();
-        let (since, before, mut waits) = (None, OnceLock::new(), first_place::InsertWaits::default());
+        let (since, before, mut waits) = (None, OnceLock::new(), InsertWaits::default());
         loop {
             let judge = Judge {
                 all: &all,

@@ -40,11 +40,8 @@ mod select;
 mod semi_joins;
 mod shared_plans;
 mod short_entries;
-<<<<<<< HEAD
 mod steering;
-=======
 mod stored_arrays;
->>>>>>> queries
 mod structured_keys;
 mod syntax;
 mod templates;

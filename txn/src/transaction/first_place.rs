@@ -11,17 +11,41 @@
 
 use std::sync::Arc;
 
-use clearway_storage::ids::{Lsn, TreeId};
+use clearway_storage::ids::TreeId;
 
-use super::Transaction;
 use crate::error::TxnError;
-use crate::lockmgr::{IfTaken, Implicit, LockManager, LockMode, LockScope, LockTag, Owner, Request};
+use crate::lockmgr::{IfTaken, LockManager, LockMode, LockScope, LockTag, Owner, Request};
 
 /// The first place at a key; given up when it is dropped.
 pub struct FirstPlace {
     locks: Arc<LockManager>,
     owner: Arc<Owner>,
     tag: LockTag,
+}
+
+impl FirstPlace {
+    /// Takes the first place at a key; and whether another session had it.
+    ///
+    /// # Errors
+    /// `Deadlock`.
+    pub(super) async fn take(
+        locks: Arc<LockManager>,
+        owner: Arc<Owner>,
+        (tree, key): (TreeId, &[u8]),
+    ) -> Result<(FirstPlace, bool), TxnError> {
+        let tag = LockTag::Place { tree, key: key.into() };
+        let request = Request {
+            owner: &owner,
+            tag: tag.clone(),
+            mode: LockMode::Exclusive,
+            scope: LockScope::Session,
+            if_taken: IfTaken::Wait,
+            implicit: None,
+            looks: false,
+        };
+        let granted = locks.acquire(request).await?;
+        Ok((FirstPlace { locks, owner, tag }, granted.waited))
+    }
 }
 
 impl Drop for FirstPlace {
@@ -35,59 +59,5 @@ impl Drop for FirstPlace {
 pub(super) struct InsertWaits {
     pub(super) place: Option<FirstPlace>,
     /// It has waited.
-    waited: bool,
-}
-
-impl Transaction {
-    /// Waits for a transaction that is changing the key of a row that is to be inserted; `replaced`: the commit of the row which stood there before, if it has only replaced that.
-    /// True: that row refuses the insert (TXN-16).
-    pub(super) async fn wait_to_insert(
-        &mut self,
-        at: (TreeId, &[u8]),
-        waits: &mut InsertWaits,
-        (writer, replaced): (Implicit, Option<Lsn>),
-    ) -> Result<bool, TxnError> {
-        match replaced {
-            Some(commit) if waits.waited => {
-                self.depends_on(commit);
-                return Ok(true);
-            }
-            Some(_) => self.wait_for(writer).await?,
-            None => self.wait_at(at, &mut waits.place, writer).await?, // TXN-14
-        }
-        waits.waited = true;
-        Ok(false)
-    }
-
-    /// Waits for the end of a transaction that is changing a key, at the first place there. Without that place it waits for it, and if another session had it, for nothing else: the
-    /// caller looks at the key again (TXN-14). The caller gives the place up before it waits for anything else (TXN-15).
-    ///
-    /// # Errors
-    /// `Deadlock`.
-    pub async fn wait_at(
-        &mut self,
-        (tree, key): (TreeId, &[u8]),
-        place: &mut Option<FirstPlace>,
-        writer: Implicit,
-    ) -> Result<(), TxnError> {
-        if place.is_none() {
-            let (locks, owner) = (self.all.locks().clone(), self.owner.clone());
-            let tag = LockTag::Place { tree, key: key.into() };
-            let request = Request {
-                owner: &owner,
-                tag: tag.clone(),
-                mode: LockMode::Exclusive,
-                scope: LockScope::Session,
-                if_taken: IfTaken::Wait,
-                implicit: None,
-                looks: false,
-            };
-            let granted = locks.acquire(request).await?;
-            *place = Some(FirstPlace { locks, owner, tag });
-            if granted.waited {
-                return Ok(());
-            }
-        }
-        self.wait_for(writer).await
-    }
+    pub(super) waited: bool,
 }
