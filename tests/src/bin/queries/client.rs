@@ -3,7 +3,7 @@
 //! A batch is written whole before any answer is read, so every server works on its batch at the same time. A batch is a few kilobytes, which
 //! fit into the socket's buffers while the server still writes answers.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -136,7 +136,11 @@ impl Session {
             self.buffer.drain(..self.at);
             self.at = 0;
             let mut more = [0; 1 << 16];
-            let got = self.stream.read(&mut more)?;
+            // A process that was stopped for a while is told of an interrupted call.
+            let got = match self.stream.read(&mut more) {
+                Err(err) if err.kind() == ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             if got == 0 {
                 return Err(Gone("the server closed the connection".to_owned()));
             }
