@@ -241,6 +241,11 @@ impl QueryRows {
         let query = self.query.clone();
         self.left = count(query.limit.as_ref(), "LIMIT", "2201W", cx).await?;
         self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
+        // Nothing below LIMIT 0 is carried out, as in PostgreSQL: nothing fails or changes there.
+        if self.left == Some(0) {
+            self.source = Source::Outputs(Vec::new().into());
+            return Ok(());
+        }
         self.source = match &query.body {
             Body::Select(select) => {
                 let mut source = Rows::new(select.source.clone(), Vec::new());

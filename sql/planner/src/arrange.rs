@@ -87,7 +87,7 @@ impl Planner<'_> {
         let few = few(&query.limit, &query.offset).or(share.map(Few::Share));
         let (source, filter, width) = if locks {
             let width = layout.width;
-            let (mut source, filter) = layout.finish(conditions, &figures);
+            let (mut source, filter) = layout.finish(conditions, &figures, &self.subplans);
             merging::loop_joins(&mut source, &figures);
             (source, filter, width)
         } else {
@@ -154,7 +154,7 @@ impl Planner<'_> {
             conditions.iter_mut().for_each(|e| rewriter.expr(e, 0));
             rest.rewrite(&mut rewriter);
         }
-        let (mut source, filter) = handed_down(item, conditions, &figures);
+        let (mut source, filter) = handed_down(item, conditions, &figures, &self.subplans);
         if rest.is_change {
             merging::loop_joins(&mut source, &figures);
         }
@@ -208,7 +208,12 @@ fn few(limit: &Option<Bound>, offset: &Option<Bound>) -> Option<Few> {
 }
 
 /// Hands conditions down; what has to stay above is given back with the tree.
-pub(super) fn handed_down(mut item: Item, conditions: Vec<Bound>, figures: &Figures<'_>) -> (Arc<Node>, Option<Bound>) {
+pub(super) fn handed_down(
+    mut item: Item,
+    conditions: Vec<Bound>,
+    figures: &Figures<'_>,
+    subplans: &[Subplan],
+) -> (Arc<Node>, Option<Bound>) {
     let mut above = Vec::new();
     for e in conditions {
         if walk::stays_above(&e) {
@@ -217,7 +222,7 @@ pub(super) fn handed_down(mut item: Item, conditions: Vec<Bound>, figures: &Figu
             above.extend(item.take(e));
         }
     }
-    (Arc::new(item.into_node(figures)), conjunction(above))
+    (Arc::new(item.into_node(figures, subplans)), conjunction(above))
 }
 
 /// A condition with what all arms of an OR have in common taken out of it.

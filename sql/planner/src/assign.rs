@@ -7,7 +7,7 @@ use clearway_syntax::error::{Pos, Result, SqlError, code};
 use clearway_syntax::stmt::Assignment;
 use clearway_values::expr::bind::Subqueries;
 use clearway_values::expr::bound::SubqueryUse;
-use clearway_values::expr::{Bound, BoundKind, Params, Scope};
+use clearway_values::expr::{AggregateUse, Bound, BoundKind, Params, Scope};
 use clearway_values::types::cast::Context;
 use clearway_values::types::{Datum, SqlType, oid};
 
@@ -142,6 +142,7 @@ impl Planner<'_> {
     ) -> Result<()> {
         let pos = a.value.pos;
         let (mut columns, mut types) = (Vec::new(), Vec::new());
+        scope.aggregate_use.set(AggregateUse::Refused("UPDATE"));
         let (id, found, correlated) = Subqueries::bind(self, query, scope, params)?;
         if found.len() != a.columns.len() {
             return Err(differ_in_number(pos));

@@ -6,9 +6,11 @@ use super::cost::Figures;
 use super::joined::join_node;
 use super::leaf::{derived_leaf, named, note_origin};
 use super::long_lists::as_arrays;
-use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
+use super::plan::{
+    Derived, FunctionScan, JoinType, Node, Scan, Subplan, SystemScan, TableSlot, WorkScan, conjunction, split,
+};
 use super::sample::{Sampling, sample_node};
-use super::{Planner, entries, pushdown, system_columns, walk};
+use super::{Planner, entries, pushdown, rewrite, system_columns, walk};
 use clearway_context::names;
 use clearway_context::views::SystemView;
 use clearway_engine::catalog::types::row_type;
@@ -131,27 +133,12 @@ impl Item {
         }
     }
 
-    /// Whether its rows depend on the rows to its left.
-    pub(super) fn depends(&self) -> bool {
-        self.depends_beyond(self.base())
-    }
-
-    fn depends_beyond(&self, base: usize) -> bool {
-        let outside = |e: &Bound| walk::slots(e).is_some_and(|(low, _)| low < base);
-        match self {
-            Item::Leaf { kind, filters, .. } => {
-                filters.iter().any(outside)
-                    || match kind {
-                        Leaf::Function { calls, .. } => calls.iter().flat_map(|c| &c.args).any(outside),
-                        Leaf::Sample(sampled) => sampled.1.exprs().any(outside),
-                        Leaf::Derived { lateral, .. } => *lateral,
-                        Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => false,
-                    }
-            }
-            Item::Join { left, right, on, .. } => {
-                on.iter().any(outside) || left.depends_beyond(base) || right.depends_beyond(base)
-            }
-        }
+    /// Whether its rows depend on the rows to its left: an expression in it names their slots, itself or in a subquery, or it has a lateral query.
+    pub(super) fn depends(&self, subplans: &[Subplan]) -> bool {
+        let (base, mut outside) = (self.base(), false);
+        rewrite::item_slots(self, subplans, &mut |slot| outside |= slot < base);
+        self.leaves(&mut |kind, _, _| outside |= matches!(kind, Leaf::Derived { lateral: true, .. }));
+        outside
     }
 
     /// Takes over a condition of WHERE, or gives it back (PLN-3).
@@ -209,11 +196,11 @@ impl Item {
     }
 
     /// The executable tree.
-    pub(super) fn into_node(self, figures: &Figures<'_>) -> Node {
+    pub(super) fn into_node(self, figures: &Figures<'_>, subplans: &[Subplan]) -> Node {
         match self {
             Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters, figures),
             Item::Join { kind, left, right, on, by_index, .. } => {
-                join_node((kind, by_index), *left, *right, on, figures)
+                join_node((kind, by_index), (*left, *right), on, figures, subplans)
             }
         }
     }
@@ -284,8 +271,13 @@ impl Layout {
     }
 
     /// Hands conditions down in the order of the text; what has to stay above is given back with the tree.
-    pub(super) fn finish(self, conditions: Vec<Bound>, figures: &Figures<'_>) -> (Arc<Node>, Option<Bound>) {
-        handed_down(self.item, conditions, figures)
+    pub(super) fn finish(
+        self,
+        conditions: Vec<Bound>,
+        figures: &Figures<'_>,
+        subplans: &[Subplan],
+    ) -> (Arc<Node>, Option<Bound>) {
+        handed_down(self.item, conditions, figures, subplans)
     }
 }
 

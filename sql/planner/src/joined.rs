@@ -6,7 +6,7 @@ use super::cost::Figures;
 use super::from::{Item, Leaf};
 use super::joins::Joins;
 use super::merging::{hashing, item_order, meets, without_merge};
-use super::plan::{Join, JoinType, Node, conjunction};
+use super::plan::{Join, JoinType, Node, Subplan, conjunction};
 use super::sought::sought;
 use super::walk;
 use clearway_context::steering::{UNWANTED, Way};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// The node of a join.
 pub(super) fn join_node(
     (kind, by_index): (JoinType, Option<bool>),
-    mut left: Item,
-    mut right: Item,
+    (mut left, mut right): (Item, Item),
     on: Vec<Bound>,
     figures: &Figures<'_>,
+    subplans: &[Subplan],
 ) -> Node {
     let (right_base, end) = (right.base(), right.end());
     let (waiting, mut on): (Vec<Bound>, Vec<Bound>) = on.into_iter().partition(walk::stays_above);
@@ -45,7 +45,7 @@ pub(super) fn join_node(
     }
     let mut hash = None;
     // What a full join joins names nothing of the other side: a lateral query on its right side looks at what is beside it there.
-    if kind == JoinType::Full || !right.depends() {
+    if kind == JoinType::Full || !right.depends(subplans) {
         let mut keys = (Vec::new(), Vec::new());
         let mut rest = Vec::new();
         for e in on {
@@ -63,8 +63,8 @@ pub(super) fn join_node(
     on.extend(waiting);
     Node::Join(Join {
         kind,
-        left: Arc::new(left.into_node(figures)),
-        right: Arc::new(right.into_node(figures)),
+        left: Arc::new(left.into_node(figures, subplans)),
+        right: Arc::new(right.into_node(figures, subplans)),
         right_base,
         end,
         on: conjunction(on),

@@ -161,7 +161,7 @@ impl<'a> Joins<'a> {
         let mut out: Option<Item> = None;
         for Step { unit, by_index, is_distinct } in order {
             let Some(unit) = units.get_mut(unit).and_then(Option::take) else { continue };
-            let distinctly = if is_distinct { Distinctly::of(&unit) } else { None };
+            let distinctly = if is_distinct { Distinctly::of(&unit, self.subplans) } else { None };
             let Unit { mut item, mut kind, mut on } = unit;
             if let Some(distinctly) = distinctly {
                 let base = self.free_slot.get();
@@ -337,7 +337,7 @@ impl<'a> Search<'a> {
     /// The rows of EXISTS or IN made distinct.
     fn made_distinct(&self, u: usize) -> Option<Estimate> {
         let unit = &self.units[u];
-        let (keys, own) = (Distinctly::of(unit)?.keys, self.estimates[u]);
+        let (keys, own) = (Distinctly::of(unit, self.joins.subplans)?.keys, self.estimates[u]);
         let columns = Columns::of_items(std::iter::once(&unit.item));
         let rows = self.joins.different_rows(&columns, &keys, own.rows);
         Some(Estimate { rows, cost: own.cost + own.rows * self.joins.figures.costs().build })

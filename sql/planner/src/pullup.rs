@@ -17,6 +17,8 @@
 //!   subquery within it looks out of it; else it is not kept any more, and the subquery stays one.
 //! - PUL-6: EXISTS asks only whether there is a row: of its query the target list, ORDER BY, DISTINCT, GROUP BY without aggregates, and a LIMIT of one
 //!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
+//! - PUL-7: a level whose rows may be judged again keeps its conditions as they were bound. A selection is not moved into it if a subquery within the
+//!   selection, wherever it stands there, would be changed by that: the kept conditions have the same subquery.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Written};
@@ -76,8 +78,8 @@ impl Raw {
     }
 
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
-    pub fn is_closed(&self) -> bool {
-        !self.conditions.iter().chain(&self.targets).any(has_correlated) && is_closed(&self.item)
+    pub fn is_closed(&self, subplans: &[Subplan]) -> bool {
+        !self.conditions.iter().chain(&self.targets).any(has_correlated) && is_closed(&self.item, subplans)
     }
 }
 
@@ -86,7 +88,7 @@ pub(super) struct Level {
     pub item: Item,
     pub conditions: Vec<Bound>,
     pub width: usize,
-    /// Its rows may be judged again by subqueries, which must stay as they are.
+    /// Its rows may be judged again by subqueries, which must stay as they are: nothing is taken in whose move would change one (PUL-7).
     pub is_rechecked: bool,
 }
 
@@ -94,17 +96,20 @@ fn is_plain_column(e: &Bound) -> bool {
     matches!(e.kind, BoundKind::Column { level: 0, .. })
 }
 
-fn is_closed(item: &Item) -> bool {
+fn is_closed(item: &Item, subplans: &[Subplan]) -> bool {
     match item {
         Item::Leaf { kind, filters, .. } => {
             !filters.iter().any(has_correlated)
                 && match kind {
                     Leaf::Table(_) | Leaf::System(_) | Leaf::One => true,
                     Leaf::Function { calls, .. } => !calls.iter().flat_map(|call| &call.args).any(has_correlated),
+                    Leaf::Derived { query, lateral: false, .. } => !walk::is_correlated(query, subplans),
                     Leaf::Derived { .. } | Leaf::Sample(_) | Leaf::Work(_) => false,
                 }
         }
-        Item::Join { left, right, on, .. } => is_closed(left) && is_closed(right) && !on.iter().any(has_correlated),
+        Item::Join { left, right, on, .. } => {
+            is_closed(left, subplans) && is_closed(right, subplans) && !on.iter().any(has_correlated)
+        }
     }
 }
 
@@ -327,7 +332,7 @@ impl Planner<'_> {
         {
             return false;
         }
-        if level.is_rechecked && all().any(has_correlated) {
+        if level.is_rechecked && !raw.is_closed(&self.subplans) {
             return false;
         }
         // A common table expression is looked into only where each look gives the same.
@@ -427,7 +432,7 @@ impl Planner<'_> {
     fn may_be_joined(&self, raw: &Raw, level: &Level, compared: usize) -> bool {
         let all = || raw.conditions.iter().chain(raw.targets.iter().take(compared));
         if all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
-            || (level.is_rechecked && all().any(has_correlated))
+            || (level.is_rechecked && !raw.is_closed(&self.subplans))
         {
             return false;
         }

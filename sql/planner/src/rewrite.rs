@@ -51,7 +51,9 @@ impl Rewriter<'_> {
     fn keep_raw(&mut self, before: &Arc<Query>, query: &Arc<Query>, depth: u16) {
         let place = |query: &Arc<Query>| Arc::as_ptr(query) as usize;
         let raw = self.raws.as_ref().and_then(|raws| raws.get(&place(before)));
-        let Some(mut raw) = raw.filter(|(_, raw)| raw.is_closed()).map(|(_, raw)| Raw::clone(raw)) else { return };
+        let Some(mut raw) = raw.filter(|(_, raw)| raw.is_closed(self.subplans)).map(|(_, raw)| Raw::clone(raw)) else {
+            return;
+        };
         self.item_at(&mut raw.item, depth);
         raw.conditions.iter_mut().chain(&mut raw.targets).for_each(|e| self.expr(e, depth));
         if let Some(raws) = &mut self.raws {

@@ -137,8 +137,8 @@ pub(super) struct Distinctly {
 
 impl Distinctly {
     /// The way to make the right side of a semi join distinct; none: it can't be (SEM-4).
-    pub fn of(unit: &Unit) -> Option<Distinctly> {
-        if unit.kind != JoinType::Semi || !stands_alone(&unit.item) {
+    pub fn of(unit: &Unit, subplans: &[Subplan]) -> Option<Distinctly> {
+        if unit.kind != JoinType::Semi || !stands_alone(&unit.item, subplans) {
             return None;
         }
         let slots = left_slots(&unit.item);
@@ -173,7 +173,7 @@ impl Distinctly {
         let (item, width) = laid_out(item, keys.iter_mut().chain(&mut inside));
         let column = |ty| OutputColumn { name: String::new(), ty, origin: (0, 0), shape: None };
         let columns = types.iter().copied().map(column).collect();
-        let (source, filter) = handed_down(item, inside, figures);
+        let (source, filter) = handed_down(item, inside, figures, subplans);
         let mut select = Select::plain(source, width, keys);
         (select.filter, select.distinct, select.is_side) = (filter, Some(Distinct::Row), true);
         let mut query = Query::of(Body::Select(Box::new(select)), columns);
@@ -201,14 +201,16 @@ fn named(e: &Bound, own: &dyn Fn(usize) -> bool) -> (bool, bool) {
 }
 
 /// Whether nothing in an item looks at rows of other items, or has a subquery that names its own.
-fn stands_alone(item: &Item) -> bool {
+fn stands_alone(item: &Item, subplans: &[Subplan]) -> bool {
     let plain = |list: &[Bound]| !list.iter().any(walk::stays_above);
-    !item.depends()
+    !item.depends(subplans)
         && match item {
             Item::Leaf { kind, filters, .. } => {
                 plain(filters) && !matches!(kind, Leaf::Derived { lateral: true, .. } | Leaf::Sample(_) | Leaf::Work(_))
             }
-            Item::Join { left, right, on, .. } => plain(on) && stands_alone(left) && stands_alone(right),
+            Item::Join { left, right, on, .. } => {
+                plain(on) && stands_alone(left, subplans) && stands_alone(right, subplans)
+            }
         }
 }
 

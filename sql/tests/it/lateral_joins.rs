@@ -38,3 +38,109 @@ fn the_right_side_of_a_full_join_may_hold_a_lateral_query() {
         assert_eq!(session.run(query).await.expect("rows"), ["1,1", "2,3,7", "2,6", "3"]);
     });
 }
+
+/// What joins of the level, and the rows of `a` for which there are some, with the sum of their keys: as PostgreSQL 15 has them. `b` is joined with itself by a
+/// condition that names the row of `a` in a subquery alone.
+const NAMED_IN_A_SUBQUERY: [(&str, &str); 12] = [
+    ("a WHERE EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id AND y.g = ANY (SELECT a.g FROM b))", "8|54"),
+    ("a WHERE NOT EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id AND y.g = ANY (SELECT a.g FROM b))", "4|24"),
+    (
+        "a WHERE NOT EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id AND EXISTS (SELECT FROM b z WHERE z.g = a.g AND z.id = y.id))",
+        "4|24",
+    ),
+    ("a WHERE EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id AND (SELECT a.g) = y.g)", "8|54"),
+    (
+        "a WHERE NOT EXISTS (SELECT 1 FROM b x LEFT JOIN b y ON y.id = x.id AND (SELECT a.g) = y.g WHERE y.id > 0)",
+        "4|24",
+    ),
+    (
+        "a WHERE EXISTS (SELECT 1 FROM b x LEFT JOIN b y ON y.id = x.id AND (SELECT a.g) = y.g WHERE y.id IS NULL AND x.id < 3)",
+        "12|78",
+    ),
+    (
+        "a WHERE NOT EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id AND (y.g = ANY (SELECT a.g FROM b) OR y.id < 0))",
+        "4|24",
+    ),
+    ("a WHERE id IN (SELECT x.id FROM b x JOIN b y ON y.id = x.id AND y.g = ANY (SELECT a.g FROM b))", "2|3"),
+    ("a WHERE id NOT IN (SELECT x.id FROM b x JOIN b y ON y.id = x.id AND y.g = ANY (SELECT a.g FROM b))", "10|75"),
+    (
+        "a LEFT JOIN LATERAL (SELECT x.id FROM b x JOIN b y ON y.id = x.id AND y.g = ANY (SELECT a.g FROM b)) l ON true",
+        "36|240",
+    ),
+    (
+        "a LEFT JOIN LATERAL (SELECT x.id FROM b x LEFT JOIN b y ON y.id = x.id AND y.g = (SELECT a.g) WHERE x.id < 4) l ON l.id < a.id",
+        "31|225",
+    ),
+    (
+        "a LEFT JOIN (b x JOIN b y ON y.id = x.id AND EXISTS (SELECT 1 FROM b z WHERE z.id = y.g)) ON x.id = a.g",
+        "12|78",
+    ),
+];
+
+#[test]
+fn a_side_of_a_join_depends_on_the_other_by_what_its_subqueries_name() {
+    simulate(3, || async {
+        let db = open(&SimDisk::new(3)).await;
+        let mut session = connect(&db, &Arc::new(Backends::default())).await;
+        for (table, groups) in [("a", 5), ("b", 3)] {
+            session.value(&format!("CREATE TABLE {table} (id int PRIMARY KEY, g int)")).await;
+            let rows = format!("INSERT INTO {table} SELECT g, g % {groups} FROM generate_series(1, 12) g");
+            session.value(&rows).await;
+        }
+        session.value("ANALYZE").await;
+        for (from, wanted) in NAMED_IN_A_SUBQUERY {
+            let query = format!("SELECT concat_ws('|', count(*), sum(a.id)) FROM {from}");
+            assert_eq!(session.value(&query).await, wanted, "{from}");
+        }
+    });
+}
+
+/// PUL-7
+#[test]
+fn a_level_that_may_be_judged_again_shares_no_subquery_with_its_joins() {
+    let within = "SELECT o.id AS c FROM b o WHERE";
+    let queries = [
+        (
+            format!(
+                "a CROSS JOIN LATERAL ({within} EXISTS (SELECT 1 FROM b x LEFT JOIN b y ON y.g = (SELECT o.g)) OFFSET 0) l"
+            ),
+            "144",
+        ),
+        (
+            format!("a WHERE EXISTS ({within} EXISTS (SELECT 1 FROM b x JOIN b y ON y.g = (SELECT o.g + 1)) OFFSET 0)"),
+            "12",
+        ),
+        (
+            format!(
+                "a WHERE a.id IN ({within} NOT EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id AND y.g + 1 = ANY (SELECT o.g)))"
+            ),
+            "4",
+        ),
+        (
+            format!(
+                "a LEFT JOIN LATERAL (SELECT DISTINCT c FROM ({within} NOT EXISTS (SELECT 1 FROM b x JOIN b y ON y.id = x.id \
+                 AND y.g = ANY (SELECT o.g + 2))) i) l ON l.c = a.id WHERE l.c IS NULL"
+            ),
+            "4",
+        ),
+        (
+            format!(
+                "a, LATERAL ({within} EXISTS (SELECT 1 FROM b x, LATERAL (SELECT (SELECT o.g - x.g) d) y WHERE y.d = 2)) l"
+            ),
+            "48",
+        ),
+    ];
+    simulate(4, move || async move {
+        let db = open(&SimDisk::new(4)).await;
+        let mut session = connect(&db, &Arc::new(Backends::default())).await;
+        for (table, groups) in [("a", 5), ("b", 3)] {
+            session.value(&format!("CREATE TABLE {table} (id int PRIMARY KEY, g int)")).await;
+            let rows = format!("INSERT INTO {table} SELECT g, g % {groups} FROM generate_series(1, 12) g");
+            session.value(&rows).await;
+        }
+        session.value("ANALYZE").await;
+        for (from, wanted) in &queries {
+            assert_eq!(session.value(&format!("SELECT count(*) FROM {from}")).await, *wanted, "{from}");
+        }
+    });
+}

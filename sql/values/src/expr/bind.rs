@@ -1,12 +1,13 @@
 //! The binder: resolves names to columns, operators and functions to rows of the tables, and literals to values.
 
 use super::bound::{Bound, BoundKind, SubqueryUse};
-use super::collect::{Aggregates, Collected};
+use super::collect::Collected;
 use super::functions::Function;
 use super::operator_table::OPERATORS;
 use super::operators::Op;
 pub use super::params::{Params, inconsistent};
 use super::resolve::{self, Choice};
+pub use super::scope::{AggregateUse, Reads, Scope, ScopeColumn};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, Query};
 use crate::types::cast::{self, Context};
@@ -15,97 +16,6 @@ use crate::types::order;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, category, element_of, extension, format_type, oid, user};
 use clearway_base::stack;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// Which columns of a table the expressions of a statement read: what its rights are judged by.
-#[derive(Debug)]
-pub struct Reads(Vec<AtomicBool>);
-
-impl Reads {
-    /// None so far, of a table of this many columns.
-    pub fn none(columns: usize) -> Reads {
-        Reads((0..columns).map(|_| AtomicBool::new(false)).collect())
-    }
-
-    /// Notes one.
-    pub fn note(&self, column: usize) {
-        if let Some(read) = self.0.get(column) {
-            read.store(true, Relaxed);
-        }
-    }
-
-    /// Those that were noted.
-    pub fn columns(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().filter(|(_, read)| read.load(Relaxed)).map(|(column, _)| column)
-    }
-}
-
-/// A column that expressions may name.
-#[derive(Clone, Debug)]
-pub struct ScopeColumn {
-    /// The table's alias or name.
-    pub relation: Option<String>,
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub ty: SqlType,
-    /// Its slot in the row.
-    pub index: usize,
-    /// Hidden from unqualified names: the right side of JOIN USING, system columns.
-    pub hidden: bool,
-    /// An outer join may have no row of its relation.
-    pub nullable: bool,
-    /// Where it is noted that the column is read, and its place there.
-    pub reads: Option<(Arc<Reads>, usize)>,
-    /// The whole rows of its table or view, which have a type; none: they are of type record.
-    pub row: Option<Arc<super::bind_columns::WholeRow>>,
-    /// The fields of a column of type record, where its query tells them.
-    pub shape: Option<Arc<crate::types::datum::RowShape>>,
-    /// The value of a column that JOIN USING made of two, where it is not the slot alone; its columns are of this level.
-    pub merged: Option<Arc<Bound>>,
-    /// The table or view whose column it shows and the column's number from 1, through queries in FROM; zeros where there is none.
-    pub origin: (Oid, i16),
-}
-
-impl ScopeColumn {
-    /// The expression that reads it.
-    pub fn read(&self, level: u16, pos: Pos) -> Bound {
-        if let Some((reads, column)) = &self.reads {
-            reads.note(*column);
-        }
-        if let Some(value) = &self.merged {
-            let mut value = Bound { pos, ..Bound::clone(value) };
-            value.sink(level);
-            return value;
-        }
-        // What is stored in a column of a domain is a value of the type below it.
-        let ty = user::base(self.ty);
-        Bound { kind: BoundKind::Column { index: self.index, level }, ty, pos }
-    }
-}
-
-/// What names mean in a query, and in the queries around it.
-#[derive(Clone, Debug, Default)]
-pub struct Scope<'p> {
-    /// The columns, in order of FROM.
-    pub columns: Vec<ScopeColumn>,
-    /// The enclosing query.
-    pub parent: Option<&'p Scope<'p>>,
-    /// Where subqueries put aggregates over this level's columns, and the slot of the first; none: there may be none.
-    pub aggregates: Option<(Aggregates, usize)>,
-    /// Columns that are there and may not be named in this place: those of MERGE's table where no row of it is.
-    pub barred: Vec<ScopeColumn>,
-    /// A division has four decimals, as in MySQL: FROM names one of its views.
-    pub decimals: bool,
-}
-
-impl<'p> Scope<'p> {
-    /// A scope over these columns.
-    pub fn over(columns: Vec<ScopeColumn>, parent: Option<&'p Scope<'p>>) -> Self {
-        Self { columns, parent, ..Self::default() }
-    }
-}
 
 /// Binds subqueries; the planner implements it.
 pub trait Subqueries {
@@ -486,6 +396,11 @@ impl Binder<'_> {
         let Some(binder) = self.subqueries.as_deref_mut() else {
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
         };
+        self.scope.aggregate_use.set(match self.collected.as_deref() {
+            _ if self.in_aggregate => AggregateUse::Nested,
+            Some(collected) if !collected.permits.is_key => AggregateUse::Allowed,
+            _ => AggregateUse::Refused(place),
+        });
         let (id, columns, correlated) = binder.bind(query, self.scope, self.params)?;
         if let (
             SubqueryUse::Quantified { op, .. } | SubqueryUse::Row { op },

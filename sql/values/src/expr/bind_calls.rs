@@ -1,7 +1,7 @@
 //! The binder for calls: chooses functions and aggregates.
 
 use super::aggregate::{self, AggregateCall};
-use super::bind::Binder;
+use super::bind::{AggregateUse, Binder};
 use super::bind_named;
 use super::bound::{Bound, BoundKind, Unplaced};
 use super::collect::add_aggregate;
@@ -345,7 +345,7 @@ impl Binder<'_> {
     fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
         let name = call.name.name();
         if self.in_aggregate {
-            return Err(SqlError::new(code::GROUPING_ERROR, "aggregate function calls cannot be nested").at(pos));
+            return Err(nested_aggregate(pos));
         }
         self.in_aggregate = true;
         let bound = self.aggregate_parts(call, pos);
@@ -362,15 +362,21 @@ impl Binder<'_> {
             for _ in 0..level {
                 scope = scope.and_then(|s| s.parent);
             }
-            if let Some((list, first)) = scope.and_then(|s| s.aggregates.as_ref()) {
-                bound.exprs_mut().for_each(|e| e.lift(level));
-                let index = first + add_aggregate(list, bound);
-                return Ok(Bound { kind: BoundKind::Column { index, level }, ty, pos });
-            }
+            let Some(scope) = scope else {
+                return Err(SqlError::internal("an aggregate of a level that is not there"));
+            };
+            let (list, first) = match (scope.aggregate_use.get(), &scope.aggregates) {
+                (AggregateUse::Allowed, Some(aggregates)) => aggregates,
+                (AggregateUse::Allowed, None) => return Err(no_aggregate(self.place, pos)),
+                (AggregateUse::Nested, _) => return Err(nested_aggregate(pos)),
+                (AggregateUse::Refused(place), _) => return Err(no_aggregate(place, pos)),
+            };
+            bound.exprs_mut().for_each(|e| e.lift(level));
+            let index = first + add_aggregate(list, bound);
+            return Ok(Bound { kind: BoundKind::Column { index, level }, ty, pos });
         }
         let Some(collected) = self.collected.as_deref().filter(|c| !c.permits.is_key) else {
-            let message = format!("aggregate functions are not allowed in {}", self.place);
-            return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
+            return Err(no_aggregate(self.place, pos));
         };
         let at = add_aggregate(&collected.aggregates, bound);
         Ok(Bound { kind: BoundKind::Aggregate(at), ty, pos })
@@ -475,4 +481,12 @@ fn collation_of(written: &Expr, value: &Bound, pos: Pos) -> Result<Bound> {
         _ => "default",
     };
     Ok(Bound::constant(Datum::text(quoted(name)), oid::TEXT, pos))
+}
+
+fn no_aggregate(place: &str, pos: Pos) -> SqlError {
+    SqlError::new(code::GROUPING_ERROR, format!("aggregate functions are not allowed in {place}")).at(pos)
+}
+
+fn nested_aggregate(pos: Pos) -> SqlError {
+    SqlError::new(code::GROUPING_ERROR, "aggregate function calls cannot be nested").at(pos)
 }

@@ -86,6 +86,7 @@ mod pattern;
 mod range_functions;
 mod regexp;
 pub(crate) mod resolve;
+mod scope;
 pub mod set_table;
 pub mod sets;
 mod size_functions;
@@ -103,7 +104,7 @@ mod visible_functions;
 pub mod window;
 mod word_functions;
 
-pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
+pub use bind::{AggregateUse, Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bind_columns::WholeRow;
 pub use bound::{Bound, BoundKind};
 pub use eval::{Env, eval, eval_async};

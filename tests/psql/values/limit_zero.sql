@@ -1,0 +1,27 @@
+-- Nothing below LIMIT 0 is carried out.
+create table zero_t (id int primary key, g int);
+insert into zero_t values (1, 0), (2, 1), (3, 1);
+create sequence zero_s;
+select 1 / g from zero_t limit 0;
+select 1 / g from zero_t order by 1 limit 0;
+select 1 / g from zero_t order by 1 fetch first 0 rows with ties;
+select 1 / g from zero_t union select 2 order by 1 limit 0;
+select distinct 1 / g from zero_t order by 1 limit 0 offset 1;
+select sum(1 / g) from zero_t limit 0;
+select sum(1 / g) over (order by id) from zero_t limit 0;
+select g, count(1 / g) from zero_t group by g order by 2 limit 0;
+select exists (select 1 / g from zero_t order by 1 limit 0), (select 1 / g from zero_t where g = 0 limit 0), array(select 1 / g from zero_t order by 1 limit 0);
+select count(*) from (select 1 / g from zero_t order by 1 limit 0) s;
+select nextval('zero_s') from zero_t order by 1 limit 0;
+select nextval('zero_s');
+values (1 / (select g from zero_t where id = 1)), (2) limit 0;
+with d as (delete from zero_t where id = 3 returning id) select id from d order by id limit 0;
+select id from zero_t order by id;
+prepare zero (bigint) as select 1 / g from zero_t order by 1 limit $1;
+execute zero (0);
+execute zero (1);
+insert into zero_t select id + 10, 1 / g from zero_t order by 2 limit 0;
+explain (analyze, costs off, timing off, summary off) select g, count(*) from zero_t group by g order by 2 limit 0;
+select 1 from zero_t limit 0 offset -1;
+drop table zero_t;
+drop sequence zero_s;
