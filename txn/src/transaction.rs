@@ -8,7 +8,7 @@
 //! # Invariants
 //! - TXN-2: of its own transaction's changes a statement sees those below its mark. So it never sees a row that it has written itself.
 //! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them are released.
-//! - TXN-1 and 5 in mvcc/state.rs, TXN-3, 6 to 10 and 13 in judge.rs, TXN-11 in run.rs, TXN-14 and 15 in first_place.rs.
+//! - TXN-1 and 5 in mvcc/state.rs, TXN-3, 6 to 10, 13 and 16 in judge.rs, TXN-11 and 12 in run.rs, TXN-14 and 15 in first_place.rs.
 
 mod created;
 mod first_place;

@@ -170,6 +170,7 @@ impl<'a> Cx<'a> {
         let (database, path, statistics) = (names.database, &names.path, self.run.core.db.statistics());
         let row_security = true;
         let snapshots = self.run.core.db.transactions().book().snapshots();
+        // What a constraint asks is planned alike in all sessions: no session's settings steer it.
         let steering = Steering::DEFAULT;
         let env = PlanEnv { catalog, database, path, judge, conversion, statistics, snapshots, row_security, steering };
         f(&mut Planner::new(&env).exempt())

@@ -22,10 +22,6 @@ async fn counts(session: &mut Connection, name: &str) -> String {
     session.value(&query).await
 }
 
-async fn plan_of(session: &mut Connection, execute: &str) -> String {
-    session.run(&format!("EXPLAIN (COSTS off) {execute}")).await.expect("a plan").join("\n")
-}
-
 #[test]
 fn custom_plans_read_what_the_values_ask_for() {
     simulate(1, || async {
@@ -48,14 +44,14 @@ fn custom_plans_read_what_the_values_ask_for() {
             ("EXECUTE maybe(10, NULL)", "Index Cond: (id < 10)"),
             ("EXECUTE maybe(NULL, 'rare')", "t_rare on t"),
         ] {
-            let plan = plan_of(&mut one, execute).await;
+            let plan = one.plan(execute).await;
             assert!(plan.contains(has), "{execute}:\n{plan}");
         }
         // CHO-1
         assert_eq!(one.value("EXECUTE by_kind('common')").await, "3996");
         assert_eq!(one.value("EXECUTE maybe(NULL, NULL)").await, "4000");
         one.value("SET plan_cache_mode = force_generic_plan").await;
-        let plan = plan_of(&mut one, "EXECUTE by_kind('rare')").await;
+        let plan = one.plan("EXECUTE by_kind('rare')").await;
         assert!(plan.contains("(kind = $1)"), "{plan}");
         assert_eq!(one.value("EXECUTE by_kind('rare')").await, "4");
         assert_eq!(one.value("EXECUTE by_kind('common')").await, "3996");
@@ -103,7 +99,7 @@ fn a_change_that_no_row_is_for_reads_nothing() {
             "DELETE FROM t USING s WHERE t.n = s.x AND false",
             "UPDATE t SET n = (SELECT max(y) FROM s WHERE s.x = t.n) WHERE false",
         ] {
-            let plan = plan_of(&mut one, change).await;
+            let plan = one.plan(change).await;
             assert!(plan.contains("Result") && plan.contains("One-Time Filter: false"), "{change}:\n{plan}");
             assert!(!plan.contains("Scan on t"), "{change}:\n{plan}");
             assert_eq!(one.run(change).await.expect("no rows"), Vec::<String>::new(), "{change}");
@@ -137,7 +133,7 @@ fn a_scan_is_cheaper_where_its_conditions_are_judged_on_stored_rows() {
             // What may fail is not passed over.
             ("10 / id < 3 AND n < 800", "Index Scan"),
         ] {
-            let plan = plan_of(&mut one, &format!("SELECT max(t) FROM u WHERE {condition}")).await;
+            let plan = one.plan(&format!("SELECT max(t) FROM u WHERE {condition}")).await;
             assert!(plan.contains(access), "{condition}:\n{plan}");
         }
     });

@@ -27,14 +27,6 @@ async fn fill(session: &mut Connection) {
     session.value("ANALYZE").await;
 }
 
-async fn plan_of(session: &mut Connection, query: &str, costs: &str) -> String {
-    session
-        .run(&format!("EXPLAIN (COSTS {costs}) {query}"))
-        .await
-        .unwrap_or_else(|e| panic!("{query}: {e:?}"))
-        .join("\n")
-}
-
 async fn sorted(session: &mut Connection, query: &str) -> Vec<String> {
     let mut rows = session.run(query).await.unwrap_or_else(|e| panic!("{query}: {e:?}"));
     rows.sort_unstable();
@@ -87,7 +79,7 @@ fn a_small_side_leads_to_the_rows_of_a_large_one() {
         fill(&mut session).await;
         let mut wrong = String::new();
         for (query, with, without) in PLANS {
-            let plan = plan_of(&mut session, query, "OFF").await;
+            let plan = session.plan(query).await;
             let has = |word: &&str| plan.contains(*word);
             if !with.iter().all(has) || without.iter().any(has) {
                 wrong += &format!("{query}\n{plan}\n");
@@ -149,7 +141,7 @@ fn each_row_comes_once_however_often_it_is_met() {
             let expected = format!("SELECT a.id FROM a WHERE id <= 1200 AND ({count}) > 0");
             let expected = sorted(&mut session, &expected).await;
             assert!(!expected.is_empty(), "{condition}");
-            assert_eq!(rows, expected, "{condition}\n{}", plan_of(&mut session, &query, "OFF").await);
+            assert_eq!(rows, expected, "{condition}\n{}", session.plan(&query).await);
             // With a third table beside it, whose order is searched with the others.
             let beside = format!("SELECT a.id FROM a, u WHERE u.x = a.id AND {condition}");
             let counted = format!("SELECT a.id FROM a, u WHERE u.x = a.id AND ({count}) > 0");
@@ -181,7 +173,7 @@ fn semi_and_anti_joins_are_estimated_by_different_values() {
             ("SELECT id FROM b WHERE NOT EXISTS (SELECT FROM a WHERE a.big = b.k)", "Anti Join", 3000.0),
             ("SELECT id FROM b WHERE NOT EXISTS (SELECT FROM s WHERE s.x = b.big)", "Anti Join", 4905.0),
         ] {
-            let plan = plan_of(&mut session, query, "ON").await;
+            let plan = session.explained("COSTS on", query).await;
             let rows = expected_rows(&plan, word);
             assert!((about * 0.8..about * 1.2).contains(&rows), "SEM-1: {query}: {rows}, not about {about}\n{plan}");
         }
@@ -259,13 +251,13 @@ fn views_and_limits_do_not_keep_a_condition_from_being_a_join() {
         one.value("CREATE VIEW v AS SELECT k, id, t FROM a WHERE id % 3 > 0").await;
         for (text, kept) in JOINED {
             let query = format!("SELECT count(*) || ' ' || coalesce(sum(q.id), 0) {text}");
-            let joined = plan_of(&mut one, &query, "off").await;
+            let joined = one.plan(&query).await;
             assert!(!joined.contains("SubPlan"), "{query}\n{joined}");
             // OFFSET keeps it a subquery.
             let end = kept.trim_end_matches(" OFFSET 0");
             let at = query.rfind(end).unwrap_or_else(|| panic!("{end} in {query}"));
             let plain = format!("{}{kept}{}", &query[..at], &query[at + end.len()..]);
-            let planned = plan_of(&mut one, &plain, "off").await;
+            let planned = one.plan(&plain).await;
             assert!(planned.contains("SubPlan"), "{plain}\n{planned}");
             assert_eq!(one.value(&query).await, one.value(&plain).await, "{query}");
         }
@@ -307,9 +299,9 @@ fn a_walk_that_begins_again_gives_what_a_new_one_would() {
             "SELECT n::text FROM r WHERE NOT EXISTS (SELECT FROM b WHERE KEY = r.v AND b.id % 400 = 399)",
         ] {
             let (by_index, plain) = (query.replace("KEY", "b.v"), query.replace("KEY", "b.v + 0"));
-            let plan = plan_of(&mut session, &by_index, "off").await;
+            let plan = session.plan(&by_index).await;
             assert!(plan.contains("Nested Loop") && plan.contains("Index Cond: (v = r.v)"), "{by_index}\n{plan}");
-            let plan = plan_of(&mut session, &plain, "off").await;
+            let plan = session.plan(&plain).await;
             assert!(!plan.contains("Index Cond"), "{plain}\n{plan}");
             assert_eq!(sorted(&mut session, &by_index).await, sorted(&mut session, &plain).await, "AGN-1: {query}");
         }

@@ -33,11 +33,6 @@ async fn fill_with(session: &mut Connection, rows: u32) {
     }
 }
 
-async fn plan_of(session: &mut Connection, query: &str) -> String {
-    let told = session.run(&format!("EXPLAIN (COSTS off) {query}")).await;
-    told.unwrap_or_else(|e| panic!("{query}: {e:?}")).join("\n")
-}
-
 /// The numbers of a plan's first line: what it costs before the first row, and in all.
 async fn costs_of(session: &mut Connection, query: &str) -> (f64, f64) {
     let line = session.run(&format!("EXPLAIN {query}")).await.expect("a plan").remove(0);
@@ -82,15 +77,15 @@ fn each_setting_changes_a_plan() {
         fill(&mut one).await;
         let mut wrong = Vec::new();
         for (setting, query, without, with) in CASES {
-            let before = plan_of(&mut one, query).await;
+            let before = one.plan(query).await;
             one.value("BEGIN").await;
             one.value(&format!("SET LOCAL {setting}")).await;
-            let then = plan_of(&mut one, query).await;
+            let then = one.plan(query).await;
             one.value("COMMIT").await;
             if !before.contains(without) || then.contains(without) || !then.contains(with) {
                 wrong.push(format!("{setting}: {query}\nbefore:\n{before}\nthen:\n{then}\n"));
             }
-            assert_eq!(plan_of(&mut one, query).await, before, "after SET LOCAL {setting}");
+            assert_eq!(one.plan(query).await, before, "after SET LOCAL {setting}");
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     });
@@ -112,7 +107,7 @@ fn what_has_no_other_way_is_done_by_one_that_is_not_wanted() {
         ] {
             let (_, before) = costs_of(&mut one, query).await;
             one.value(&format!("SET {setting}")).await;
-            assert!(plan_of(&mut one, query).await.contains(has), "{setting}: {query}");
+            assert!(one.plan(query).await.contains(has), "{setting}: {query}");
             let (first, all) = costs_of(&mut one, query).await;
             assert!((all - before - 1e10).abs() < before + 1.0, "{setting}: {query} costs {before}, then {all}");
             assert!(first >= 1e10 || has != "Sort", "{setting}: {query} begins at {first}");
@@ -134,9 +129,9 @@ fn joins_keep_the_order_of_the_text() {
         let joined = "SELECT count(*) FROM (a JOIN b ON a.id = b.a_id) JOIN c ON c.b_id = b.id";
         let listed = "SELECT count(*) FROM a, b, c WHERE a.id = b.a_id AND c.b_id = b.id";
         let query = "SELECT count(*) FROM (SELECT b.id FROM a, b WHERE a.id = b.a_id) x, c WHERE c.b_id = x.id";
-        let free = plan_of(&mut one, joined).await;
-        assert_eq!(plan_of(&mut one, listed).await, free);
-        assert_eq!(plan_of(&mut one, query).await, free);
+        let free = one.plan(joined).await;
+        assert_eq!(one.plan(listed).await, free);
+        assert_eq!(one.plan(query).await, free);
         let top = |plan: &str| plan.lines().find(|line| line.contains("Hash Cond")).map(str::to_owned).expect("a join");
         assert!(top(&free).contains("b.a_id"), "{free}");
         let answer = one.value(joined).await;
@@ -146,17 +141,17 @@ fn joins_keep_the_order_of_the_text() {
             ("from_collapse_limit = 1", query, [listed, joined]),
         ] {
             one.value(&format!("SET {setting}")).await;
-            let plan = plan_of(&mut one, kept).await;
+            let plan = one.plan(kept).await;
             assert!(top(&plan).contains("c.b_id"), "{setting}:\n{plan}");
             assert_eq!(one.value(kept).await, answer, "{setting}");
             for other in others {
-                assert_eq!(plan_of(&mut one, other).await, free, "{setting}: {other}");
+                assert_eq!(one.plan(other).await, free, "{setting}: {other}");
             }
             one.value("RESET join_collapse_limit").await;
             one.value("RESET from_collapse_limit").await;
         }
         one.value("SET join_collapse_limit = 3").await;
-        assert_eq!(plan_of(&mut one, joined).await, free);
+        assert_eq!(one.plan(joined).await, free);
     });
 }
 
@@ -170,14 +165,14 @@ fn joins_are_searched_in_full_below_a_number() {
         // Tables of few rows seem to be the cheapest next step, though nothing joins them.
         let query =
             "SELECT count(*) FROM c x, c y, c z, b WHERE x.id = b.a_id + 0 AND y.id = b.n + 0 AND z.id = b.n + b.a_id";
-        let full = plan_of(&mut one, query).await;
+        let full = one.plan(query).await;
         let answer = one.value(query).await;
         one.value("SET geqo_threshold = 2").await;
-        let by_steps = plan_of(&mut one, query).await;
+        let by_steps = one.plan(query).await;
         assert_ne!(by_steps, full);
         assert_eq!(one.value(query).await, answer);
         one.value("SET geqo = off").await;
-        assert_eq!(plan_of(&mut one, query).await, full);
+        assert_eq!(one.plan(query).await, full);
     });
 }
 
@@ -206,12 +201,12 @@ fn a_cursor_is_read_in_part() {
         fill(&mut one).await;
         let query = "SELECT * FROM a ORDER BY v";
         let cursor = format!("DECLARE c CURSOR FOR {query}");
-        assert!(plan_of(&mut one, query).await.contains("Sort Key"));
-        assert!(plan_of(&mut one, &cursor).await.contains("Index Scan using a_v"));
+        assert!(one.plan(query).await.contains("Sort Key"));
+        assert!(one.plan(&cursor).await.contains("Index Scan using a_v"));
         let before = full_scans(&mut one).await;
         for (fraction, scans) in [("0.1", 0), ("1", 1)] {
             one.value(&format!("SET cursor_tuple_fraction = {fraction}")).await;
-            assert_eq!(plan_of(&mut one, &cursor).await.contains("Sort Key"), scans == 1, "{fraction}");
+            assert_eq!(one.plan(&cursor).await.contains("Sort Key"), scans == 1, "{fraction}");
             one.value("BEGIN").await;
             one.value(&cursor).await;
             assert_eq!(one.run("FETCH 5 FROM c").await.expect("rows").len(), 5);
@@ -348,8 +343,8 @@ fn a_prepared_statement_keeps_the_plan_by_which_it_has_run() {
         one.value("SET enable_indexscan = off").await;
         one.value("EXECUTE kept").await;
         assert_eq!(full_scans(&mut one).await, before, "it has run by the index");
-        assert!(plan_of(&mut one, "EXECUTE kept").await.contains("a_k"));
-        assert!(!plan_of(&mut one, READ).await.contains("a_k"));
+        assert!(one.plan("EXECUTE kept").await.contains("a_k"));
+        assert!(!one.plan(READ).await.contains("a_k"));
         one.value("EXECUTE late").await;
         assert_eq!(full_scans(&mut one).await, before + 1, "it has not run before");
         one.value("RESET enable_indexscan").await;
@@ -377,8 +372,8 @@ fn settings_of_roles_databases_and_functions_steer() {
         ] {
             one.value(set).await;
             let mut other = connect(&db, &backends).await;
-            assert!(plan_of(&mut other, query).await.contains("Seq Scan"), "{set}");
-            assert!(plan_of(&mut one, query).await.contains("a_k"), "{set}");
+            assert!(other.plan(query).await.contains("Seq Scan"), "{set}");
+            assert!(one.plan(query).await.contains("a_k"), "{set}");
             one.value(reset).await;
         }
     });

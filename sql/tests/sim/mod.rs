@@ -115,6 +115,16 @@ impl Connection {
         self.run(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}")).pop().unwrap_or_default()
     }
 
+    /// The plan of a statement, as EXPLAIN shows it without costs.
+    pub async fn plan(&mut self, sql: &str) -> String {
+        self.explained("COSTS off", sql).await
+    }
+
+    /// What EXPLAIN with these options shows of a statement.
+    pub async fn explained(&mut self, options: &str, sql: &str) -> String {
+        self.run(&format!("EXPLAIN ({options}) {sql}")).await.unwrap_or_else(|e| panic!("{sql}: {e:?}")).join("\n")
+    }
+
     /// The SQLSTATE of what fails.
     pub async fn code(&mut self, sql: &str) -> String {
         self.run(sql).await.map_or_else(|e| e.code().to_string(), |rows| panic!("{sql}: {rows:?}"))

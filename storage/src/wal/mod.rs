@@ -77,7 +77,8 @@ pub struct WalOptions {
     pub ring_bytes: usize,
     /// The size of a segment file in bytes, a multiple of 4096; fixed when the database is created.
     pub segment_bytes: u64,
-    /// Prepared log that is kept ahead of the tail, in bytes; more where writers have had to wait for it.
+    /// Prepared log that is kept ahead of the tail, in bytes: more than `floor_bytes`, or ordinary credit would never be given (WAL-7). It grows where
+    /// writers have had to wait for it.
     pub ahead_bytes: u64,
     /// Prepared log that ordinary credit leaves for undo, commits and checkpoints, in bytes.
     pub floor_bytes: usize,
