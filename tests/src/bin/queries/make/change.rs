@@ -253,19 +253,24 @@ impl Maker<'_> {
         };
         let both = [target.clone(), source.1.clone()];
         let mut arms = Vec::new();
-        if self.chance(40) {
+        // QRY-1: whether a row that is put in meets the old values of a row that is changed depends on the order of the two.
+        let is_keyed = !table.primary.is_empty() || !table.unique.is_empty();
+        let puts_in = self.chance(50);
+        let changes = !puts_in || (!is_keyed && self.chance(50));
+        if changes && self.chance(40) {
             let (set, _) = self.assignments(table, &both);
             arms.push(format!("when matched and {} then update set {set}", self.condition(&both, 1)));
         }
         match self.rng.below(3) {
-            0 => arms.push("when matched then delete".to_owned()),
+            0 if changes => arms.push("when matched then delete".to_owned()),
+            _ if !changes => arms.push("when matched then do nothing".to_owned()),
             1 => arms.push("when matched then do nothing".to_owned()),
             _ => {
                 let (set, _) = self.assignments(table, &both);
                 arms.push(format!("when matched then update set {set}"));
             }
         }
-        if self.chance(60) {
+        if puts_in {
             let into: Vec<usize> = (0..table.columns.len()).filter(|n| table.columns[*n].generated.is_none()).collect();
             let names = into.iter().map(|n| table.columns[*n].name.as_str()).collect::<Vec<_>>().join(", ");
             let values = into.iter().map(|n| self.fresh(table, *n)).collect::<Vec<_>>().join(", ");
