@@ -76,13 +76,15 @@ impl Maker<'_> {
             Ty::Bytea => format!("convert_to({}, 'UTF8')", self.scalar(scope, Ty::Text, depth)),
             Ty::Ints => match self.rng.below(3) {
                 0 => format!("array[{}, {}]", self.scalar(scope, Ty::Int4, depth), self.scalar(scope, Ty::Int4, depth)),
+                // Not array_remove and array_append, which refuse arrays of several dimensions: whether such a one is met depends on the order in which
+                // conditions are judged.
                 1 => format!(
-                    "array_remove({}, {})",
+                    "array_replace({}, {}, 3)",
                     self.scalar(scope, Ty::Ints, 0),
                     self.scalar(scope, Ty::Int4, depth)
                 ),
                 _ => format!(
-                    "array_append({}, {})",
+                    "array[cardinality({}), {}]",
                     self.scalar(scope, Ty::Ints, 0),
                     self.scalar(scope, Ty::Int4, depth)
                 ),
