@@ -1,5 +1,6 @@
 //! Runs cargo, counts the tests that it ran, and adds them up. Nothing can hang: each step has a time limit, and so has each test binary.
 
+use crate::programs;
 use crate::tested::DOCUMENTED;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -8,8 +9,8 @@ use std::process::{Command, Stdio};
 
 /// How long one run of cargo may take, in seconds: a cold build on two cores takes a third of it.
 const STEP_SECONDS_MAX: u32 = 1200;
-/// How long one test binary may run, in seconds; none is meant to take more than a few minutes.
-const TESTS_SECONDS_MAX: u32 = 600;
+/// How long one program of tests may run, in seconds; none is meant to take more than a few minutes, on a machine of half the speed twice that.
+pub const TESTS_SECONDS_MAX: u32 = 1200;
 
 /// What passed and what failed: tests and checks alike.
 #[derive(Default)]
@@ -23,19 +24,31 @@ pub struct Report {
 
 impl Report {
     /// The report of steps that run beside others.
-    fn held() -> Self {
+    pub fn held() -> Self {
         Self { held: Some(String::new()), ..Self::default() }
     }
 
-    fn line(&mut self, line: &str) {
+    /// Prints a line, or holds it.
+    pub fn line(&mut self, line: &str) {
         match &mut self.held {
             Some(held) => *held += &format!("{line}\n"),
             None => println!("{line}"),
         }
     }
 
+    /// A line that a program of tests has printed.
+    pub fn test_line(&mut self, line: &str) {
+        self.line(line);
+        if let Some((passed, failed)) = test_result(line) {
+            self.passed += passed;
+            self.failed += failed;
+        } else if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            self.failures.push(test.to_owned());
+        }
+    }
+
     /// Prints what was held, and adds its sums.
-    fn add(&mut self, beside: Self) {
+    pub fn add(&mut self, beside: Self) {
         self.line(beside.held.unwrap_or_default().trim_end());
         self.passed += beside.passed;
         self.failed += beside.failed;
@@ -97,16 +110,10 @@ pub fn ci(root: &Path, report: &mut Report) {
     let lints =
         ["clippy", "--workspace", "--features", LIBRARY, "--all-targets", "--keep-going", "--", "-D", "warnings"];
     cargo(root, report, "clippy", &lints, &[]);
-    // Apart, so that the time of building is not that of testing. Without the examples as programs of their own: clippy has seen them, and the tests
-    // of the library run them as modules.
+    // Without the examples as programs of their own: clippy has seen them, and the tests of the library run them as modules.
     let all = [&["test"], &ALL[..], &["--tests"]].concat();
-    cargo(root, report, "build of tests", &[&all[..], &["--no-run"]].concat(), &[]);
-    // Most tests use one processor; the other one compiles what the remaining steps need.
     let mut beside = Report::held();
-    std::thread::scope(|scope| {
-        scope.spawn(|| built_apart(root, &mut beside));
-        cargo_test(root, report, "tests", &[&all[..], &["--no-fail-fast"]].concat(), &[]);
-    });
+    programs::build_and_run(root, report, &all, || built_apart(root, &mut beside));
     report.add(beside);
 }
 
@@ -196,7 +203,7 @@ fn git(root: &Path, args: &[&str]) -> Result<String, String> {
 }
 
 /// Cargo under `timeout`, which ends the whole process group.
-fn command(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Command {
+pub fn command(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new("timeout");
     command.args(["-k", "10", &STEP_SECONDS_MAX.to_string()]).arg(cargo).args(args);
@@ -228,13 +235,7 @@ fn cargo_test(root: &Path, report: &mut Report, name: &str, args: &[&str], env: 
     let failed_before = report.failed;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            report.line(&line);
-            if let Some((passed, failed)) = test_result(&line) {
-                report.passed += passed;
-                report.failed += failed;
-            } else if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
-                report.failures.push(test.to_owned());
-            }
+            report.test_line(&line);
         }
     }
     match child.wait() {

@@ -11,6 +11,7 @@
 //!   names     wait events never used, invariants never cited         ─┴─ ratchet: may only shrink
 //!   comments  plain words in comments                             ─── ratchet, too
 //!   commands  cargo, and how many tests it ran
+//!   programs  the programs of tests, several at once
 //!   deb       the Debian package
 //!   documents plain words in headers, tests that the decisions name, the catalog's fields
 //!   examples  of every public item of the library
@@ -31,6 +32,7 @@ mod examples;
 mod imports;
 mod layers;
 mod names;
+mod programs;
 mod ratchet;
 mod size;
 mod tested;
