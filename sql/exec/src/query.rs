@@ -242,17 +242,22 @@ impl QueryRows {
         self.left = count(query.limit.as_ref(), "LIMIT", "2201W", cx).await?;
         self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
         // Nothing below LIMIT 0 is carried out, as in PostgreSQL: nothing fails or changes there.
-        if self.left == Some(0) {
-            self.source = Source::Outputs(Vec::new().into());
-            return Ok(());
-        }
-        self.source = match &query.body {
+        self.source = match self.left {
+            Some(0) => Source::Outputs(Vec::new().into()),
+            _ => self.begin(&query, cx).await?,
+        };
+        Ok(())
+    }
+
+    /// Where the rows of a query of which some are wanted come from.
+    async fn begin(&mut self, query: &Query, cx: Cx<'_>) -> Result<Source> {
+        Ok(match &query.body {
             Body::Select(select) => {
                 let mut source = Rows::new(select.source.clone(), Vec::new());
                 let sorted = query.sort.is_empty() || in_order(&select.source, cx);
                 let late_order = select.sets.as_ref().is_some_and(|s| s.in_order);
                 if select.grouping.is_none() && select.windows.is_empty() && sorted && !late_order {
-                    self.pass_over(&query, select, &mut source);
+                    self.pass_over(query, select, &mut source);
                     if let (Some(n), None, false) = (self.left, &select.filter, query.ties) {
                         source.expect(usize::try_from(n.saturating_add(self.skip)).unwrap_or(ROWS));
                     }
@@ -272,7 +277,7 @@ impl QueryRows {
                         }
                         None => Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?),
                     };
-                    cx.note_step(sorted_at(&query), began, 0);
+                    cx.note_step(sorted_at(query), began, 0);
                     source
                 }
             }
@@ -295,22 +300,21 @@ impl QueryRows {
                     false => {
                         let first = self.left.filter(|_| !query.ties).map(|n| n.saturating_add(self.skip));
                         let first = first.and_then(|n| usize::try_from(n).ok());
-                        let mut sorter = Sorter::new(&query.sort, None, first, cx).shown_as(&*query, 0);
+                        let mut sorter = Sorter::new(&query.sort, None, first, cx).shown_as(query, 0);
                         let (mut held, began) = (Held::new(Kind::Sort), cx.step_begins());
                         while let Some(row) = rows.next(cx).await? {
                             cx.breathe().await?;
                             sorter.push(row, cx, &mut held).await?;
                         }
-                        cx.note_method(place(&*query, Step::Groups), || rows.method());
+                        cx.note_method(place(query, Step::Groups), || rows.method());
                         let sorted = sorter.finish(cx, &mut held).await?;
-                        cx.note_step(sorted_at(&query), began, 0);
+                        cx.note_step(sorted_at(query), began, 0);
                         self.held = Some(held);
                         Source::Outputs(sorted)
                     }
                 }
             }
-        };
-        Ok(())
+        })
     }
 
     /// Lets the source step over the rows that OFFSET leaves out, where nothing is to be done with them.

@@ -17,8 +17,8 @@
 //!   subquery within it looks out of it; else it is not kept any more, and the subquery stays one.
 //! - PUL-6: EXISTS asks only whether there is a row: of its query the target list, ORDER BY, DISTINCT, GROUP BY without aggregates, and a LIMIT of one
 //!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
-//! - PUL-7: a level whose rows may be judged again keeps its conditions as they were bound. A selection is not moved into it if a subquery within the
-//!   selection, wherever it stands there, would be changed by that: the kept conditions have the same subquery.
+//! - PUL-7: a level whose rows may be judged again keeps its conditions as they were bound. A selection is not moved into it if a subquery anywhere
+//!   within the selection would be changed by that: the kept conditions have the same subquery.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Written};
