@@ -24,6 +24,8 @@ pub struct StopFlag {
     raised: AtomicU8,
     /// Reasons from here on stay raised once they are: they end the session.
     stays_from: u8,
+    /// The reason that a computation was told and of which the flag's owner has not heard yet; 0: none (BRE-5).
+    told: AtomicU8,
     /// 0: none.
     deadline_ns: AtomicU64,
     /// The reason when the deadline has passed.
@@ -35,8 +37,9 @@ pub struct StopFlag {
 impl StopFlag {
     /// A flag without a reason; reasons from `stays_from` on can't be withdrawn.
     pub fn new(stays_from: u8) -> Self {
-        let (raised, deadline_ns, late) = (AtomicU8::new(0), AtomicU64::new(0), AtomicU8::new(0));
-        Self { raised, stays_from, deadline_ns, late, budget: Budget::default() }
+        let (raised, told, deadline_ns, late) =
+            (AtomicU8::new(0), AtomicU8::new(0), AtomicU64::new(0), AtomicU8::new(0));
+        Self { raised, stays_from, told, deadline_ns, late, budget: Budget::default() }
     }
 
     /// Raises a reason unless a stronger one is raised already; whether it was new.
@@ -63,19 +66,35 @@ impl StopFlag {
         self.deadline_ns.store(deadline_ns, Relaxed);
     }
 
-    /// Takes the reason for which a computation must end at this time.
+    /// Tells the reason for which a computation must end at this time.
     pub(super) fn check(&self, now_ns: u64) -> Result<(), Stopped> {
+        let told = self.told.load(SeqCst);
+        if told != 0 {
+            return Err(Stopped(told));
+        }
         let raised = self.raised();
         if raised != 0 {
+            self.told.store(raised, SeqCst);
             self.withdraw(raised);
             return Err(Stopped(raised));
         }
         let deadline_ns = self.deadline_ns.load(Relaxed);
         if deadline_ns != 0 && now_ns >= deadline_ns {
+            let late = self.late.load(Relaxed);
+            self.told.store(late, SeqCst);
             self.deadline_ns.store(0, Relaxed);
-            return Err(Stopped(self.late.load(Relaxed)));
+            return Err(Stopped(late));
         }
         Ok(())
+    }
+
+    /// The owner has heard of the reason that a computation was told, or its computations have ended; 0: none was told.
+    #[inline]
+    pub fn hear(&self) -> u8 {
+        match self.told.load(Relaxed) {
+            0 => 0,
+            _ => self.told.swap(0, SeqCst),
+        }
     }
 }
 

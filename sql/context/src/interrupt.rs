@@ -8,6 +8,7 @@
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).
 //! - INT-2: a task that returns pending has registered its waker before it checked the reason for the last time.
+//! - INT-3: a statement of which a computation was told to end (BRE-5) fails with that reason, or with another error; it does not succeed.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -128,10 +129,31 @@ impl Interrupt {
         Reason::from_bits(self.last.load(Relaxed))
     }
 
+    /// A statement has failed, or another one begins: what computations were told is over.
+    #[inline]
+    pub fn hear(&self) {
+        self.flag.hear();
+    }
+
+    /// The end of a statement before its transaction commits: what it gives, or the reason that a computation of it was told (INT-3).
+    ///
+    /// # Errors
+    /// [`Reason::error`], and what the statement failed with.
+    #[inline]
+    pub fn ended<T>(&self, ended: Result<Result<T>>) -> Result<T> {
+        let told = Reason::from_bits(self.flag.hear());
+        match (ended, told) {
+            (Ok(Ok(_)), Some(reason)) => Err(reason.error()),
+            (Ok(ended), _) => ended,
+            (Err(interrupted), _) => Err(interrupted),
+        }
+    }
+
     /// Drops a reason that reached no statement; one that ends the session stays.
     #[inline]
     pub fn forget(&self) {
         self.last.store(0, Relaxed);
+        self.hear();
         if let Some(reason) = self.pending() {
             self.take(reason);
         }

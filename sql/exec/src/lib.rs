@@ -21,7 +21,8 @@
 //! - EXE-22: under repeatable read a statement may see two rows with one key (VER-4). The row that has ended has, in the slot of its key,
 //!   no key but the way in which it ended: a statement that asks for its key, to change or to lock the row, gets a serialization failure,
 //!   and can't reach the other row.
-//! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row.
+//! - EXE-17: rows that are read ahead of an error are given before it: the error of a row comes after the rows before that row. An error that is
+//!   the statement's (it was stopped, it has no memory) comes at once, and no row that was not judged is given with it.
 #![forbid(unsafe_code)]
 
 mod again;
@@ -410,8 +411,11 @@ impl<'a> Cx<'a> {
         }
         let mut kept = mark;
         for at in mark..rows.len() {
-            self.breathe().await?;
-            match self.judge(e, waits, rows.row(at)).await {
+            let judged = match self.breathe().await {
+                Ok(()) => self.judge(e, waits, rows.row(at)).await,
+                Err(stopped) => Err(stopped),
+            };
+            match judged {
                 Ok(false) => {}
                 Ok(true) => {
                     rows.put_at(kept, at);

@@ -21,6 +21,12 @@ pub struct Batch {
     writer: usize,
 }
 
+/// Whether an error is the statement's, whatever row was at hand: it was stopped, it has no memory or no files, or something is damaged.
+fn ends_all(error: &SqlError) -> bool {
+    let code = error.code();
+    ["53", "57", "58", "XX", "25P03", "55P03"].iter().any(|of_all| code.starts_with(of_all))
+}
+
 impl Batch {
     /// How many rows.
     #[inline]
@@ -126,13 +132,13 @@ impl Batch {
         self.rows = rows;
     }
 
-    /// What failed, if there are rows from `mark` on that go before it.
+    /// What failed, if there are rows from `mark` on that go before it, and it is an error of another row: maybe nobody asks for that one.
     ///
     /// # Errors
-    /// The same if there are none.
+    /// The same if there are none, and what ends the statement.
     pub fn failed_behind(&mut self, mark: usize, filled: Result<()>) -> Result<Option<SqlError>> {
         let Err(failed) = filled else { return Ok(None) };
-        if self.rows > mark { Ok(Some(failed)) } else { Err(failed) }
+        if self.rows > mark && !ends_all(&failed) { Ok(Some(failed)) } else { Err(failed) }
     }
 
     /// Puts a row at an earlier place, where the old one is no longer needed.

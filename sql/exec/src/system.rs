@@ -323,6 +323,7 @@ mod tests {
         flag.raise(3);
         assert!(build() < 100_000, "a raised flag ends it");
         assert_eq!(state.was_cut(), Err(Stopped(3)), "so the statement fails, for that reason");
+        assert_eq!(flag.hear(), 3);
         assert_eq!((build(), state.was_cut()), (100_000, Ok(())), "the next building is whole");
     }
 }

@@ -472,6 +472,7 @@ impl Session {
     }
 
     pub(super) async fn fail(&mut self) -> Result<()> {
+        self.core.backend.interrupt.hear();
         self.told = true;
         self.row_turn.forget_statement();
         self.cursors.end_loops();

@@ -386,7 +386,7 @@ impl Session {
             let mut quiet = super::quiet::Quiet(client);
             let mut body = Box::pin(self.statement(&prepared, &statement, params, &mut quiet));
             let ended = core.backend.interrupt.guard(body.as_mut()).await;
-            let tag = ended.map_err(|e| obstacle::explained(&core, e))??;
+            let tag = core.backend.interrupt.ended(ended.map_err(|e| obstacle::explained(&core, e)))?;
             drop(body);
             client.command_complete(&tag);
             if let Some(portal) = self.portals.get_mut(name) {
@@ -414,7 +414,7 @@ impl Session {
             // The wait still stands when the error is made.
             core.backend.interrupt.guard(body.as_mut()).await.map_err(|e| obstacle::explained(&core, e))
         };
-        let (execution, done) = ended??;
+        let (execution, done) = core.backend.interrupt.ended(ended)?;
         self.watch.rows = execution.count;
         if done {
             client.command_complete(&execution.tag());

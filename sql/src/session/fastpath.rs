@@ -144,7 +144,7 @@ impl Session {
         {
             let body = pin!(self.statement(prepared, &statement, params, &mut one));
             let ended = interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await;
-            ended.map_err(|e| obstacle::explained(&core, e))??;
+            interrupt.ended(ended.map_err(|e| obstacle::explained(&core, e)))?;
         }
         Ok(one.value)
     }

@@ -455,6 +455,7 @@ impl Session {
 
     /// A statement begins: the session's memory account counts anew.
     pub(super) fn begin_account(&mut self) {
+        self.core.backend.interrupt.hear();
         if self.may_follow() {
             self.follow();
         }
@@ -480,7 +481,7 @@ impl Session {
         self.begin_implicit();
         let body = pin!(self.statement(prepared, &statement, prepared.constants.clone(), client));
         let ended = interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await;
-        ended.map_err(|e| obstacle::explained(&core, e))?.map(Some)
+        interrupt.ended(ended.map_err(|e| obstacle::explained(&core, e))).map(Some)
     }
 
     /// Begins to run a planned statement.

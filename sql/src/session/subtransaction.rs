@@ -51,6 +51,8 @@ impl Session {
     /// What happened in the block is undone (PLS-1).
     pub(super) async fn undo_subtransaction(&mut self, at: usize) -> Result<()> {
         assert!(at < self.savepoints.len(), "a block of PL/pgSQL undoes its own savepoint: {at}");
+        // A handler may go on after a cancel.
+        self.core.backend.interrupt.hear();
         self.undo_to_savepoint(at).await?;
         self.release_savepoint(at);
         Ok(())

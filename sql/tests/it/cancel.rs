@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::sim::{Connection, Values, connect, open};
+use crate::sim::{Connection, Values, connect, open, simulate};
 use clearway_base::for_each_seed;
-use clearway_base::sync::latches_held;
+use clearway_base::sync::{Mutex, latches_held};
 use clearway_base::testkit::{self, Rng, Sim, SimOptions};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::Db;
@@ -226,4 +226,49 @@ fn a_panic_in_a_statement_leaves_nothing() {
             assert!(db.transactions().store().wal().poisoned().is_none(), "the database is poisoned");
         })
         .expect("the run ends");
+}
+
+/// Statements over a query in FROM that has no rows, each of which would do something else if it had one.
+const OVER_NO_ROW: [&str; 5] = [
+    "SELECT CASE WHEN EXISTS (SELECT FROM {x}) THEN 'a row' ELSE 'none' END",
+    "SELECT coalesce((SELECT 'a row' FROM {x} LIMIT 1), 'none')",
+    "DELETE FROM t WHERE EXISTS (SELECT FROM {x} AND v.g <> t.id)",
+    "UPDATE t SET n = 1 WHERE id > (SELECT count(*) FROM (SELECT g FROM {x} LIMIT 1) o) AND EXISTS (SELECT FROM {x})",
+    "INSERT INTO t SELECT 100, g FROM {x} LIMIT 1",
+];
+
+/// EXE-17, BRE-5, INT-3
+#[test]
+fn a_stop_lets_no_row_through_that_was_not_judged() {
+    for statement in OVER_NO_ROW {
+        let sql = statement.replace("{x}", "(SELECT g FROM generate_series(1, 3000) g OFFSET 0) v WHERE v.g < 0");
+        let mut stopped = 0;
+        for polls in 1..60 {
+            let (text, ended) = (sql.clone(), Arc::new(Mutex::new("test", None)));
+            let told = ended.clone();
+            simulate(polls, move || async move {
+                let db = open(&SimDisk::new(polls)).await;
+                let mut session = connect(&db, &Arc::new(Backends::default())).await;
+                session.value("CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+                session.value("INSERT INTO t SELECT g, 0 FROM generate_series(1, 5) g").await;
+                let ran = run(&mut session, &text, Stop::Cancel(polls)).await.expect("the client stays");
+                session.backend.interrupt.forget();
+                assert_eq!(
+                    session.value("SELECT count(*) || ' ' || sum(n) FROM t").await,
+                    "5 0",
+                    "{text} after {polls}"
+                );
+                *told.lock() = Some(ran.map_err(|e| e.code().to_owned()));
+            });
+            match ended.lock().take().expect("it has ended") {
+                Err(code) => assert_eq!(code, "57014", "{sql}"),
+                Ok(rows) => {
+                    assert!(rows.iter().all(|row| row == "none"), "{sql} after {polls}: {rows:?}");
+                    break;
+                }
+            }
+            stopped += 1;
+        }
+        assert!(stopped > 3, "{sql}: stopped at {stopped} of its polls");
+    }
 }
