@@ -1,7 +1,7 @@
 //! The values that a level appends to its rows (PLN-8): GROUP BY with its grouping sets, window functions, set-returning functions. Their
 //! slots are known only once all of them have been collected, so a last pass over the level's expressions fills the slot numbers in.
 
-use super::checks::{check_grouped, leftmost};
+use super::checks::{GroupCheck, leftmost};
 use super::from::Layout;
 use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, SetStage, SortKey, StageCall, WindowStage};
 use super::rewrite::{self, Rewriter};
@@ -60,7 +60,7 @@ pub(super) struct LevelStages {
 /// The slot of the first aggregate that a subquery gives to a level around it, until the level has been laid out: no layout is so wide.
 pub(super) const LIFTED_SLOT: usize = 1 << 40;
 
-fn is_lifted(index: usize) -> bool {
+pub(super) fn is_lifted(index: usize) -> bool {
     (LIFTED_SLOT..2 * LIFTED_SLOT).contains(&index)
 }
 
@@ -199,7 +199,7 @@ impl Planner<'_> {
         let mut check = |e: &mut Bound| {
             self.note(e);
             match &grouping {
-                Some(g) => check_grouped(e, g, layout),
+                Some(grouping) => GroupCheck { grouping, layout, subplans: &self.subplans }.check(e),
                 None => Ok(()),
             }
         };
@@ -208,7 +208,8 @@ impl Planner<'_> {
         if let Some(g) = &grouping {
             let detail = "Direct arguments of an ordered-set aggregate must use only grouped columns.";
             let direct = g.calls.iter().flat_map(|c| &c.direct);
-            direct.into_iter().try_for_each(|e| check_grouped(e, g, layout).map_err(|e| e.detail(detail)))?;
+            let grouped = GroupCheck { grouping: g, layout, subplans: &self.subplans };
+            direct.into_iter().try_for_each(|e| grouped.check(e).map_err(|e| e.detail(detail)))?;
         }
         let first_window = grouping.as_ref().map_or(0, Grouping::values);
         let places = Places { grouping: grouping.as_ref(), first_window, first_set: first_window + window_calls.len() };

@@ -487,7 +487,7 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
                 SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(e.pos)
             })
         }
-        ExprKind::Literal(Literal::Number(_) | Literal::Str(_)) => {
+        ExprKind::Literal(Literal::Number(_) | Literal::Str(_) | Literal::Null) => {
             Err(SqlError::new(code::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(e.pos))
         }
         _ => Ok(None),

@@ -71,7 +71,11 @@ pub(super) struct Named {
 impl Planner<'_> {
     /// Takes up the names of a WITH clause.
     pub(super) fn with(&mut self, with: &With, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<()> {
-        for cte in &with.ctes {
+        for (at, cte) in with.ctes.iter().enumerate() {
+            if with.ctes[..at].iter().any(|before| before.name == cte.name) {
+                let message = format!("WITH query name \"{}\" specified more than once", cte.name);
+                return Err(SqlError::new("42712", message).at(cte.pos));
+            }
             let returned = match &*cte.statement {
                 Statement::Query(_) => None,
                 _ => Some(self.with_change(cte, params)?),

@@ -81,10 +81,16 @@ impl Binder<'_> {
 
     pub(super) fn boolean(&mut self, bound: Bound, clause: &str) -> Result<Bound> {
         let (from, pos) = (bound.ty.oid, bound.pos);
-        self.coerce(bound, oid::BOOL.into(), Context::Implicit)?.ok_or_else(|| {
+        let bound = self.coerce(bound, oid::BOOL.into(), Context::Implicit)?.ok_or_else(|| {
             let message = format!("argument of {clause} must be type boolean, not type {}", format_type(from.into()));
             SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
-        })
+        })?;
+        let sets = self.collected.as_deref().is_some_and(|c| !c.sets.is_empty());
+        if sets && super::sets::holds_set(&bound) {
+            let message = format!("argument of {clause} must not return a set");
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(pos));
+        }
+        Ok(bound)
     }
 
     /// Gives an expression of unknown type the type text.

@@ -321,8 +321,7 @@ impl Binder<'_> {
         };
         if !inside.is_empty() {
             let message = format!("{inside} function calls cannot contain set-returning function calls");
-            let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
-            return Err(refuse(message).hint(hint));
+            return Err(refuse(message).hint(sets::MOVE_TO_LATERAL));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::bound::{Bound, BoundKind, SubqueryUse};
 use super::geometry_subscript;
 use super::operators::Op;
 use super::resolve;
+use super::sets;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeKind, Literal, QualName, TypeName};
 use crate::types::cast::Context;
@@ -97,6 +98,7 @@ impl Binder<'_> {
             K::Case { arg, whens, otherwise } => self.case(arg.as_ref(), whens, otherwise.as_ref(), pos),
             K::Coalesce(list) => {
                 let (list, ty) = self.unified(list, "COALESCE")?;
+                sets::refuse_in(&list, "COALESCE")?;
                 Ok(node(BoundKind::Coalesce(list), ty, pos))
             }
             K::Greatest(list) | K::Least(list) => {
@@ -282,6 +284,7 @@ impl Binder<'_> {
         // PostgreSQL looks at ELSE first.
         results.rotate_right(1);
         let (mut results, ty) = self.unify(results, "CASE")?;
+        sets::refuse_in(tests.iter().chain(&results), "CASE")?;
         let otherwise = Box::new(results.remove(0));
         let whens = tests.into_iter().zip(results).collect();
         Ok(node(BoundKind::Case { whens, otherwise }, ty, pos))
