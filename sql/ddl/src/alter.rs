@@ -54,6 +54,7 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", &s.name));
         };
+        super::alter_kinds::is_said(&object, s.object)?;
         let oid = object.oid();
         if let (Object::Sequence(_), [AlterAction::OwnerTo(owner)]) = (&*object, s.actions.as_slice()) {
             let owner = self.role_named(&self.catalog(), owner)?.oid;
@@ -94,6 +95,7 @@ impl Ddl<'_> {
     }
 
     async fn alter_one(&self, mut r: Relation, action: &AlterAction) -> Result<()> {
+        super::alter_kinds::takes(&r, action)?;
         match action {
             AlterAction::AddColumn { column, if_not_exists } => {
                 return boxed(self.add_column(r, column, *if_not_exists)).await;
@@ -259,7 +261,16 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", &s.name));
         };
+        // RENAME alone takes INDEX for all of them, too.
+        if s.object != ObjectKind::Index {
+            super::alter_kinds::is_said(&object, s.object)?;
+        }
         let catalog = self.catalog();
+        if let (None, Object::Index(_) | Object::Sequence(_), Some(schema)) = (&s.part, &*object, schema_of(&object))
+            && catalog.in_schema(schema, &s.to).is_some()
+        {
+            return Err(super::exists(&s.to));
+        }
         let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {

@@ -164,6 +164,12 @@ impl Ddl<'_> {
             return Err(self.no_such("relation", name));
         };
         self.owns(&object)?;
+        super::alter_kinds::is_said(&object, kind)?;
+        if let Object::Index(index) = &*object {
+            let message = format!("cannot change schema of index \"{}\"", index.name);
+            let hint = "Change the schema of the table instead.";
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint(hint));
+        }
         if let Object::Sequence(q) = &*object
             && let Some((table, _)) = q.owned_by
         {

@@ -12,6 +12,7 @@
 
 mod alter;
 mod alter_column;
+mod alter_kinds;
 mod alter_constraint;
 mod alter_type;
 mod cascade;

@@ -108,7 +108,7 @@ impl Planner<'_> {
     /// # Errors
     /// 0A000, and what binding them gives.
     pub fn new_checks(&mut self, relation: &Relation) -> Result<()> {
-        let target = self.target(relation).map_err(of_system_column)?;
+        let target = self.target(relation).map_err(|e| of_system_column(e).nowhere())?;
         let asks = |check: &Bound| check.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }));
         if target.checks.iter().any(|(_, check)| asks(check)) {
             return Err(SqlError::new("0A000", "cannot use subquery in check constraint"));
@@ -120,7 +120,7 @@ impl Planner<'_> {
     pub fn check_generated(&mut self, relation: &Relation) -> Result<()> {
         let columns = super::leaf::table_columns(relation, &relation.name, 0);
         let scope = Scope::over(columns, None);
-        for (_, bound) in self.generated_columns(relation, &scope)? {
+        for (_, bound) in self.generated_columns(relation, &scope).map_err(SqlError::nowhere)? {
             if bound.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
                 let message = "cannot use subquery in column generation expression";
                 return Err(SqlError::new("0A000", message));

@@ -9,7 +9,7 @@ use super::{Planner, walk};
 use clearway_base::{breath, stack};
 use clearway_syntax::ast::{Expr, Select as AstSelect};
 use clearway_syntax::error::{Pos, Result, SqlError, code};
-use clearway_syntax::window::GroupItem;
+use clearway_syntax::window::{FrameBound, GroupItem};
 use clearway_values::expr::bound::Unplaced;
 use clearway_values::expr::collect::{Collected, Permits};
 use clearway_values::expr::sets::SetCall;
@@ -168,6 +168,16 @@ impl Planner<'_> {
         rewriter.query(query, 0);
     }
 
+    /// Refuses a frame whose offset names a column in a subquery.
+    fn check_frame(&self, window: &WindowDefinition) -> Result<()> {
+        let Some(frame) = &window.frame else { return Ok(()) };
+        for bound in [&frame.start, &frame.end] {
+            let (FrameBound::Preceding(e) | FrameBound::Following(e)) = bound else { continue };
+            rewrite::without_columns(e, frame.mode.sql(), &self.subplans)?;
+        }
+        Ok(())
+    }
+
     /// Checks the expressions of a level against its groups, and puts places into them.
     pub(super) fn settle_level(
         &mut self,
@@ -196,6 +206,7 @@ impl Planner<'_> {
             window_calls.iter_mut().flat_map(|c| c.exprs_mut()).try_for_each(&mut *f)?;
             sets.iter_mut().flat_map(|s| &mut s.args).try_for_each(f)
         };
+        windows.iter().try_for_each(|w| self.check_frame(w))?;
         let mut check = |e: &mut Bound| {
             self.note(e);
             match &grouping {
@@ -209,7 +220,8 @@ impl Planner<'_> {
             let detail = "Direct arguments of an ordered-set aggregate must use only grouped columns.";
             let direct = g.calls.iter().flat_map(|c| &c.direct);
             let grouped = GroupCheck { grouping: g, layout, subplans: &self.subplans };
-            direct.into_iter().try_for_each(|e| grouped.check(e).map_err(|e| e.detail(detail)))?;
+            let detailed = |e: SqlError| if e.message().starts_with("column") { e.detail(detail) } else { e };
+            direct.into_iter().try_for_each(|e| grouped.check(e).map_err(detailed))?;
         }
         let first_window = grouping.as_ref().map_or(0, Grouping::values);
         let places = Places { grouping: grouping.as_ref(), first_window, first_set: first_window + window_calls.len() };

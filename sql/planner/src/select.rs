@@ -47,13 +47,12 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    fn limits(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
+    fn limits(&mut self, q: &AstQuery, scope: &Scope<'_>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
         super::ties::check(q)?;
         let mut out = [None, None];
         for (slot, (e, what)) in out.iter_mut().zip([(&q.limit, "LIMIT"), (&q.offset, "OFFSET")]) {
             let Some(e) = e else { continue };
-            let scope = Scope::over(Vec::new(), parent);
-            let bound = self.bind(&scope, params, what, None, |b| {
+            let bound = self.bind(scope, params, what, None, |b| {
                 let bound = b.bind_unsettled(e)?;
                 let (from, pos) = (bound.ty.oid, bound.pos);
                 b.coerce(bound, oid::INT8.into(), Context::Assignment)?.ok_or_else(|| {
@@ -62,6 +61,7 @@ impl Planner<'_> {
                     SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
                 })
             })?;
+            super::rewrite::without_columns(&bound, what, &self.subplans)?;
             *slot = Some(bound);
         }
         Ok(out)
@@ -125,7 +125,7 @@ impl Planner<'_> {
         } else {
             conjunction(layout.item.conditions_with(&conditions))
         };
-        let [limit, offset] = self.limits(q, parent, params)?;
+        let [limit, offset] = self.limits(q, &Scope { aggregates: None, ..scope }, params)?;
         let LevelStages { grouping, windows, sets, lifted } = behind;
         let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
         let body = Select { grouping, windows, sets, locks, recheck, distinct, ..plain };
@@ -206,7 +206,7 @@ impl Planner<'_> {
         params: &mut Params,
         collected: &mut Collected,
     ) -> Result<Bound> {
-        if let Some(at) = position(e, targets.len(), "SELECT DISTINCT ON")? {
+        if let Some(at) = position(e, targets.len(), "DISTINCT ON")? {
             return Ok(targets[at].clone());
         }
         if let ExprKind::Column(name) = &*e.kind
@@ -297,7 +297,7 @@ impl Planner<'_> {
         for i in 0..width {
             let column: Vec<Bound> = bound.iter().map(|r| r[i].clone()).collect();
             let (unified, ty) = self.bind(&scope, params, "VALUES", None, |b| b.unify(column, "VALUES"))?;
-            types.push(SqlType::new(ty));
+            types.push(clearway_values::expr::with_common_modifier(&unified, ty));
             for (row, e) in bound.iter_mut().zip(unified) {
                 self.note(&e);
                 row[i] = e;
@@ -333,7 +333,7 @@ impl Planner<'_> {
         for o in &q.order_by {
             sort.push(self.sort_key(o, &outputs, &columns, None, params)?);
         }
-        let [limit, offset] = self.limits(q, parent, params)?;
+        let [limit, offset] = self.limits(q, &Scope::over(Vec::new(), parent), params)?;
         Ok(Query { body, sort, limit, offset, ties: q.ties, columns })
     }
 
@@ -463,7 +463,8 @@ fn origin_of(e: &Bound, scope: &Scope<'_>) -> (u32, i16) {
     let BoundKind::Column { index, level } = e.kind else { return (0, 0) };
     let scope = (0..level).try_fold(scope, |scope, _| scope.parent);
     let column = scope.and_then(|scope| scope.columns.iter().find(|c| c.index == index));
-    column.map_or((0, 0), |c| c.origin)
+    // A cast that takes the modifier away is more than a column.
+    column.filter(|c| c.ty.modifier == e.ty.modifier || c.ty.oid != e.ty.oid).map_or((0, 0), |c| c.origin)
 }
 
 /// `ORDER BY total`: the place of the output column with this name. Several are no trouble if they are the same expression.

@@ -45,6 +45,16 @@ pub struct Binder<'a> {
     pub in_aggregate: bool,
 }
 
+/// The places that have no subquery; the error says what one of them is.
+const WITHOUT_SUBQUERIES: [&str; 6] = [
+    "check constraints",
+    "column generation expressions",
+    "DEFAULT expressions",
+    "index expressions",
+    "index predicates",
+    "transform expressions",
+];
+
 fn cannot_cast(from: Oid, to: Oid, pos: Pos) -> SqlError {
     let message = format!("cannot cast type {} to {}", format_type(from.into()), format_type(to.into()));
     SqlError::new(code::CANNOT_COERCE, message).at(pos)
@@ -88,7 +98,7 @@ impl Binder<'_> {
         let sets = self.collected.as_deref().is_some_and(|c| !c.sets.is_empty());
         if sets && super::sets::holds_set(&bound) {
             let message = format!("argument of {clause} must not return a set");
-            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(pos));
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(bound.leftmost()));
         }
         Ok(bound)
     }
@@ -142,7 +152,13 @@ impl Binder<'_> {
             }
         }
         if bound.ty == to || (bound.ty.oid == to.oid && to.modifier < 0) {
-            return Ok(Some(bound));
+            // What is written as a type without a modifier has none, whatever it is of.
+            let shed = allowed == Context::Explicit && bound.ty != to;
+            return Ok(Some(match bound.kind {
+                _ if !shed => bound,
+                BoundKind::Column { .. } | BoundKind::Const(_) => Bound { ty: to, ..bound },
+                _ => Bound { pos: bound.pos, kind: BoundKind::Cast { arg: Box::new(bound), explicit: true }, ty: to },
+            }));
         }
         if bound.ty.oid != oid::UNKNOWN && !cast::can(bound.ty.oid, to.oid, allowed) {
             return Ok(None);
@@ -399,8 +415,10 @@ impl Binder<'_> {
         pos: Pos,
     ) -> Result<Bound> {
         let place = self.place;
-        let Some(binder) = self.subqueries.as_deref_mut() else {
-            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
+        let refused = WITHOUT_SUBQUERIES.contains(&place);
+        let Some(binder) = self.subqueries.as_deref_mut().filter(|_| !refused) else {
+            let shown = if refused { &place[..place.len() - 1] } else { place };
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {shown}")).at(pos));
         };
         self.scope.aggregate_use.set(match self.collected.as_deref() {
             _ if self.in_aggregate => AggregateUse::Nested,
