@@ -12,8 +12,8 @@
 
 mod alter;
 mod alter_column;
-mod alter_kinds;
 mod alter_constraint;
+mod alter_kinds;
 mod alter_type;
 mod cascade;
 mod command;

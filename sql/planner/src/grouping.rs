@@ -78,7 +78,7 @@ impl Planner<'_> {
         collected.permits = Permits { windows: false, sets: true, is_key: true };
         let mut keys: Vec<Bound> = Vec::new();
         let mut key = |e: &Expr| -> Result<usize> {
-            let bound = self.group_key(e, targets, columns, scope, params, collected)?;
+            let bound = self.group_key(e, (&s.targets, targets), columns, scope, params, collected)?;
             self.refuse_stages(&bound)?;
             need_equality(bound.ty, leftmost(e))?;
             if let Some(at) = keys.iter().position(|k| walk::same(k, &bound)) {

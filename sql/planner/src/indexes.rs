@@ -138,8 +138,7 @@ impl Planner<'_> {
         let given = match filter {
             Some(e) => {
                 let params = &mut Params::default();
-                let bound =
-                    self.bind(&scope, params, "index predicates", None, |b| b.bind_condition(e, "WHERE"))?;
+                let bound = self.bind(&scope, params, "index predicates", None, |b| b.bind_condition(e, "WHERE"))?;
                 self.note(&bound);
                 split(bound)
             }

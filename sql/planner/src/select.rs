@@ -85,6 +85,7 @@ impl Planner<'_> {
         let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };
         let mut scope = Scope::over(layout.columns.clone(), parent);
         (scope.aggregates, scope.decimals) = (Some((collected.aggregates.clone(), LIFTED_SLOT)), layout.decimals);
+        scope.repeats = super::repeated::in_keys(s).then(Default::default);
         let everything = Permits { windows: true, sets: true, is_key: false };
         collected.permits = everything;
         let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected))?;
@@ -101,7 +102,7 @@ impl Planner<'_> {
         collected.permits = everything;
         let mut sort = Vec::new();
         for o in &q.order_by {
-            sort.push(self.sort_key(o, &targets, &columns, Some((&scope, &mut collected)), params)?);
+            sort.push(self.sort_key(o, (&s.targets, &targets), &columns, Some((&scope, &mut collected)), params)?);
         }
         let mut distinct = match &s.distinct {
             None => None,
@@ -221,7 +222,7 @@ impl Planner<'_> {
     pub(super) fn group_key(
         &mut self,
         e: &Expr,
-        targets: &[Bound],
+        (list, targets): (&[Target], &[Bound]),
         columns: &[OutputColumn],
         scope: &Scope<'_>,
         params: &mut Params,
@@ -237,13 +238,16 @@ impl Planner<'_> {
         {
             return Ok(targets[at].clone());
         }
+        if let Some(at) = super::repeated::item(e, list, targets) {
+            return Ok(targets[at].clone());
+        }
         self.bind(scope, params, "GROUP BY", Some(collected), |b| b.bind(e))
     }
 
     fn sort_key(
         &mut self,
         o: &OrderBy,
-        targets: &[Bound],
+        (list, targets): (&[Target], &[Bound]),
         columns: &[OutputColumn],
         scope: Option<(&Scope<'_>, &mut Collected)>,
         params: &mut Params,
@@ -254,7 +258,7 @@ impl Planner<'_> {
         };
         let at = match position(&o.expr, targets.len(), "ORDER BY")? {
             Some(at) => Some(at),
-            None => by_name()?,
+            None => by_name()?.or_else(|| super::repeated::item(&o.expr, list, targets)),
         };
         let expr = match (at, scope) {
             (Some(at), _) => targets[at].clone(),
@@ -331,7 +335,7 @@ impl Planner<'_> {
             .collect();
         let mut sort = Vec::new();
         for o in &q.order_by {
-            sort.push(self.sort_key(o, &outputs, &columns, None, params)?);
+            sort.push(self.sort_key(o, (&[], &outputs), &columns, None, params)?);
         }
         let [limit, offset] = self.limits(q, &Scope::over(Vec::new(), parent), params)?;
         Ok(Query { body, sort, limit, offset, ties: q.ties, columns })
@@ -488,7 +492,7 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
                 SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(e.pos)
             })
         }
-        ExprKind::Literal(Literal::Number(_) | Literal::Str(_) | Literal::Null) => {
+        ExprKind::Literal(Literal::Number(_) | Literal::Str(_) | Literal::Bool(_) | Literal::Null) => {
             Err(SqlError::new(code::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(e.pos))
         }
         _ => Ok(None),

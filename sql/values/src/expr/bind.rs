@@ -20,8 +20,14 @@ use clearway_base::stack;
 /// Binds subqueries; the planner implements it.
 pub trait Subqueries {
     /// Binds a query whose outer names resolve in `scope`; its id, the types of its columns, and whether it refers to
-    /// rows of queries around it.
-    fn bind(&mut self, query: &Query, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>, bool)>;
+    /// rows of queries around it. One that may be `shared` has no column cast.
+    fn bind(
+        &mut self,
+        query: &Query,
+        scope: &Scope<'_>,
+        params: &mut Params,
+        shared: bool,
+    ) -> Result<(usize, Vec<SqlType>, bool)>;
 
     /// Casts the columns of a query that was bound under this id.
     fn cast_columns(&mut self, id: usize, to: &[SqlType]);
@@ -425,7 +431,8 @@ impl Binder<'_> {
             Some(collected) if !collected.permits.is_key => AggregateUse::Allowed,
             _ => AggregateUse::Refused(place),
         });
-        let (id, columns, correlated) = binder.bind(query, self.scope, self.params)?;
+        let shared = matches!(usage, SubqueryUse::Scalar | SubqueryUse::Array | SubqueryUse::Exists);
+        let (id, columns, correlated) = binder.bind(query, self.scope, self.params, shared)?;
         if let (
             SubqueryUse::Quantified { op, .. } | SubqueryUse::Row { op },
             Some(Bound { kind: BoundKind::Row(fields), .. }),

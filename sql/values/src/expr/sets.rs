@@ -336,7 +336,8 @@ fn series(b: &mut Binder<'_>, name: &str, args: Vec<Bound>, pos: Pos) -> Result<
 }
 
 /// The hint of functions that give rows where none may stand.
-pub(super) const MOVE_TO_LATERAL: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
+pub(super) const MOVE_TO_LATERAL: &str =
+    "You might be able to move the set-returning function into a LATERAL FROM item.";
 
 /// Refuses functions that give rows in an expression that does not evaluate all of its parts.
 pub(super) fn refuse_in<'b>(list: impl IntoIterator<Item = &'b Bound>, construct: &str) -> Result<()> {
