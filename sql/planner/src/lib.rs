@@ -447,6 +447,10 @@ impl Subqueries for Planner<'_> {
         Ok(bound)
     }
 
+    fn lowest_level(&self, id: usize) -> Option<u16> {
+        self.subplans.get(id).and_then(|sub| walk::lowest_beyond(&sub.query, 0, &self.subplans))
+    }
+
     fn cast_columns(&mut self, id: usize, to: &[SqlType]) {
         if let Some(sub) = self.subplans.get_mut(id) {
             let mut columns = sub.query.columns.clone();

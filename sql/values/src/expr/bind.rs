@@ -29,6 +29,9 @@ pub trait Subqueries {
         shared: bool,
     ) -> Result<(usize, Vec<SqlType>, bool)>;
 
+    /// The lowest level around the query of this id whose rows it names, 0 for the nearest.
+    fn lowest_level(&self, id: usize) -> Option<u16>;
+
     /// Casts the columns of a query that was bound under this id.
     fn cast_columns(&mut self, id: usize, to: &[SqlType]);
 }
