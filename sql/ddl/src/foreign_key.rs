@@ -104,6 +104,12 @@ impl Ddl<'_> {
         for (c, p) in columns.iter().zip(&referenced) {
             comparable(&name, &child.columns[*c], &parent.columns[*p])?;
         }
+        let delete_columns = columns_named(child, &f.references.delete_columns)?;
+        if let Some(other) = delete_columns.iter().find(|c| !columns.contains(c)) {
+            let shown = &child.columns[*other].name;
+            let message = format!("column \"{shown}\" referenced in ON DELETE SET action must be part of foreign key");
+            return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
+        }
         let mut changed = child.clone();
         changed.foreign_keys.push(ForeignKey {
             oid: self.new_oid(),
@@ -112,6 +118,7 @@ impl Ddl<'_> {
             references: parent.oid,
             referenced,
             on_delete: action(f.references.on_delete),
+            delete_columns,
             on_update: action(f.references.on_update),
             validated: !f.timing.not_valid,
             deferrable: f.timing.deferrable || f.timing.initially_deferred,

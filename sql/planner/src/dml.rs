@@ -124,6 +124,7 @@ impl Planner<'_> {
                     child_columns: key.columns.clone(),
                     columns: key.referenced.clone(),
                     on_delete: key.on_delete,
+                    delete_columns: key.delete_columns.clone(),
                     on_update: key.on_update,
                     timing: Timing { deferrable: key.deferrable, deferred: key.deferred },
                 });
