@@ -70,6 +70,7 @@ impl Ddl<'_> {
             let catalog = self.catalog();
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;
             self.own(relation)?;
+            super::alter_kinds::takes(relation, action)?;
             self.alter_one(relation.clone(), action).await?;
             self.tell_cascades();
         }
@@ -95,7 +96,6 @@ impl Ddl<'_> {
     }
 
     async fn alter_one(&self, mut r: Relation, action: &AlterAction) -> Result<()> {
-        super::alter_kinds::takes(&r, action)?;
         match action {
             AlterAction::AddColumn { column, if_not_exists } => {
                 return boxed(self.add_column(r, column, *if_not_exists)).await;
@@ -261,16 +261,8 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", &s.name));
         };
-        // RENAME alone takes INDEX for all of them, too.
-        if s.object != ObjectKind::Index {
-            super::alter_kinds::is_said(&object, s.object)?;
-        }
         let catalog = self.catalog();
-        if let (None, Object::Index(_) | Object::Sequence(_), Some(schema)) = (&s.part, &*object, schema_of(&object))
-            && catalog.in_schema(schema, &s.to).is_some()
-        {
-            return Err(super::exists(&s.to));
-        }
+        super::alter_kinds::may_be_called(&catalog, &object, s)?;
         let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {

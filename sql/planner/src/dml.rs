@@ -185,11 +185,7 @@ impl Planner<'_> {
         };
         let (source, count) = self.insert_source(relation, &given, s, params)?;
         let written = &given[..count.min(given.len())];
-        // Two columns of a view may be one of the table.
-        if let Some((_, twice)) = written.iter().enumerate().find(|(at, c)| written[..*at].contains(c)) {
-            let message = format!("multiple assignments to same column \"{}\"", relation.columns[*twice].name);
-            return Err(SqlError::new(code::SYNTAX_ERROR, message));
-        }
+        super::insert_rows::each_once(relation, written)?;
         written.iter().for_each(|column| used.inserts.note(*column));
         super::generated::check_source(relation, written, s)?;
         let mut values = Vec::new();

@@ -87,3 +87,11 @@ pub(super) fn refuse_stages(query: &Query, pos: Pos) -> Result<()> {
     };
     Err(SqlError::new(state, format!("{what} functions are not allowed in VALUES")).at(pos))
 }
+
+/// Refuses a column that is written twice: two columns of a view may be one of the table.
+pub(super) fn each_once(relation: &Relation, written: &[usize]) -> Result<()> {
+    let twice = written.iter().enumerate().find(|(at, c)| written[..*at].contains(c));
+    let Some((_, column)) = twice else { return Ok(()) };
+    let message = format!("multiple assignments to same column \"{}\"", relation.columns[*column].name);
+    Err(SqlError::new(code::SYNTAX_ERROR, message))
+}
