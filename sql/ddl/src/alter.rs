@@ -284,8 +284,7 @@ impl Ddl<'_> {
                     return Err(pending_checks("ALTER TABLE", &r.name)); // DFR-1
                 }
                 self.free_constraint(r, Some(&s.to), false)?;
-                let index = catalog.indexes(r.oid).find(|i| i.name == *from).cloned();
-                if let Some(mut index) = index {
+                if let Some(mut index) = catalog.indexes(r.oid).find(|i| i.name == *from).cloned() {
                     index.name.clone_from(&s.to);
                     self.put(Object::Index(index)).await?;
                     return Ok("ALTER TABLE");

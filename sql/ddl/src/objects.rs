@@ -12,7 +12,7 @@ use crate::syntax::ast::{QualName, Query};
 use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve, user};
-use clearway_engine::catalog::{Catalog, Column, Object, Relation, RelationKind, Role, Sequence};
+use clearway_engine::catalog::{Catalog, Column, Index, Object, Relation, RelationKind, Role, Sequence};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -105,17 +105,22 @@ impl Ddl<'_> {
             let message = "CONCURRENTLY and WITH NO DATA options cannot be used together";
             return Err(SqlError::new(code::SYNTAX_ERROR, message));
         }
-        let catalog = self.catalog();
-        let mut indexes = catalog.indexes(view.oid);
-        if indexes.any(|i| i.unique && i.condition.is_none() && i.columns.iter().all(|c| c.expression.is_none())) {
+        if self.has_whole_key(view.oid) {
             return Ok(());
         }
+        let catalog = self.catalog();
         let schema = catalog.get(view.schema).map_or("", |s| s.name());
         let quote = crate::context::names::quote;
         let shown = format!("{}.{}", quote(schema), quote(&view.name));
         let message = format!("cannot refresh materialized view \"{shown}\" concurrently");
         let hint = "Create a unique index with no WHERE clause on one or more columns of the materialized view.";
         Err(SqlError::new("55000", message).hint(hint))
+    }
+
+    /// Whether a relation has a unique index over columns of all of its rows.
+    fn has_whole_key(&self, relation: u32) -> bool {
+        let whole = |i: &Index| i.unique && i.condition.is_none() && i.columns.iter().all(|c| c.expression.is_none());
+        self.catalog().indexes(relation).any(whole)
     }
 
     /// REFRESH MATERIALIZED VIEW.
@@ -164,6 +169,10 @@ impl Ddl<'_> {
         if let Some(mut execution) = execution {
             let _acting = self.core.act_for(&catalog, relation.owner);
             self.fill(oid, &mut *execution).await?;
+        }
+        // What the query calls may have dropped it.
+        if concurrently && !self.has_whole_key(oid) {
+            return Err(SqlError::internal("could not find suitable unique index on materialized view"));
         }
         Ok("REFRESH MATERIALIZED VIEW")
     }
