@@ -516,10 +516,8 @@ pub fn label_of(e: &Expr) -> String {
             }
         }
         ExprKind::Bare(f) => bare_name(f).to_owned(),
-        ExprKind::Case { otherwise, .. } => {
-            let inner = otherwise.as_ref().map_or_else(|| "case".to_owned(), label_of);
-            if inner == "?column?" { "case".to_owned() } else { inner }
-        }
+        ExprKind::Case { otherwise: Some(e), .. } if !is_weak(e) => label_of(e),
+        ExprKind::Case { .. } => "case".to_owned(),
         ExprKind::Coalesce(_) => "coalesce".to_owned(),
         ExprKind::NullIf(..) => "nullif".to_owned(),
         ExprKind::Greatest(_) => "greatest".to_owned(),
@@ -529,16 +527,21 @@ pub fn label_of(e: &Expr) -> String {
         ExprKind::Exists(_) => "exists".to_owned(),
         ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label_of(arg),
         ExprKind::Field { name, .. } => name.clone(),
-        ExprKind::Subquery(q) => match &q.body {
-            QueryBody::Select(s) => match s.targets.first() {
-                Some(Target::Expr { alias: Some(name), .. }) => name.clone(),
-                Some(Target::Expr { expr, alias: None }) => label_of(expr),
-                _ => "?column?".to_owned(),
-            },
-            QueryBody::Values(_) => "column1".to_owned(),
-            QueryBody::SetOp { .. } => "?column?".to_owned(),
-        },
+        ExprKind::Subquery(q) => label_of_query(q),
         _ => "?column?".to_owned(),
+    }
+}
+
+/// The name of the first column of a query.
+fn label_of_query(q: &AstQuery) -> String {
+    match &q.body {
+        QueryBody::Select(s) => match s.targets.first() {
+            Some(Target::Expr { alias: Some(name), .. }) => name.clone(),
+            Some(Target::Expr { expr, alias: None }) => label_of(expr),
+            _ => "?column?".to_owned(),
+        },
+        QueryBody::Values(_) => "column1".to_owned(),
+        QueryBody::SetOp { left, .. } => label_of_query(left),
     }
 }
 
@@ -548,6 +551,8 @@ fn is_weak(e: &Expr) -> bool {
         ExprKind::Cast { arg, .. } => is_weak(arg),
         ExprKind::Case { otherwise, .. } => otherwise.as_ref().is_none_or(is_weak),
         ExprKind::Literal(_) => true,
+        // What its column is called counts, whatever that is.
+        ExprKind::Subquery(_) => false,
         _ => label_of(e) == "?column?",
     }
 }

@@ -29,3 +29,6 @@ select distinct (select c from nearest_u u where u.a = t.a limit 1) from nearest
 select a from nearest_t order by true;
 select a from nearest_t group by false;
 drop table nearest_t, nearest_u;
+-- What columns are called.
+select (select 1)::text, case when true then 2 else (select 1) end, (select 1 as x)::text, case when true then 2 else 1::int end,
+    case when true then 2 else (select 1 as x union select 2) end, (select 1 as y union select 1), (select 2 as z)::int::text, case when true then 1 end;

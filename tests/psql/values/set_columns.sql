@@ -30,4 +30,4 @@ alter table set_c add column e int;
 alter table set_c rename column b to bb;
 \d set_c
 drop table set_c, set_d;
-drop table set_p;
+drop table set_e, set_p;
