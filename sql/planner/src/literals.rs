@@ -40,6 +40,32 @@ pub(super) fn of_columns(source: &ast::Query, types: &[SqlType], params: &mut Pa
     Ok(())
 }
 
+/// Gives parameters that stand for a whole column of one side of a set operation the types of the other side's columns.
+pub(super) fn of_other_side(source: &ast::Query, other: &Query, params: &mut Params) {
+    let QueryBody::Select(text) = &source.body else { return };
+    for (target, column) in text.targets.iter().zip(&other.columns) {
+        let Target::Expr { expr, .. } = target else { return };
+        let ExprKind::Param(n) = *expr.kind else { continue };
+        if !params.open || column.ty.oid == oid::UNKNOWN {
+            continue;
+        }
+        let at = n as usize - 1;
+        if params.types.len() <= at {
+            params.types.resize(at + 1, None);
+        }
+        params.types[at].get_or_insert(column.ty.oid);
+    }
+}
+
+/// Whether a parameter without a type stands for a whole column of a query.
+pub(super) fn has_open_parameter(source: &ast::Query, params: &Params) -> bool {
+    let QueryBody::Select(text) = &source.body else { return false };
+    let is_open = |n: u32| params.types.get(n as usize - 1).is_none_or(Option::is_none);
+    let open =
+        |t: &Target| matches!(t, Target::Expr { expr, .. } if matches!(*expr.kind, ExprKind::Param(n) if is_open(n)));
+    params.open && text.targets.iter().any(open)
+}
+
 /// The plan of such a query, with the types of columns that are literals of its text left open.
 pub(super) fn opened(query: Arc<Query>, source: &ast::Query) -> Arc<Query> {
     let (QueryBody::Select(text), Body::Select(plan)) = (&source.body, &query.body) else { return query };

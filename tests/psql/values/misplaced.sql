@@ -56,6 +56,8 @@ create table misplaced_n (a serial[]);
 create table misplaced_n (a int, unique (a, a));
 create table misplaced_n (a int, primary key (a, a));
 alter table misplaced add unique (a, b, a);
+create index on misplaced ((excluded.a));
+create index on misplaced ((misplaced.a));
 create index on misplaced (('x'));
 create index on misplaced ((null));
 create index on misplaced ((a + (select 1)));

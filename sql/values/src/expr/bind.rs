@@ -125,6 +125,13 @@ impl Binder<'_> {
         let from = bound.ty.oid;
         if from == oid::UNKNOWN {
             match &bound.kind {
+                // A literal that is cast to a domain is cut like one that is cast to the type below.
+                BoundKind::Const(Datum::Text(_))
+                    if allowed == Context::Explicit && user::base(to) != to && user::base(to).modifier >= 0 =>
+                {
+                    let Some(value) = self.coerce(bound, user::base(to), allowed)? else { return Ok(None) };
+                    return self.coerce(value, to, allowed);
+                }
                 BoundKind::Const(Datum::Text(s)) => {
                     // Of intervals alone the modifier says how a constant is read.
                     let plain = if to.oid == oid::INTERVAL { to } else { SqlType::new(to.oid) };
