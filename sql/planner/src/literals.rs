@@ -1,13 +1,34 @@
 //! Gives literals and parameters of unknown type their type: in the target list of INSERT's query, from the column that it goes to; in a set
 //! operation, from the other side.
 
+use super::Planner;
 use super::plan::{Body, Query};
 use clearway_syntax::ast::{self, ExprKind, Literal, QueryBody, Target};
 use clearway_syntax::error::Result;
 use clearway_values::expr::bind::inconsistent;
-use clearway_values::expr::{BoundKind, Params};
+use clearway_values::expr::{BoundKind, Params, Scope};
 use clearway_values::types::{SqlType, oid};
 use std::sync::Arc;
+
+impl Planner<'_> {
+    /// The sides of a set operation; that with a parameter of no type comes last.
+    pub(super) fn sides(
+        &mut self,
+        left: &ast::Query,
+        right: &ast::Query,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<(Arc<Query>, Arc<Query>)> {
+        let turned = has_open_parameter(left, params);
+        let (first, second) = if turned { (right, left) } else { (left, right) };
+        let one = self.query(first, parent, params)?;
+        let one = opened(one, first);
+        of_other_side(second, &one, params);
+        let other = self.query(second, parent, params)?;
+        let other = opened(other, second);
+        Ok(if turned { (other, one) } else { (one, other) })
+    }
+}
 
 /// Gives parameters that stand for a whole column of INSERT's query the types of the columns that they go to, as PostgreSQL does.
 ///

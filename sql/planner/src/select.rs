@@ -381,24 +381,6 @@ impl Planner<'_> {
         self.over_output(Body::SetOp { op, all, left, right }, columns, q, parent, params)
     }
 
-    /// The sides of a set operation; that with a parameter of no type comes last.
-    fn sides(
-        &mut self,
-        left: &AstQuery,
-        right: &AstQuery,
-        parent: Option<&Scope<'_>>,
-        params: &mut Params,
-    ) -> Result<(Arc<Query>, Arc<Query>)> {
-        let turned = super::literals::has_open_parameter(left, params);
-        let (first, second) = if turned { (right, left) } else { (left, right) };
-        let one = self.query(first, parent, params)?;
-        let one = super::literals::opened(one, first);
-        super::literals::of_other_side(second, &one, params);
-        let other = self.query(second, parent, params)?;
-        let other = super::literals::opened(other, second);
-        Ok(if turned { (other, one) } else { (one, other) })
-    }
-
     fn row_locks(
         &mut self,
         list: &[Locking],
