@@ -33,6 +33,9 @@ pub struct ForeignKey {
     pub referenced: Vec<usize>,
     /// On DELETE of the row referred to.
     pub on_delete: ReferentialAction,
+    /// The columns that ON DELETE SET NULL or SET DEFAULT sets; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delete_columns: Vec<usize>,
     /// On UPDATE of its key.
     pub on_update: ReferentialAction,
     /// False between ADD ... NOT VALID and VALIDATE.

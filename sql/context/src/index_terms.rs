@@ -242,6 +242,12 @@ pub fn bind(table: &Relation, text: &str, place: Place) -> Result<Bound> {
 
 /// As [`bind`], of what a statement says. A text that names its table is refused: the table may get another name.
 fn bind_new(table: &Relation, expr: &Expr, place: Place) -> Result<Bound> {
+    if place == Place::Key && matches!(*expr.kind, ExprKind::Literal(Literal::Str(_) | Literal::Null)) {
+        let message = "data type unknown has no default operator class for access method \"btree\"";
+        let hint =
+            "You must specify an operator class for the index or define a default operator class for the data type.";
+        return Err(SqlError::new(clearway_syntax::error::code::UNDEFINED_OBJECT, message).hint(hint));
+    }
     let bound = bind_expr(table, Some(table.name.as_str()), expr, place)?;
     match bind_expr(table, None, expr, place) {
         Ok(_) => Ok(bound),

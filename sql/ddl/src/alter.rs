@@ -54,6 +54,7 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", &s.name));
         };
+        super::alter_kinds::is_said(&object, s.object)?;
         let oid = object.oid();
         if let (Object::Sequence(_), [AlterAction::OwnerTo(owner)]) = (&*object, s.actions.as_slice()) {
             let owner = self.role_named(&self.catalog(), owner)?.oid;
@@ -69,6 +70,7 @@ impl Ddl<'_> {
             let catalog = self.catalog();
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;
             self.own(relation)?;
+            super::alter_kinds::takes(relation, action)?;
             self.alter_one(relation.clone(), action).await?;
             self.tell_cascades();
         }
@@ -260,6 +262,7 @@ impl Ddl<'_> {
             return Err(self.no_such("relation", &s.name));
         };
         let catalog = self.catalog();
+        super::alter_kinds::may_be_called(&catalog, &object, s)?;
         let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {
@@ -281,8 +284,7 @@ impl Ddl<'_> {
                     return Err(pending_checks("ALTER TABLE", &r.name)); // DFR-1
                 }
                 self.free_constraint(r, Some(&s.to), false)?;
-                let index = catalog.indexes(r.oid).find(|i| i.name == *from).cloned();
-                if let Some(mut index) = index {
+                if let Some(mut index) = catalog.indexes(r.oid).find(|i| i.name == *from).cloned() {
                     index.name.clone_from(&s.to);
                     self.put(Object::Index(index)).await?;
                     return Ok("ALTER TABLE");

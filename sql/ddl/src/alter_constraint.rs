@@ -35,10 +35,12 @@ impl Ddl<'_> {
             TableConstraintKind::PrimaryKey { columns, include, .. } => {
                 super::table::check_timing(c.timing, "PRIMARY KEY")?;
                 let (columns, include) = (list(columns)?, list(include)?);
+                super::table::named_once(&r.columns, &columns, (true, c.pos))?;
                 self.add_primary_key(r, columns, include, c.name.as_deref()).await
             }
             TableConstraintKind::Unique { columns, include, nulls_not_distinct, .. } => {
                 let (columns, include) = (list(columns)?, list(include)?);
+                super::table::named_once(&r.columns, &columns, (false, c.pos))?;
                 self.add_unique(r, c, (columns, include), *nulls_not_distinct).await
             }
             TableConstraintKind::Check(_, text) => {
@@ -218,6 +220,10 @@ impl Ddl<'_> {
     /// Refuses SET LOGGED and UNLOGGED where a logged table would refer to an unlogged one.
     pub(super) fn may_be_logged(&self, r: &Relation, logged: bool) -> Result<()> {
         let catalog = self.catalog();
+        if catalog.get(r.oid).is_some_and(|o| catalog.is_temporary(o)) {
+            let message = format!("cannot change logged status of table \"{}\" because it is temporary", r.name);
+            return Err(SqlError::new("42P16", message));
+        }
         let obstacle = if logged {
             let parents = r.foreign_keys.iter().filter_map(|key| catalog.relation(key.references));
             parents

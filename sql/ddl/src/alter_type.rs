@@ -220,8 +220,13 @@ impl Ddl<'_> {
             let generated =
                 |(_, bound): &(usize, Bound)| calls::in_place(&catalog, &env.judge, bound, "a generated column");
             target.generated.iter().try_for_each(generated)?;
-            let of_type =
-                |(_, bound): &(usize, Bound)| calls::in_place(&catalog, &env.judge, bound, "a change of type");
+            let of_type = |(_, bound): &(usize, Bound)| {
+                calls::in_place(&catalog, &env.judge, bound, "a change of type")?;
+                match bound.may_wait() {
+                    true => Err(SqlError::unsupported("a change of type by a function of the session")),
+                    false => Ok(()),
+                }
+            };
             changes.iter().try_for_each(of_type)?;
             Ok::<_, SqlError>(target)
         })?;

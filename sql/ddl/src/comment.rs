@@ -164,13 +164,7 @@ impl Ddl<'_> {
             return Err(self.no_such("relation", name));
         };
         self.owns(&object)?;
-        if let Object::Sequence(q) = &*object
-            && let Some((table, _)) = q.owned_by
-        {
-            let table = catalog.relation(table).map_or("", |r| &r.name);
-            let detail = format!("Sequence \"{}\" is linked to table \"{table}\".", q.name);
-            return Err(SqlError::new("0A000", "cannot move an owned sequence into another schema").detail(detail));
-        }
+        super::alter_kinds::may_move(&catalog, &object, kind)?;
         self.lock(object.oid(), LockMode::AccessExclusive).await?;
         let catalog = self.catalog();
         let to = catalog.schema(self.core.database, schema).ok_or_else(|| missing("schema", schema))?;

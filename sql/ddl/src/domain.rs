@@ -12,6 +12,7 @@ use crate::exec::anew::{RUN_ROWS, some_rows};
 use crate::planner::environment::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::user_type::TypeChange;
+use crate::types::SqlType;
 use crate::types::user::{self, DomainCheck};
 use clearway_base::breath;
 use clearway_engine::catalog::{Catalog, Comment, Domain, Object, Relation, RelationKind, TypeBody, TypeObject};
@@ -80,7 +81,12 @@ impl Ddl<'_> {
         let own = ty.name.clone();
         let TypeBody::Domain(d) = &mut ty.body else { return Ok(true) };
         match change {
-            TypeChange::Default(text) => d.default.clone_from(text),
+            TypeChange::Default(text) => {
+                if let Some(text) = text {
+                    self.check_domain_default(text, SqlType { oid: d.base, modifier: d.base_mod }, &own)?;
+                }
+                d.default.clone_from(text);
+            }
             TypeChange::NotNull(on) => d.not_null = *on,
             TypeChange::AddCheck { name, text, valid } => add_check(d, &own, name.as_ref(), (text, *valid))?,
             TypeChange::DropCheck { name, if_exists } => {

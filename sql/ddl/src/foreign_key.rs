@@ -104,6 +104,7 @@ impl Ddl<'_> {
         for (c, p) in columns.iter().zip(&referenced) {
             comparable(&name, &child.columns[*c], &parent.columns[*p])?;
         }
+        let delete_columns = columns_of_key(child, &columns, &f.references.delete_columns)?;
         let mut changed = child.clone();
         changed.foreign_keys.push(ForeignKey {
             oid: self.new_oid(),
@@ -112,6 +113,7 @@ impl Ddl<'_> {
             references: parent.oid,
             referenced,
             on_delete: action(f.references.on_delete),
+            delete_columns,
             on_update: action(f.references.on_update),
             validated: !f.timing.not_valid,
             deferrable: f.timing.deferrable || f.timing.initially_deferred,
@@ -206,4 +208,17 @@ fn columns_named(relation: &Relation, names: &[String]) -> Result<Vec<usize>> {
         })
     };
     names.iter().map(place).collect()
+}
+
+/// The columns of a foreign key that ON DELETE sets.
+fn columns_of_key(child: &Relation, key: &[usize], names: &[String]) -> Result<Vec<usize>> {
+    let columns = columns_named(child, names)?;
+    match columns.iter().find(|c| !key.contains(c)) {
+        None => Ok(columns),
+        Some(other) => {
+            let shown = &child.columns[*other].name;
+            let message = format!("column \"{shown}\" referenced in ON DELETE SET action must be part of foreign key");
+            Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message))
+        }
+    }
 }

@@ -24,6 +24,7 @@ pub(super) fn contradiction(c: &ColumnDef, is_serial: bool, table: &str) -> Resu
         // What a serial type says stands nowhere in the text.
         Err(if is_serial { error } else { error.at(pos) })
     };
+    let mut generated = false;
     let (mut default, mut identity, mut null) = (is_serial, false, is_serial.then_some(false));
     for k in &c.constraints {
         let nullable = match &k.kind {
@@ -40,7 +41,12 @@ pub(super) fn contradiction(c: &ColumnDef, is_serial: bool, table: &str) -> Resu
             K::Identity { .. } if identity => return refuse("multiple identity specifications", k.pos),
             K::Default(..) => default = true,
             K::Identity { .. } => identity = true,
+            K::Generated(..) => generated = true,
             _ => {}
+        }
+        if generated && (default || identity) {
+            let what = if default { "both default" } else { "both identity" };
+            return refuse(&format!("{what} and generation expression specified"), k.pos);
         }
         if default && identity {
             return refuse("both default and identity specified", k.pos);

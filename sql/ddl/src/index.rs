@@ -234,6 +234,10 @@ fn index_columns(
             if is_system_column(name.name()) {
                 return Err(SqlError::new("0A000", OF_SYSTEM));
             }
+            if let Some(other) = name.schema().filter(|table| *table != relation.name) {
+                let message = format!("missing FROM-clause entry for table \"{other}\"");
+                return Err(SqlError::new("42P01", message).at(name.pos));
+            }
             let column = column_of(relation, name.name(), name.pos)?;
             key_type(relation, column)?;
             columns.push(IndexColumn { column, class: class(relation.columns[column].type_oid)?, ..place });

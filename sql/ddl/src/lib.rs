@@ -13,6 +13,7 @@
 mod alter;
 mod alter_column;
 mod alter_constraint;
+mod alter_kinds;
 mod alter_type;
 mod cascade;
 mod command;

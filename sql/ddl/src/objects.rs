@@ -12,7 +12,7 @@ use crate::syntax::ast::{QualName, Query};
 use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve, user};
-use clearway_engine::catalog::{Catalog, Column, Object, Relation, RelationKind, Role, Sequence};
+use clearway_engine::catalog::{Catalog, Column, Index, Object, Relation, RelationKind, Role, Sequence};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -70,6 +70,7 @@ impl Ddl<'_> {
             if list.iter().any(|o| o.name == name) {
                 return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
             }
+            super::composite::not_pseudo(&name, c.ty)?;
             let storage = crate::context::convert::storage_of(c.ty.oid).map_or(4, |s| s.code());
             list.push(Column { name, storage, type_oid: c.ty.oid, type_mod: c.ty.modifier, ..Column::default() });
         }
@@ -89,6 +90,37 @@ impl Ddl<'_> {
         self.may_check(&relation)?;
         self.put(Object::Relation(relation)).await?;
         Ok("CREATE VIEW")
+    }
+
+    /// CONCURRENTLY compares the rows before with those after by a unique key.
+    fn may_refresh(&self, view: &Relation, concurrently: bool, with_data: bool) -> Result<()> {
+        if !concurrently {
+            return Ok(());
+        }
+        if !view.populated {
+            let message = "CONCURRENTLY cannot be used when the materialized view is not populated";
+            return Err(SqlError::new("0A000", message));
+        }
+        if !with_data {
+            let message = "CONCURRENTLY and WITH NO DATA options cannot be used together";
+            return Err(SqlError::new(code::SYNTAX_ERROR, message));
+        }
+        if self.has_whole_key(view.oid) {
+            return Ok(());
+        }
+        let catalog = self.catalog();
+        let schema = catalog.get(view.schema).map_or("", |s| s.name());
+        let quote = crate::context::names::quote;
+        let shown = format!("{}.{}", quote(schema), quote(&view.name));
+        let message = format!("cannot refresh materialized view \"{shown}\" concurrently");
+        let hint = "Create a unique index with no WHERE clause on one or more columns of the materialized view.";
+        Err(SqlError::new("55000", message).hint(hint))
+    }
+
+    /// Whether a relation has a unique index over columns of all of its rows.
+    fn has_whole_key(&self, relation: u32) -> bool {
+        let whole = |i: &Index| i.unique && i.condition.is_none() && i.columns.iter().all(|c| c.expression.is_none());
+        self.catalog().indexes(relation).any(whole)
     }
 
     /// REFRESH MATERIALIZED VIEW.
@@ -113,6 +145,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
         }
         self.own(relation)?;
+        self.may_refresh(relation, concurrently, with_data)?;
         let mut fresh = relation.clone();
         fresh.populated = with_data;
         // As it would be written now, with every name qualified: the session's path may be another one.
@@ -136,6 +169,10 @@ impl Ddl<'_> {
         if let Some(mut execution) = execution {
             let _acting = self.core.act_for(&catalog, relation.owner);
             self.fill(oid, &mut *execution).await?;
+        }
+        // What the query calls may have dropped it.
+        if concurrently && !self.has_whole_key(oid) {
+            return Err(SqlError::internal("could not find suitable unique index on materialized view"));
         }
         Ok("REFRESH MATERIALIZED VIEW")
     }

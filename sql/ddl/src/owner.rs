@@ -169,6 +169,7 @@ impl Ddl<'_> {
                 None => return Err(self.no_such("relation", name)),
             },
         };
+        super::alter_kinds::is_said(&object, kind)?;
         let owner = self.role_named(&catalog, owner)?.oid;
         self.change_owner(&object, owner).await?;
         Ok(match kind {

@@ -152,6 +152,9 @@ impl Ddl<'_> {
     /// A column as the catalog has it, without its constraints.
     pub(super) fn column(&self, c: &ColumnDef) -> Result<(Column, bool)> {
         let is_serial = serial(&c.ty.name);
+        if is_serial.is_some() && c.ty.array_dims > 0 {
+            return Err(SqlError::new("0A000", "array of serial is not implemented").at(c.ty.name.pos));
+        }
         let ty = match is_serial {
             Some(ty) => SqlType::new(ty),
             None => resolve(&c.ty)?,
@@ -210,6 +213,7 @@ impl Ddl<'_> {
             match &c.kind {
                 TableConstraintKind::PrimaryKey { columns, include, .. } => {
                     let (columns, include) = (list(columns, &d)?, list(include, &d)?);
+                    named_once(&d.columns, &columns, (true, c.pos))?;
                     check_timing(c.timing, "PRIMARY KEY")?;
                     let (name, timing) = (c.name.clone(), c.timing);
                     let nulls_not_distinct = false;
@@ -217,6 +221,7 @@ impl Ddl<'_> {
                 }
                 TableConstraintKind::Unique { columns, include, nulls_not_distinct, .. } => {
                     let (columns, include) = (list(columns, &d)?, list(include, &d)?);
+                    named_once(&d.columns, &columns, (false, c.pos))?;
                     let (name, timing, nulls_not_distinct) = (c.name.clone(), c.timing, *nulls_not_distinct);
                     d.uniques.push(Unique { name, columns, include, primary: false, nulls_not_distinct, timing });
                 }
@@ -458,6 +463,15 @@ fn named(columns: &[Column], name: &str, pos: Pos) -> Result<usize> {
     columns.iter().position(|c| c.name == name).ok_or_else(|| {
         SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{name}\" named in key does not exist")).at(pos)
     })
+}
+
+/// Refuses a key that names a column twice.
+pub(super) fn named_once(of: &[Column], columns: &[usize], (primary, pos): (bool, Pos)) -> Result<()> {
+    let twice = columns.iter().enumerate().find(|(at, c)| columns[..*at].contains(c));
+    let Some((_, column)) = twice else { return Ok(()) };
+    let what = if primary { "primary key" } else { "unique" };
+    let message = format!("column \"{}\" appears twice in {what} constraint", of[*column].name);
+    Err(SqlError::new("42701", message).at(pos))
 }
 
 /// Refuses key columns of types by which no key sorts.

@@ -106,6 +106,7 @@ fn columns_of(outputs: &[OutputColumn], s: &CreateTableAs) -> Result<Vec<Column>
         if columns.iter().any(|other| other.name == *name) {
             return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
         }
+        super::composite::not_pseudo(name, ty)?;
         columns.push(Column {
             name: name.clone(),
             storage: storage(ty)?,

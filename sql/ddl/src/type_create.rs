@@ -128,11 +128,22 @@ impl Ddl<'_> {
                 (domain.default, domain.default_path) = (under.default.clone(), under.default_path.clone());
             }
         }
+        if let Some(text) = default {
+            self.check_domain_default(text, below, name.name())?;
+        }
         for (given, text) in checks {
             add_check(&mut domain, name.name(), given.as_ref(), (text, true))?;
         }
         self.put_type(schema, name, TypeBody::Domain(domain)).await?;
         Ok("CREATE DOMAIN")
+    }
+
+    /// # Errors
+    /// What a default of this type may not be.
+    pub(super) fn check_domain_default(&self, text: &str, base: SqlType, name: &str) -> Result<()> {
+        with_env(self.core, &self.catalog(), |env| {
+            crate::planner::Planner::new(env).new_domain_default(text, base, name)
+        })
     }
 
     /// Refuses a type, or an array of one, that the session's role may not use in a definition.

@@ -1,7 +1,7 @@
 //! The relations that a view reads, and the view's options.
 
 use super::{Ddl, exists};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::planner::Planner;
 use crate::planner::environment::with_env;
 use crate::planner::plan::OutputColumn;
@@ -91,6 +91,9 @@ impl Ddl<'_> {
                 // It may have gone to another owner during the wait.
                 locked.as_ref().map_or(Ok(()), |view| self.own(view))?;
                 Ok(locked)
+            }
+            Some(Object::Relation(_) | Object::Index(_) | Object::Sequence(_)) if replace => {
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a view")))
             }
             Some(_) => Err(exists(name)),
             None => Ok(None),

@@ -171,6 +171,10 @@ impl Cx<'_> {
         let (target, key) = (act.target, act.key);
         let mut changed = row.clone();
         for (i, c) in key.child_columns.iter().enumerate() {
+            // A list is of ON DELETE alone.
+            if act.new.is_none() && !key.delete_columns.is_empty() && !key.delete_columns.contains(c) {
+                continue;
+            }
             changed[*c] = match (act.action, act.new) {
                 (ReferentialAction::Cascade, Some(new)) => {
                     in_child(new[key.columns[i]].clone(), target.table.types[*c])?

@@ -143,7 +143,7 @@ impl Planner<'_> {
         let pos = a.value.pos;
         let (mut columns, mut types) = (Vec::new(), Vec::new());
         scope.aggregate_use.set(AggregateUse::Refused("UPDATE"));
-        let (id, found, correlated) = Subqueries::bind(self, query, scope, params)?;
+        let (id, found, correlated) = Subqueries::bind(self, query, scope, params, false)?;
         if found.len() != a.columns.len() {
             return Err(differ_in_number(pos));
         }

@@ -2,8 +2,9 @@
 
 use super::from::Layout;
 use super::grouping::LevelStages;
-use super::plan::{Distinct, Grouping, SortKey};
+use super::plan::{Distinct, Grouping, SortKey, Subplan};
 use super::{system_columns, walk};
+use clearway_base::stack;
 use clearway_syntax::ast::{Expr, ExprKind, Locking, Query as AstQuery, QueryBody, Select as AstSelect, Target};
 use clearway_syntax::error::{Pos, Result, SqlError, code};
 use clearway_syntax::stmt;
@@ -73,35 +74,89 @@ pub(super) fn first_target(q: &AstQuery) -> Pos {
     }
 }
 
-/// Refuses columns that are neither grouped nor in an aggregate.
-pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> Result<()> {
-    let keys = &grouping.keys;
-    if keys.iter().any(|k| walk::same(k, e)) || matches!(e.kind, BoundKind::Unplaced(Unplaced::Grouping(_))) {
-        return Ok(());
+/// The columns of a level that stand for one value in a group.
+pub(super) struct GroupCheck<'a> {
+    pub grouping: &'a Grouping,
+    pub layout: &'a Layout,
+    pub subplans: &'a [Subplan],
+}
+
+impl GroupCheck<'_> {
+    /// Refuses columns that are neither grouped nor in an aggregate.
+    pub fn check(&self, e: &Bound) -> Result<()> {
+        if self.is_key(e, 0) || matches!(e.kind, BoundKind::Unplaced(Unplaced::Grouping(_))) {
+            return Ok(());
+        }
+        if let Some(shown) = self.ungrouped(e, 0) {
+            let message =
+                format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
+            return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
+        }
+        self.subquery(e, 0)?;
+        e.children().into_iter().try_for_each(|c| self.check(c))
     }
-    let of_system = system_columns::of_call(e);
-    if let BoundKind::Column { index, level: 0 } = of_system.map_or(e, |(_, key)| key).kind {
+
+    /// The same of an expression in a subquery so many levels below. An expression of columns counts as a key there too, which it does not in
+    /// PostgreSQL: a function that was inlined may have made the subquery.
+    fn check_below(&self, e: &Bound, depth: u16) -> Result<()> {
+        if self.is_key(e, depth) {
+            return Ok(());
+        }
+        if let Some(shown) = self.ungrouped(e, depth) {
+            let message = format!("subquery uses ungrouped column \"{shown}\" from outer query");
+            return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
+        }
+        self.subquery(e, depth)?;
+        stack::deeper(|| e.children().into_iter().try_for_each(|c| self.check_below(c, depth)))
+    }
+
+    fn subquery(&self, e: &Bound, depth: u16) -> Result<()> {
+        let BoundKind::Subquery { id, correlated: true, .. } = e.kind else { return Ok(()) };
+        let Some(sub) = self.subplans.get(id) else { return Ok(()) };
+        let mut found = Ok(());
+        walk::query_exprs(&sub.query, depth + 1, &mut |e, depth| {
+            if found.is_ok() {
+                found = self.check_below(e, depth);
+            }
+        });
+        found
+    }
+
+    fn is_key(&self, e: &Bound, depth: u16) -> bool {
+        let keys = &self.grouping.keys;
+        if depth == 0 || keys.is_empty() || e.lowest_level() != Some(depth) {
+            return depth == 0 && keys.iter().any(|k| walk::same(k, e));
+        }
+        let mut here = e.clone();
+        here.lift(depth);
+        keys.iter().any(|k| walk::same(k, &here))
+    }
+
+    /// The name of a column that is not grouped.
+    fn ungrouped(&self, e: &Bound, depth: u16) -> Option<String> {
+        let Self { grouping, layout, .. } = self;
+        let of_system = system_columns::of_call(e);
+        let BoundKind::Column { index, level } = of_system.map_or(e, |(_, key)| key).kind else { return None };
+        if level != depth || super::grouping::is_lifted(index) {
+            return None;
+        }
         // What a primary key determines is one value in a group only where each grouping set holds the key.
         let in_all = |at: usize| grouping.sets.as_ref().is_none_or(|sets| sets.iter().all(|set| set.contains(&at)));
         let has = |slot: usize| {
             let is = |k: &Bound| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot);
-            keys.iter().enumerate().any(|(at, k)| is(k) && in_all(at))
+            grouping.keys.iter().enumerate().any(|(at, k)| is(k) && in_all(at))
         };
         let table = layout.tables.iter().find(|t| (t.base..=t.key_slot()).contains(&index));
         if table.is_some_and(|t| !t.shape.key.is_empty() && t.shape.key.iter().all(|c| has(t.base + c))) {
-            return Ok(());
+            return None;
         }
         let column = layout.columns.iter().find(|c| c.index == index && c.relation.is_some());
-        let shown = match (of_system, table, column) {
+        Some(match (of_system, table, column) {
             (Some((name, _)), Some(table), _) => format!("{}.{name}", table.name),
             (_, _, Some(ScopeColumn { relation: Some(relation), name, .. })) => format!("{relation}.{name}"),
             _ => String::new(),
-        };
-        let message =
-            format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
-        return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
+        })
     }
-    e.children().into_iter().try_for_each(|c| check_grouped(c, grouping, layout))
 }
 
 /// Refuses to lock rows of the nullable side of an outer join. Where WHERE looks at that side, rows of nulls may not come through: PostgreSQL

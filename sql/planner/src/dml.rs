@@ -3,7 +3,7 @@
 use super::arrange::{Arranged, Rest};
 use super::checks::{check_count, mismatch, same_set};
 use super::from::Layout;
-use super::insert_rows::{as_query, gave_rows, has_whole_row};
+use super::insert_rows::{as_query, gave_rows, has_whole_row, refuse_stages};
 use super::leaf::table_columns;
 use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
@@ -124,6 +124,7 @@ impl Planner<'_> {
                     child_columns: key.columns.clone(),
                     columns: key.referenced.clone(),
                     on_delete: key.on_delete,
+                    delete_columns: key.delete_columns.clone(),
                     on_update: key.on_update,
                     timing: Timing { deferrable: key.deferrable, deferred: key.deferred },
                 });
@@ -156,19 +157,8 @@ impl Planner<'_> {
         let Some((text, path)) = own.or(of_domain).filter(|_| !c.is_dropped() && !c.generated) else {
             return Ok(None);
         };
-        let e = clearway_syntax::parse_expression(text)?;
         let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
-        let scope = Scope::default();
-        let bound = self.on_path(path, |p| {
-            p.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))
-        });
-        // Places in the text of the default are none in the statement.
-        bound.map(Some).map_err(|e| {
-            match e.message().replace(" but expression is of", " but default expression is of") {
-                message if e.code() == code::DATATYPE_MISMATCH => e.nowhere().saying(message),
-                _ => e.nowhere(),
-            }
-        })
+        self.on_path(path, |p| p.default_text(text, ty, &c.name)).map(Some)
     }
 
     fn default_value(&mut self, relation: &Relation, column: usize, pos: Pos) -> Result<Bound> {
@@ -195,6 +185,7 @@ impl Planner<'_> {
         };
         let (source, count) = self.insert_source(relation, &given, s, params)?;
         let written = &given[..count.min(given.len())];
+        super::insert_rows::each_once(relation, written)?;
         written.iter().for_each(|column| used.inserts.note(*column));
         super::generated::check_source(relation, written, s)?;
         let mut values = Vec::new();
@@ -284,6 +275,9 @@ impl Planner<'_> {
         }
         super::literals::of_columns(source, &types, params)?;
         let query = self.query(source, None, params)?;
+        if s.source.as_ref().is_some_and(|written| matches!(written.body, QueryBody::Values(_))) {
+            refuse_stages(&query, source.pos)?;
+        }
         check_count(given.len(), query.columns.len(), s, |_| source.pos)?;
         let count = query.columns.len();
         let query = super::literals::opened(query, source);

@@ -77,15 +77,30 @@ impl Planner<'_> {
     /// # Errors
     /// 0A000, and what binding the expression gives.
     pub fn new_default(&mut self, relation: &Relation, column: usize) -> Result<Option<Bound>> {
-        let bound = self.default_of(relation, column).map_err(|e| {
-            let of_column = e.code() == code::UNDEFINED_COLUMN
-                || e.code() == code::UNDEFINED_TABLE && e.message().starts_with("missing FROM-clause entry");
-            if of_column { e.as_refused("cannot use column reference in DEFAULT expression") } else { e }
-        })?;
-        if bound.as_ref().is_some_and(|b| b.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }))) {
-            return Err(SqlError::new("0A000", "cannot use subquery in DEFAULT expression"));
-        }
-        Ok(bound)
+        let bound = self.default_of(relation, column);
+        bound.map_err(of_column)?.map(without_subquery).transpose()
+    }
+
+    /// The default of a domain over a type, as it may be written.
+    ///
+    /// # Errors
+    /// As [`Planner::new_default`].
+    pub fn new_domain_default(&mut self, text: &str, base: SqlType, name: &str) -> Result<()> {
+        let bound = self.default_text(text, base, name).map_err(of_column)?;
+        without_subquery(bound).map(drop)
+    }
+
+    /// Binds the text of a default.
+    pub(super) fn default_text(&mut self, text: &str, ty: SqlType, name: &str) -> Result<Bound> {
+        let e = clearway_syntax::parse_expression(text)?;
+        let place = "DEFAULT expressions";
+        let bound =
+            self.bind(&Scope::default(), &mut Params::default(), place, None, |b| b.bind_assigned(&e, ty, name));
+        // Places in the text of the default are none in the statement.
+        bound.map_err(|e| match e.message().replace(" but expression is of", " but default expression is of") {
+            message if e.code() == code::DATATYPE_MISMATCH => e.nowhere().saying(message),
+            _ => e.nowhere(),
+        })
     }
 
     /// Binds the checks of a relation, as they may be written: without a subquery.
@@ -93,7 +108,7 @@ impl Planner<'_> {
     /// # Errors
     /// 0A000, and what binding them gives.
     pub fn new_checks(&mut self, relation: &Relation) -> Result<()> {
-        let target = self.target(relation).map_err(of_system_column)?;
+        let target = self.target(relation).map_err(|e| of_system_column(e).nowhere())?;
         let asks = |check: &Bound| check.any(&|e| matches!(e.kind, BoundKind::Subquery { .. }));
         if target.checks.iter().any(|(_, check)| asks(check)) {
             return Err(SqlError::new("0A000", "cannot use subquery in check constraint"));
@@ -105,7 +120,7 @@ impl Planner<'_> {
     pub fn check_generated(&mut self, relation: &Relation) -> Result<()> {
         let columns = super::leaf::table_columns(relation, &relation.name, 0);
         let scope = Scope::over(columns, None);
-        for (_, bound) in self.generated_columns(relation, &scope)? {
+        for (_, bound) in self.generated_columns(relation, &scope).map_err(SqlError::nowhere)? {
             if bound.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
                 let message = "cannot use subquery in column generation expression";
                 return Err(SqlError::new("0A000", message));
@@ -129,6 +144,20 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// The error of a default that names a column.
+fn of_column(e: SqlError) -> SqlError {
+    let of_column = e.code() == code::UNDEFINED_COLUMN
+        || e.code() == code::UNDEFINED_TABLE && e.message().starts_with("missing FROM-clause entry");
+    if of_column { e.as_refused("cannot use column reference in DEFAULT expression") } else { e }
+}
+
+fn without_subquery(bound: Bound) -> Result<Bound> {
+    if bound.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
+        return Err(SqlError::new("0A000", "cannot use subquery in DEFAULT expression"));
+    }
+    Ok(bound)
 }
 
 /// The system column that an error calls missing, since the expressions of a table do not see it.

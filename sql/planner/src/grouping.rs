@@ -1,7 +1,7 @@
 //! The values that a level appends to its rows (PLN-8): GROUP BY with its grouping sets, window functions, set-returning functions. Their
 //! slots are known only once all of them have been collected, so a last pass over the level's expressions fills the slot numbers in.
 
-use super::checks::{check_grouped, leftmost};
+use super::checks::{GroupCheck, leftmost};
 use super::from::Layout;
 use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, SetStage, SortKey, StageCall, WindowStage};
 use super::rewrite::{self, Rewriter};
@@ -9,7 +9,7 @@ use super::{Planner, walk};
 use clearway_base::{breath, stack};
 use clearway_syntax::ast::{Expr, Select as AstSelect};
 use clearway_syntax::error::{Pos, Result, SqlError, code};
-use clearway_syntax::window::GroupItem;
+use clearway_syntax::window::{FrameBound, GroupItem};
 use clearway_values::expr::bound::Unplaced;
 use clearway_values::expr::collect::{Collected, Permits};
 use clearway_values::expr::sets::SetCall;
@@ -60,7 +60,7 @@ pub(super) struct LevelStages {
 /// The slot of the first aggregate that a subquery gives to a level around it, until the level has been laid out: no layout is so wide.
 pub(super) const LIFTED_SLOT: usize = 1 << 40;
 
-fn is_lifted(index: usize) -> bool {
+pub(super) fn is_lifted(index: usize) -> bool {
     (LIFTED_SLOT..2 * LIFTED_SLOT).contains(&index)
 }
 
@@ -78,7 +78,7 @@ impl Planner<'_> {
         collected.permits = Permits { windows: false, sets: true, is_key: true };
         let mut keys: Vec<Bound> = Vec::new();
         let mut key = |e: &Expr| -> Result<usize> {
-            let bound = self.group_key(e, targets, columns, scope, params, collected)?;
+            let bound = self.group_key(e, (&s.targets, targets), columns, scope, params, collected)?;
             self.refuse_stages(&bound)?;
             need_equality(bound.ty, leftmost(e))?;
             if let Some(at) = keys.iter().position(|k| walk::same(k, &bound)) {
@@ -168,6 +168,16 @@ impl Planner<'_> {
         rewriter.query(query, 0);
     }
 
+    /// Refuses a frame whose offset names a column in a subquery.
+    fn check_frame(&self, window: &WindowDefinition) -> Result<()> {
+        let Some(frame) = &window.frame else { return Ok(()) };
+        for bound in [&frame.start, &frame.end] {
+            let (FrameBound::Preceding(e) | FrameBound::Following(e)) = bound else { continue };
+            rewrite::without_columns(e, frame.mode.sql(), &self.subplans)?;
+        }
+        Ok(())
+    }
+
     /// Checks the expressions of a level against its groups, and puts places into them.
     pub(super) fn settle_level(
         &mut self,
@@ -196,10 +206,11 @@ impl Planner<'_> {
             window_calls.iter_mut().flat_map(|c| c.exprs_mut()).try_for_each(&mut *f)?;
             sets.iter_mut().flat_map(|s| &mut s.args).try_for_each(f)
         };
+        windows.iter().try_for_each(|w| self.check_frame(w))?;
         let mut check = |e: &mut Bound| {
             self.note(e);
             match &grouping {
-                Some(g) => check_grouped(e, g, layout),
+                Some(grouping) => GroupCheck { grouping, layout, subplans: &self.subplans }.check(e),
                 None => Ok(()),
             }
         };
@@ -208,7 +219,9 @@ impl Planner<'_> {
         if let Some(g) = &grouping {
             let detail = "Direct arguments of an ordered-set aggregate must use only grouped columns.";
             let direct = g.calls.iter().flat_map(|c| &c.direct);
-            direct.into_iter().try_for_each(|e| check_grouped(e, g, layout).map_err(|e| e.detail(detail)))?;
+            let grouped = GroupCheck { grouping: g, layout, subplans: &self.subplans };
+            let detailed = |e: SqlError| if e.message().starts_with("column") { e.detail(detail) } else { e };
+            direct.into_iter().try_for_each(|e| grouped.check(e).map_err(detailed))?;
         }
         let first_window = grouping.as_ref().map_or(0, Grouping::values);
         let places = Places { grouping: grouping.as_ref(), first_window, first_set: first_window + window_calls.len() };

@@ -119,10 +119,16 @@ impl Planner<'_> {
         let scope = Scope::over(table_columns(relation, &relation.name, 0), None);
         for key in keys {
             match &*key.expr.kind {
-                ExprKind::Column(name) => columns.push(column_of(relation, name.name(), name.pos)?),
+                ExprKind::Column(name) => {
+                    if name.parts.len() > 1 {
+                        let params = &mut Params::default();
+                        self.bind(&scope, params, "index expressions", None, |b| b.bind(&key.expr))?;
+                    }
+                    columns.push(column_of(relation, name.name(), name.pos)?);
+                }
                 _ => {
                     let params = &mut Params::default();
-                    expressions.push(self.bind(&scope, params, "ON CONFLICT", None, |b| b.bind(&key.expr))?);
+                    expressions.push(self.bind(&scope, params, "index expressions", None, |b| b.bind(&key.expr))?);
                 }
             }
         }
@@ -130,7 +136,12 @@ impl Planner<'_> {
             self.refuse_late_arbiter(relation, &columns)?;
         }
         let given = match filter {
-            Some(e) => split(self.condition(e, &scope, &mut Params::default(), "ON CONFLICT")?),
+            Some(e) => {
+                let params = &mut Params::default();
+                let bound = self.bind(&scope, params, "index predicates", None, |b| b.bind_condition(e, "WHERE"))?;
+                self.note(&bound);
+                split(bound)
+            }
             None => Vec::new(),
         };
         let shape = self.slot(relation)?.shape;

@@ -2,9 +2,10 @@
 
 use super::Planner;
 use super::checks::check_count;
+use super::plan::{Body, Query};
 use clearway_engine::catalog::Relation;
 use clearway_syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target as AstTarget};
-use clearway_syntax::error::{Result, SqlError, code};
+use clearway_syntax::error::{Pos, Result, SqlError, code};
 use clearway_syntax::stmt;
 use clearway_values::expr::{Bound, Params, Scope};
 use clearway_values::types::{Datum, SqlType};
@@ -72,4 +73,25 @@ pub(super) fn as_query(source: &AstQuery) -> Option<AstQuery> {
         windows: Vec::new(),
     }));
     Some(AstQuery { body, ..source.clone() })
+}
+
+/// Refuses what VALUES may not have, in the query that they were taken as.
+pub(super) fn refuse_stages(query: &Query, pos: Pos) -> Result<()> {
+    let Body::Select(select) = &query.body else { return Ok(()) };
+    let (state, what) = if select.grouping.is_some() {
+        (code::GROUPING_ERROR, "aggregate")
+    } else if !select.windows.is_empty() {
+        (code::WINDOWING_ERROR, "window")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(state, format!("{what} functions are not allowed in VALUES")).at(pos))
+}
+
+/// Refuses a column that is written twice: two columns of a view may be one of the table.
+pub(super) fn each_once(relation: &Relation, written: &[usize]) -> Result<()> {
+    let twice = written.iter().enumerate().find(|(at, c)| written[..*at].contains(c));
+    let Some((_, column)) = twice else { return Ok(()) };
+    let message = format!("multiple assignments to same column \"{}\"", relation.columns[*column].name);
+    Err(SqlError::new(code::SYNTAX_ERROR, message))
 }

@@ -81,6 +81,7 @@ mod pullup;
 mod pushdown;
 pub mod ranges;
 mod recursion;
+mod repeated;
 mod rewrite;
 mod routine;
 mod row_ends;
@@ -422,17 +423,32 @@ impl Subqueries for Planner<'_> {
         query: &AstQuery,
         scope: &Scope<'_>,
         params: &mut Params,
+        shared: bool,
     ) -> Result<(usize, Vec<SqlType>, bool)> {
+        let repeats = scope.repeats.as_ref().filter(|_| shared).map(|list| (repeated::without_places(query), list));
+        if let Some((said, list)) = &repeats
+            && let Some((_, found)) = list.borrow().iter().find(|(other, _)| other == said)
+        {
+            return Ok(found.clone());
+        }
         let uses = self.working_uses.len();
         let plan = self.query(query, Some(scope), params)?;
         if self.working_uses.len() != uses {
             let message = "a recursive reference must not appear within a subquery";
             return Err(SqlError::new("42P19", message).at(query.pos));
         }
-        let types = plan.columns.iter().map(|c| c.ty).collect();
+        let types: Vec<SqlType> = plan.columns.iter().map(|c| c.ty).collect();
         let correlated = walk::is_correlated(&plan, &self.subplans);
         self.subplans.push(Subplan { query: plan, correlated });
-        Ok((self.subplans.len() - 1, types, correlated))
+        let bound = (self.subplans.len() - 1, types, correlated);
+        if let Some((said, list)) = repeats {
+            list.borrow_mut().push((said, bound.clone()));
+        }
+        Ok(bound)
+    }
+
+    fn lowest_level(&self, id: usize) -> Option<u16> {
+        self.subplans.get(id).and_then(|sub| walk::lowest_beyond(&sub.query, 0, &self.subplans))
     }
 
     fn cast_columns(&mut self, id: usize, to: &[SqlType]) {

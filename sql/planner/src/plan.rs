@@ -497,6 +497,8 @@ pub struct Referrer {
     pub columns: Vec<usize>,
     /// On DELETE.
     pub on_delete: clearway_engine::catalog::ReferentialAction,
+    /// The referring columns that ON DELETE SET NULL or SET DEFAULT sets; empty: all.
+    pub delete_columns: Vec<usize>,
     /// On UPDATE.
     pub on_update: clearway_engine::catalog::ReferentialAction,
     /// When NO ACTION is checked.

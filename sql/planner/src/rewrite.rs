@@ -8,6 +8,7 @@ use super::plan::{Access, Body, Distinct, Node, Query, Subplan};
 use super::pullup::{Raw, Raws};
 use super::walk;
 use clearway_base::stack;
+use clearway_syntax::error::{Pos, Result, SqlError, code};
 use clearway_values::expr::{Bound, BoundKind};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -210,15 +211,34 @@ pub(super) fn outer_slots(q: &Query, depth: u16, subplans: &[Subplan], f: &mut d
 
 /// The same of an expression.
 pub(super) fn expr_slots(e: &Bound, depth: u16, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
+    expr_columns(e, depth, subplans, &mut |slot, _| f(slot));
+}
+
+/// The same with the places of the names.
+pub(super) fn expr_columns(e: &Bound, depth: u16, subplans: &[Subplan], f: &mut dyn FnMut(usize, Pos)) {
     walk::each(e, &mut |e| match e.kind {
-        BoundKind::Column { index, level } if level == depth => f(index),
+        BoundKind::Column { index, level } if level == depth => f(index, e.pos),
         BoundKind::Subquery { id, correlated: true, .. } => {
             if let Some(sub) = subplans.get(id) {
-                outer_slots(&sub.query, depth + 1, subplans, f);
+                walk::query_exprs(&sub.query, depth + 1, &mut |e, depth| expr_columns(e, depth, subplans, f));
             }
         }
         _ => {}
     });
+}
+
+/// Refuses an expression of a clause that names a column of its own level, in a subquery too.
+///
+/// # Errors
+/// 42P10.
+pub(super) fn without_columns(e: &Bound, clause: &str, subplans: &[Subplan]) -> Result<()> {
+    let mut named = None;
+    expr_columns(e, 0, subplans, &mut |_, pos| {
+        named.get_or_insert(pos);
+    });
+    let Some(pos) = named else { return Ok(()) };
+    let message = format!("argument of {clause} must not contain variables");
+    Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(pos))
 }
 
 /// The slots that the leaves of an item name: arguments of functions, lateral queries, and filters, which a lateral query that was taken in has left

@@ -47,13 +47,12 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    fn limits(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
+    fn limits(&mut self, q: &AstQuery, scope: &Scope<'_>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
         super::ties::check(q)?;
         let mut out = [None, None];
         for (slot, (e, what)) in out.iter_mut().zip([(&q.limit, "LIMIT"), (&q.offset, "OFFSET")]) {
             let Some(e) = e else { continue };
-            let scope = Scope::over(Vec::new(), parent);
-            let bound = self.bind(&scope, params, what, None, |b| {
+            let bound = self.bind(scope, params, what, None, |b| {
                 let bound = b.bind_unsettled(e)?;
                 let (from, pos) = (bound.ty.oid, bound.pos);
                 b.coerce(bound, oid::INT8.into(), Context::Assignment)?.ok_or_else(|| {
@@ -62,6 +61,7 @@ impl Planner<'_> {
                     SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
                 })
             })?;
+            super::rewrite::without_columns(&bound, what, &self.subplans)?;
             *slot = Some(bound);
         }
         Ok(out)
@@ -85,6 +85,7 @@ impl Planner<'_> {
         let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };
         let mut scope = Scope::over(layout.columns.clone(), parent);
         (scope.aggregates, scope.decimals) = (Some((collected.aggregates.clone(), LIFTED_SLOT)), layout.decimals);
+        scope.repeats = super::repeated::in_keys(s).then(Default::default);
         let everything = Permits { windows: true, sets: true, is_key: false };
         collected.permits = everything;
         let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected))?;
@@ -101,7 +102,7 @@ impl Planner<'_> {
         collected.permits = everything;
         let mut sort = Vec::new();
         for o in &q.order_by {
-            sort.push(self.sort_key(o, &targets, &columns, Some((&scope, &mut collected)), params)?);
+            sort.push(self.sort_key(o, (&s.targets, &targets), &columns, Some((&scope, &mut collected)), params)?);
         }
         let mut distinct = match &s.distinct {
             None => None,
@@ -125,7 +126,7 @@ impl Planner<'_> {
         } else {
             conjunction(layout.item.conditions_with(&conditions))
         };
-        let [limit, offset] = self.limits(q, parent, params)?;
+        let [limit, offset] = self.limits(q, &Scope { aggregates: None, ..scope }, params)?;
         let LevelStages { grouping, windows, sets, lifted } = behind;
         let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
         let body = Select { grouping, windows, sets, locks, recheck, distinct, ..plain };
@@ -206,7 +207,7 @@ impl Planner<'_> {
         params: &mut Params,
         collected: &mut Collected,
     ) -> Result<Bound> {
-        if let Some(at) = position(e, targets.len(), "SELECT DISTINCT ON")? {
+        if let Some(at) = position(e, targets.len(), "DISTINCT ON")? {
             return Ok(targets[at].clone());
         }
         if let ExprKind::Column(name) = &*e.kind
@@ -221,7 +222,7 @@ impl Planner<'_> {
     pub(super) fn group_key(
         &mut self,
         e: &Expr,
-        targets: &[Bound],
+        (list, targets): (&[Target], &[Bound]),
         columns: &[OutputColumn],
         scope: &Scope<'_>,
         params: &mut Params,
@@ -237,13 +238,16 @@ impl Planner<'_> {
         {
             return Ok(targets[at].clone());
         }
+        if let Some(at) = super::repeated::item(e, list, targets) {
+            return Ok(targets[at].clone());
+        }
         self.bind(scope, params, "GROUP BY", Some(collected), |b| b.bind(e))
     }
 
     fn sort_key(
         &mut self,
         o: &OrderBy,
-        targets: &[Bound],
+        (list, targets): (&[Target], &[Bound]),
         columns: &[OutputColumn],
         scope: Option<(&Scope<'_>, &mut Collected)>,
         params: &mut Params,
@@ -254,7 +258,7 @@ impl Planner<'_> {
         };
         let at = match position(&o.expr, targets.len(), "ORDER BY")? {
             Some(at) => Some(at),
-            None => by_name()?,
+            None => by_name()?.or_else(|| super::repeated::item(&o.expr, list, targets)),
         };
         let expr = match (at, scope) {
             (Some(at), _) => targets[at].clone(),
@@ -297,7 +301,7 @@ impl Planner<'_> {
         for i in 0..width {
             let column: Vec<Bound> = bound.iter().map(|r| r[i].clone()).collect();
             let (unified, ty) = self.bind(&scope, params, "VALUES", None, |b| b.unify(column, "VALUES"))?;
-            types.push(SqlType::new(ty));
+            types.push(clearway_values::expr::with_common_modifier(&unified, ty));
             for (row, e) in bound.iter_mut().zip(unified) {
                 self.note(&e);
                 row[i] = e;
@@ -331,9 +335,9 @@ impl Planner<'_> {
             .collect();
         let mut sort = Vec::new();
         for o in &q.order_by {
-            sort.push(self.sort_key(o, &outputs, &columns, None, params)?);
+            sort.push(self.sort_key(o, (&[], &outputs), &columns, None, params)?);
         }
-        let [limit, offset] = self.limits(q, parent, params)?;
+        let [limit, offset] = self.limits(q, &Scope::over(Vec::new(), parent), params)?;
         Ok(Query { body, sort, limit, offset, ties: q.ties, columns })
     }
 
@@ -344,8 +348,7 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<Query> {
-        let (l, r) = (self.query(left, parent, params)?, self.query(right, parent, params)?);
-        let (l, r) = (super::literals::opened(l, left), super::literals::opened(r, right));
+        let (l, r) = self.sides(left, right, parent, params)?;
         let name = match op {
             SetOp::Union => "UNION",
             SetOp::Intersect => "INTERSECT",
@@ -463,7 +466,8 @@ fn origin_of(e: &Bound, scope: &Scope<'_>) -> (u32, i16) {
     let BoundKind::Column { index, level } = e.kind else { return (0, 0) };
     let scope = (0..level).try_fold(scope, |scope, _| scope.parent);
     let column = scope.and_then(|scope| scope.columns.iter().find(|c| c.index == index));
-    column.map_or((0, 0), |c| c.origin)
+    // A cast that takes the modifier away is more than a column.
+    column.filter(|c| c.ty.modifier == e.ty.modifier || c.ty.oid != e.ty.oid).map_or((0, 0), |c| c.origin)
 }
 
 /// `ORDER BY total`: the place of the output column with this name. Several are no trouble if they are the same expression.
@@ -487,7 +491,7 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
                 SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(e.pos)
             })
         }
-        ExprKind::Literal(Literal::Number(_) | Literal::Str(_)) => {
+        ExprKind::Literal(Literal::Number(_) | Literal::Str(_) | Literal::Bool(_) | Literal::Null) => {
             Err(SqlError::new(code::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(e.pos))
         }
         _ => Ok(None),
@@ -511,10 +515,8 @@ pub fn label_of(e: &Expr) -> String {
             }
         }
         ExprKind::Bare(f) => bare_name(f).to_owned(),
-        ExprKind::Case { otherwise, .. } => {
-            let inner = otherwise.as_ref().map_or_else(|| "case".to_owned(), label_of);
-            if inner == "?column?" { "case".to_owned() } else { inner }
-        }
+        ExprKind::Case { otherwise: Some(e), .. } if !is_weak(e) => label_of(e),
+        ExprKind::Case { .. } => "case".to_owned(),
         ExprKind::Coalesce(_) => "coalesce".to_owned(),
         ExprKind::NullIf(..) => "nullif".to_owned(),
         ExprKind::Greatest(_) => "greatest".to_owned(),
@@ -524,16 +526,21 @@ pub fn label_of(e: &Expr) -> String {
         ExprKind::Exists(_) => "exists".to_owned(),
         ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label_of(arg),
         ExprKind::Field { name, .. } => name.clone(),
-        ExprKind::Subquery(q) => match &q.body {
-            QueryBody::Select(s) => match s.targets.first() {
-                Some(Target::Expr { alias: Some(name), .. }) => name.clone(),
-                Some(Target::Expr { expr, alias: None }) => label_of(expr),
-                _ => "?column?".to_owned(),
-            },
-            QueryBody::Values(_) => "column1".to_owned(),
-            QueryBody::SetOp { .. } => "?column?".to_owned(),
-        },
+        ExprKind::Subquery(q) => label_of_query(q),
         _ => "?column?".to_owned(),
+    }
+}
+
+/// The name of the first column of a query.
+fn label_of_query(q: &AstQuery) -> String {
+    match &q.body {
+        QueryBody::Select(s) => match s.targets.first() {
+            Some(Target::Expr { alias: Some(name), .. }) => name.clone(),
+            Some(Target::Expr { expr, alias: None }) => label_of(expr),
+            _ => "?column?".to_owned(),
+        },
+        QueryBody::Values(_) => "column1".to_owned(),
+        QueryBody::SetOp { left, .. } => label_of_query(left),
     }
 }
 
@@ -543,6 +550,8 @@ fn is_weak(e: &Expr) -> bool {
         ExprKind::Cast { arg, .. } => is_weak(arg),
         ExprKind::Case { otherwise, .. } => otherwise.as_ref().is_none_or(is_weak),
         ExprKind::Literal(_) => true,
+        // What its column is called counts, whatever that is.
+        ExprKind::Subquery(_) => false,
         _ => label_of(e) == "?column?",
     }
 }

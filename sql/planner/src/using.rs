@@ -18,8 +18,16 @@ impl Planner<'_> {
     ) -> Result<(Vec<Bound>, Vec<ScopeColumn>)> {
         let mut conditions = Vec::new();
         let mut merged = Vec::new();
-        for name in list {
+        for (at, name) in list.iter().enumerate() {
+            if list[..at].contains(name) {
+                let message = format!("column name \"{name}\" appears more than once in USING clause");
+                return Err(SqlError::new("42701", message));
+            }
             let find = |side: &[ScopeColumn], which: &str| {
+                if side.iter().filter(|c| !c.hidden && c.name == *name).count() > 1 {
+                    let message = format!("common column name \"{name}\" appears more than once in {which} table");
+                    return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message));
+                }
                 side.iter().position(|c| !c.hidden && c.name == *name).ok_or_else(|| {
                     let message =
                         format!("column \"{name}\" specified in USING clause does not exist in {which} table");

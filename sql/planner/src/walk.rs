@@ -198,6 +198,24 @@ fn refers_beyond(q: &Query, beyond: u16, subplans: &[Subplan]) -> bool {
     found
 }
 
+/// The lowest level around a query `depth` levels up whose rows the query names, 0 for the nearest; none: it names none of them.
+pub fn lowest_beyond(q: &Query, depth: u16, subplans: &[Subplan]) -> Option<u16> {
+    let mut lowest: Option<u16> = None;
+    query_exprs(q, depth, &mut |e, depth| {
+        each(e, &mut |e| {
+            let found = match &e.kind {
+                BoundKind::Column { level, .. } => level.checked_sub(depth + 1),
+                BoundKind::Subquery { id, correlated: true, .. } => {
+                    subplans.get(*id).and_then(|sub| lowest_beyond(&sub.query, depth + 1, subplans))
+                }
+                _ => None,
+            };
+            lowest = lowest.into_iter().chain(found).min();
+        });
+    });
+    lowest
+}
+
 /// Whether two expressions are the same but for where they stand.
 pub fn same(a: &Bound, b: &Bound) -> bool {
     a.same(b)

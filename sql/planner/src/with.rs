@@ -17,7 +17,7 @@ use clearway_syntax::ast::{Alias, Cte, Query as AstQuery, QueryBody, SetOp, Tabl
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_syntax::stmt::Statement;
 use clearway_values::expr::{Params, Scope};
-use clearway_values::types::format_type;
+use clearway_values::types::{SqlType, format_type};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -71,7 +71,11 @@ pub(super) struct Named {
 impl Planner<'_> {
     /// Takes up the names of a WITH clause.
     pub(super) fn with(&mut self, with: &With, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<()> {
-        for cte in &with.ctes {
+        for (at, cte) in with.ctes.iter().enumerate() {
+            if with.ctes[..at].iter().any(|before| before.name == cte.name) {
+                let message = format!("WITH query name \"{}\" specified more than once", cte.name);
+                return Err(SqlError::new("42712", message).at(cte.pos));
+            }
             let returned = match &*cte.statement {
                 Statement::Query(_) => None,
                 _ => Some(self.with_change(cte, params)?),
@@ -229,13 +233,14 @@ impl Planner<'_> {
             return Err(SqlError::new(code::SYNTAX_ERROR, message).at(right.pos));
         }
         for (i, (a, b)) in columns.iter().zip(&step.columns).enumerate() {
-            if a.ty.oid != b.ty.oid {
+            let overall = SqlType { oid: b.ty.oid, modifier: if a.ty == b.ty { a.ty.modifier } else { -1 } };
+            if a.ty != overall {
                 let message = format!(
                     "recursive query \"{}\" column {} has type {} in non-recursive term but type {} overall",
                     cte.name,
                     i + 1,
                     format_type(a.ty),
-                    format_type(b.ty)
+                    format_type(overall)
                 );
                 return Err(SqlError::new(code::DATATYPE_MISMATCH, message)
                     .hint("Cast the output of the non-recursive term to the correct type.")

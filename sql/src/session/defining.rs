@@ -4,7 +4,7 @@ use super::routine;
 use super::run::{self, Execution};
 use super::session::{Prepared, Session};
 use crate::context::core::Core;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::exec::sink::Sink;
 use crate::exec::{BoxFuture, Row, Run};
 use crate::planner::plan::OutputColumn;
@@ -48,6 +48,9 @@ impl clearway_ddl::session::Session for Session {
     }
     fn prepare(&mut self, query: &Statement, text: &Arc<str>) -> Result<Box<dyn Asked + '_>> {
         let prepared = self.prepare_statement(query.clone(), text.clone(), &[])?;
+        if !prepared.types.is_empty() {
+            return Err(SqlError::new(code::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
         Ok(Box::new(AskedHere {
             session: self,
             prepared: Arc::new(prepared),

@@ -113,6 +113,8 @@ pub struct References {
     pub columns: Vec<String>,
     pub full: bool,
     pub on_delete: ForeignAction,
+    /// The columns that ON DELETE SET NULL or SET DEFAULT sets; none: all.
+    pub delete_columns: Vec<String>,
     pub on_update: ForeignAction,
 }
 

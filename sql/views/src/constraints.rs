@@ -211,7 +211,8 @@ impl<'a> Line<'a> {
             parent_child,
             parent_parent,
             child_child,
-            Datum::Null,
+            key.filter(|k| !k.delete_columns.is_empty())
+                .map_or(Datum::Null, |k| numbers(k.delete_columns.iter().copied())),
             Datum::Null,
             opt(self.condition),
         ]
@@ -333,6 +334,9 @@ pub fn definition(run: &Run<'_>, oid: u32, pretty: bool) -> Option<String> {
                     ReferentialAction::SetDefault => "SET DEFAULT",
                 };
                 out.push_str(&format!(" ON {when} {what}"));
+                if when == "DELETE" && !k.delete_columns.is_empty() {
+                    out.push_str(&format!(" ({})", list(r, &k.delete_columns)));
+                }
             }
             out.push_str(shown_timing(k.deferrable, k.deferred));
             out.push_str(not_valid(k.validated));

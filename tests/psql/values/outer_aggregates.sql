@@ -35,3 +35,10 @@ merge into outer_a a using outer_e e on a.id = e.id when matched and (select max
 merge into outer_a a using outer_e e on a.id = e.id when matched then update set g = (select max(e.id));
 select * from outer_a order by id;
 drop table outer_a, outer_e;
+-- Columns in subqueries of the arguments count, too.
+create table outer_s (id int);
+insert into outer_s values (10), (20);
+select (select sum((select s.id)) from outer_s s) from (values (1), (2)) o(x);
+select (select sum(o.x + (select s.id)) from outer_s s) from (values (1), (2)) o(x);
+select sum((select o.x)) from (values (1), (2)) o(x);
+drop table outer_s;

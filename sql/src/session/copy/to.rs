@@ -95,6 +95,9 @@ pub(super) async fn copy_to(
 ) -> Result<String> {
     let statement = statement_of(session, c)?;
     let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+    if !inner.types.is_empty() {
+        return Err(SqlError::new("42P02", "there is no parameter $1"));
+    }
     let columns =
         inner.columns.clone().ok_or_else(|| SqlError::new("0A000", "COPY query must have a RETURNING clause"))?;
     let count = columns.len();

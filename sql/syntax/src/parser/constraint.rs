@@ -148,14 +148,29 @@ impl Parser<'_> {
             }
         }
         let (mut on_delete, mut on_update) = (ForeignAction::NoAction, ForeignAction::NoAction);
+        let mut delete_columns = Vec::new();
         while self.is_seq(&["on", "delete"]) || self.is_seq(&["on", "update"]) {
+            let pos = self.pos();
             self.advance();
             let delete = self.is("delete");
             self.advance();
             let action = self.foreign_action()?;
-            *if delete { &mut on_delete } else { &mut on_update } = action;
+            let set = match action {
+                ForeignAction::SetNull => "SET NULL",
+                ForeignAction::SetDefault => "SET DEFAULT",
+                _ => "",
+            };
+            let listed = if set.is_empty() { Vec::new() } else { self.opt_name_list()? };
+            if delete {
+                (on_delete, delete_columns) = (action, listed);
+            } else if listed.is_empty() {
+                on_update = action;
+            } else {
+                let message = format!("a column list with {set} is only supported for ON DELETE actions");
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos));
+            }
         }
-        Ok(References { table, columns, full, on_delete, on_update })
+        Ok(References { table, columns, full, on_delete, delete_columns, on_update })
     }
 
     fn foreign_action(&mut self) -> Result<ForeignAction> {

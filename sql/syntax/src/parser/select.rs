@@ -219,19 +219,33 @@ impl Parser<'_> {
             return Ok(Target::Star(pos));
         }
         if let Some(name) = self.opt_qualified_star()? {
+            // Columns keep their own names.
+            self.opt_label()?;
             return Ok(Target::QualifiedStar(name));
         }
         let expr = self.expr()?;
-        let alias = if self.eat("as") {
-            Some(self.col_label()?)
-        } else {
-            match self.peek() {
-                Tok::Quoted(_) => Some(self.col_label()?),
-                Tok::Word(w) if keywords::lookup(w).is_none_or(|(_, bare)| bare) => Some(self.col_label()?),
-                _ => None,
-            }
-        };
+        let alias = self.opt_label()?;
         Ok(Target::Expr { expr, alias })
+    }
+
+    fn opt_label(&mut self) -> Result<Option<String>> {
+        if self.eat("as") {
+            return self.col_label().map(Some);
+        }
+        match self.peek() {
+            Tok::Quoted(_) => self.col_label().map(Some),
+            Tok::Word(w) if keywords::lookup(w).is_none_or(|(_, bare)| bare) => self.col_label().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the token `n` ahead goes on with an expression, so that `t.*` before it is a row.
+    fn is_operator_at(&self, n: usize) -> bool {
+        match self.peek_at(n) {
+            Tok::Op(_) => true,
+            Tok::Word(w) => matches!(&**w, "is" | "in" | "between" | "not" | "and" | "or" | "isnull" | "notnull"),
+            _ => false,
+        }
     }
 
     /// `a.b.*`; looks ahead along the dots and takes nothing where it is something else.
@@ -242,6 +256,7 @@ impl Parser<'_> {
         let mut n = 1;
         while *self.peek_at(n) == Tok::Punct(b'.') {
             match self.peek_at(n + 1) {
+                Tok::Op("*") if self.is_operator_at(n + 2) => return Ok(None),
                 Tok::Op("*") => {
                     let pos = self.pos();
                     let mut parts = vec![self.col_id()?];

@@ -5,7 +5,7 @@ use super::super::lexer::Tok;
 use super::super::stmt::Statement;
 use super::super::user_type::{AttributeChange, TypeChange, TypeStatement};
 use super::Parser;
-use crate::error::Result;
+use crate::error::{Result, SqlError, code};
 
 impl Parser<'_> {
     /// Behind CREATE: `TYPE name AS ENUM (...)`, `TYPE name AS (attribute type, ...)`.
@@ -70,17 +70,20 @@ impl Parser<'_> {
         let name = self.qual_name()?;
         self.eat("as");
         let base = self.type_name()?;
-        let (mut default, mut not_null, mut checks) = (None, false, Vec::new());
+        let (mut default, mut nullable, mut checks) = (None, None, Vec::new());
         loop {
             let constraint = if self.eat("constraint") { Some(self.col_id()?) } else { None };
             if self.eat("default") {
                 let first = self.at;
                 self.restricted_expr()?;
                 default = Some(self.text_from(first));
-            } else if self.eat_seq(&["not", "null"]) {
-                not_null = true;
-            } else if self.eat("null") {
-                not_null = false;
+            } else if self.is_seq(&["not", "null"]) || self.is("null") {
+                let this = !self.eat("not");
+                self.expect("null")?;
+                if nullable.is_some_and(|before| before != this) {
+                    return Err(SqlError::new(code::SYNTAX_ERROR, "conflicting NULL/NOT NULL constraints"));
+                }
+                nullable = Some(this);
             } else if self.eat("check") {
                 checks.push((constraint, self.check_expr()?.1));
             } else if self.eat("collate") {
@@ -91,6 +94,7 @@ impl Parser<'_> {
                 break;
             }
         }
+        let not_null = nullable == Some(false);
         Ok(Statement::Type(Box::new(TypeStatement::CreateDomain { name, base, default, not_null, checks })))
     }
 

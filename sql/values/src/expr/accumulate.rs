@@ -135,8 +135,10 @@ impl Accumulator {
         let old = std::mem::replace(value, Datum::Null);
         *value = match self.kind {
             Kind::Min | Kind::Max if old.is_null() => v.clone(),
-            Kind::Min | Kind::Max if compare(v, &old).is_lt() == (self.kind == Kind::Min) => v.clone(),
-            Kind::Min | Kind::Max => old,
+            // Of equal values that look different the last one stays.
+            Kind::Min if compare(v, &old).is_gt() => old,
+            Kind::Max if compare(v, &old).is_lt() => old,
+            Kind::Min | Kind::Max => v.clone(),
             Kind::BoolAnd | Kind::BoolOr => {
                 let (a, b) = (old.as_bool(), v.as_bool().unwrap_or(false));
                 let and = self.kind == Kind::BoolAnd;

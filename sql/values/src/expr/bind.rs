@@ -20,8 +20,17 @@ use clearway_base::stack;
 /// Binds subqueries; the planner implements it.
 pub trait Subqueries {
     /// Binds a query whose outer names resolve in `scope`; its id, the types of its columns, and whether it refers to
-    /// rows of queries around it.
-    fn bind(&mut self, query: &Query, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>, bool)>;
+    /// rows of queries around it. One that may be `shared` has no column cast.
+    fn bind(
+        &mut self,
+        query: &Query,
+        scope: &Scope<'_>,
+        params: &mut Params,
+        shared: bool,
+    ) -> Result<(usize, Vec<SqlType>, bool)>;
+
+    /// The lowest level around the query of this id whose rows it names, 0 for the nearest.
+    fn lowest_level(&self, id: usize) -> Option<u16>;
 
     /// Casts the columns of a query that was bound under this id.
     fn cast_columns(&mut self, id: usize, to: &[SqlType]);
@@ -44,6 +53,16 @@ pub struct Binder<'a> {
     /// Whether an aggregate's arguments are being bound.
     pub in_aggregate: bool,
 }
+
+/// The places that have no subquery; the error says what one of them is.
+const WITHOUT_SUBQUERIES: [&str; 6] = [
+    "check constraints",
+    "column generation expressions",
+    "DEFAULT expressions",
+    "index expressions",
+    "index predicates",
+    "transform expressions",
+];
 
 fn cannot_cast(from: Oid, to: Oid, pos: Pos) -> SqlError {
     let message = format!("cannot cast type {} to {}", format_type(from.into()), format_type(to.into()));
@@ -81,10 +100,16 @@ impl Binder<'_> {
 
     pub(super) fn boolean(&mut self, bound: Bound, clause: &str) -> Result<Bound> {
         let (from, pos) = (bound.ty.oid, bound.pos);
-        self.coerce(bound, oid::BOOL.into(), Context::Implicit)?.ok_or_else(|| {
+        let bound = self.coerce(bound, oid::BOOL.into(), Context::Implicit)?.ok_or_else(|| {
             let message = format!("argument of {clause} must be type boolean, not type {}", format_type(from.into()));
             SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
-        })
+        })?;
+        let sets = self.collected.as_deref().is_some_and(|c| !c.sets.is_empty());
+        if sets && super::sets::holds_set(&bound) {
+            let message = format!("argument of {clause} must not return a set");
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(bound.leftmost()));
+        }
+        Ok(bound)
     }
 
     /// Gives an expression of unknown type the type text.
@@ -100,6 +125,13 @@ impl Binder<'_> {
         let from = bound.ty.oid;
         if from == oid::UNKNOWN {
             match &bound.kind {
+                // A literal that is cast to a domain is cut like one that is cast to the type below.
+                BoundKind::Const(Datum::Text(_))
+                    if allowed == Context::Explicit && user::base(to) != to && user::base(to).modifier >= 0 =>
+                {
+                    let Some(value) = self.coerce(bound, user::base(to), allowed)? else { return Ok(None) };
+                    return self.coerce(value, to, allowed);
+                }
                 BoundKind::Const(Datum::Text(s)) => {
                     // Of intervals alone the modifier says how a constant is read.
                     let plain = if to.oid == oid::INTERVAL { to } else { SqlType::new(to.oid) };
@@ -136,7 +168,13 @@ impl Binder<'_> {
             }
         }
         if bound.ty == to || (bound.ty.oid == to.oid && to.modifier < 0) {
-            return Ok(Some(bound));
+            // What is written as a type without a modifier has none, whatever it is of.
+            let shed = allowed == Context::Explicit && bound.ty != to;
+            return Ok(Some(match bound.kind {
+                _ if !shed => bound,
+                BoundKind::Column { .. } | BoundKind::Const(_) => Bound { ty: to, ..bound },
+                _ => Bound { pos: bound.pos, kind: BoundKind::Cast { arg: Box::new(bound), explicit: true }, ty: to },
+            }));
         }
         if bound.ty.oid != oid::UNKNOWN && !cast::can(bound.ty.oid, to.oid, allowed) {
             return Ok(None);
@@ -393,15 +431,18 @@ impl Binder<'_> {
         pos: Pos,
     ) -> Result<Bound> {
         let place = self.place;
-        let Some(binder) = self.subqueries.as_deref_mut() else {
-            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
+        let refused = WITHOUT_SUBQUERIES.contains(&place);
+        let Some(binder) = self.subqueries.as_deref_mut().filter(|_| !refused) else {
+            let shown = if refused { &place[..place.len() - 1] } else { place };
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {shown}")).at(pos));
         };
         self.scope.aggregate_use.set(match self.collected.as_deref() {
             _ if self.in_aggregate => AggregateUse::Nested,
             Some(collected) if !collected.permits.is_key => AggregateUse::Allowed,
             _ => AggregateUse::Refused(place),
         });
-        let (id, columns, correlated) = binder.bind(query, self.scope, self.params)?;
+        let shared = matches!(usage, SubqueryUse::Scalar | SubqueryUse::Array | SubqueryUse::Exists);
+        let (id, columns, correlated) = binder.bind(query, self.scope, self.params, shared)?;
         if let (
             SubqueryUse::Quantified { op, .. } | SubqueryUse::Row { op },
             Some(Bound { kind: BoundKind::Row(fields), .. }),

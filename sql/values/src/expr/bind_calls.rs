@@ -23,6 +23,7 @@ use crate::types::order;
 use crate::types::text::CatalogRows;
 use crate::types::{Datum, Oid, array_of, element_of, extension, format_type, oid, user};
 use std::borrow::Cow;
+use std::cell::Cell;
 
 impl Binder<'_> {
     /// Whether an argument is `$1::void`, or a parameter to which the client has given that type.
@@ -321,8 +322,7 @@ impl Binder<'_> {
         };
         if !inside.is_empty() {
             let message = format!("{inside} function calls cannot contain set-returning function calls");
-            let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
-            return Err(refuse(message).hint(hint));
+            return Err(refuse(message).hint(sets::MOVE_TO_LATERAL));
         }
         Ok(())
     }
@@ -356,7 +356,12 @@ impl Binder<'_> {
         })?;
         let ty = bound.ty;
         // An aggregate belongs to the nearest level whose columns it names.
-        let level = bound.exprs().filter_map(Bound::lowest_level).min().unwrap_or(0);
+        let in_subqueries = self.lowest_in_subqueries(&bound);
+        let level = bound.exprs().filter_map(Bound::lowest_level).chain(in_subqueries).min().unwrap_or(0);
+        if level > 0 && in_subqueries.is_some() {
+            let what = "an aggregate of an outer query whose argument names that query in a subquery";
+            return Err(SqlError::unsupported(what).at(pos));
+        }
         if level > 0 {
             let mut scope = Some(self.scope);
             for _ in 0..level {
@@ -380,6 +385,21 @@ impl Binder<'_> {
         };
         let at = add_aggregate(&collected.aggregates, bound);
         Ok(Bound { kind: BoundKind::Aggregate(at), ty, pos })
+    }
+
+    /// The lowest level whose columns the subqueries of an aggregate's arguments name.
+    fn lowest_in_subqueries(&self, call: &AggregateCall) -> Option<u16> {
+        let subqueries = self.subqueries.as_deref()?;
+        let lowest = Cell::new(None);
+        for e in call.exprs() {
+            e.any(&|e| {
+                if let BoundKind::Subquery { id, correlated: true, .. } = e.kind {
+                    lowest.set(lowest.get().into_iter().chain(subqueries.lowest_level(id)).min());
+                }
+                false
+            });
+        }
+        lowest.get()
     }
 
     pub(super) fn aggregate_parts(&mut self, call: &Call, pos: Pos) -> Result<Option<AggregateCall>> {

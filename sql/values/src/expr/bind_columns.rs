@@ -49,8 +49,9 @@ impl Binder<'_> {
         let mut scope = Some(self.scope);
         let mut level = 0;
         let mut relation_seen = false;
-        while let Some(s) = scope {
-            relation_seen |= s.columns.iter().any(|c| c.relation.as_deref() == relation);
+        // The nearest relation of a name is meant, and the nearest column of a name before any row.
+        while let Some(s) = scope.filter(|_| !relation_seen) {
+            relation_seen = relation.is_some() && s.columns.iter().any(|c| c.relation.as_deref() == relation);
             let mut hits = s.columns.iter().filter(|c| {
                 c.name == column
                     && match relation {
@@ -72,11 +73,15 @@ impl Binder<'_> {
                 }
                 return Ok(system);
             }
-            if let (None, Some(row)) = (relation, whole_row(s, column, level, name.pos)) {
-                return Ok(row);
-            }
             scope = s.parent;
             level += 1;
+        }
+        if relation.is_none() {
+            let scopes = std::iter::successors(Some(self.scope), |scope| scope.parent);
+            let mut rows = (0..).zip(scopes).filter_map(|(level, s)| whole_row(s, column, level, name.pos));
+            if let Some(row) = rows.next() {
+                return Ok(row);
+            }
         }
         if let Some(argument) = self.argument_named(&name.parts, name.pos) {
             return Ok(argument);

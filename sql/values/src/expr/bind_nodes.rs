@@ -5,6 +5,7 @@ use super::bound::{Bound, BoundKind, SubqueryUse};
 use super::geometry_subscript;
 use super::operators::Op;
 use super::resolve;
+use super::sets;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeKind, Literal, QualName, TypeName};
 use crate::types::cast::Context;
@@ -15,6 +16,15 @@ const FOUR_DECIMALS: SqlType = SqlType { oid: oid::NUMERIC, modifier: ((38 << 16
 
 fn node(kind: BoundKind, ty: Oid, pos: Pos) -> Bound {
     Bound { kind, ty: ty.into(), pos }
+}
+
+/// The type of what is one of these: with their modifier, where all have the same.
+pub fn with_common_modifier<'b>(list: impl IntoIterator<Item = &'b Bound>, ty: Oid) -> SqlType {
+    let mut list = list.into_iter().map(|e| e.ty);
+    match list.next() {
+        Some(first) if first.oid == ty && list.all(|other| other == first) => first,
+        _ => ty.into(),
+    }
 }
 
 /// The operator of the system of a name.
@@ -97,7 +107,9 @@ impl Binder<'_> {
             K::Case { arg, whens, otherwise } => self.case(arg.as_ref(), whens, otherwise.as_ref(), pos),
             K::Coalesce(list) => {
                 let (list, ty) = self.unified(list, "COALESCE")?;
-                Ok(node(BoundKind::Coalesce(list), ty, pos))
+                sets::refuse_in(&list, "COALESCE")?;
+                let ty = with_common_modifier(&list, ty);
+                Ok(Bound { kind: BoundKind::Coalesce(list), ty, pos })
             }
             K::Greatest(list) | K::Least(list) => {
                 let greatest = matches!(*e.kind, K::Greatest(_));
@@ -107,7 +119,8 @@ impl Binder<'_> {
                         format!("could not identify a comparison function for type {}", format_type(ty.into()));
                     return Err(SqlError::new(code::UNDEFINED_FUNCTION, message));
                 }
-                Ok(node(BoundKind::MinMax { list, greatest }, ty, pos))
+                let ty = with_common_modifier(&list, ty);
+                Ok(Bound { kind: BoundKind::MinMax { list, greatest }, ty, pos })
             }
             K::NullIf(left, right) => self.null_if(left, right, pos),
             K::Cast { arg, to } => self.cast_as(arg, to, pos),
@@ -156,8 +169,11 @@ impl Binder<'_> {
         let arg = self.node(arg)?;
         let (low, high) = (self.node(low)?, self.node(high)?);
         let within = |b: &mut Self, low: &Bound, high: &Bound| -> Result<Bound> {
-            let above = b.binary(">=", arg.clone(), low.clone(), pos)?;
-            let below = b.binary("<=", arg.clone(), high.clone(), pos)?;
+            // A parameter has its type from the comparison before.
+            let [above, low, high] = [&arg, low, high].map(|e| b.looked_at_again(e));
+            let above = b.binary(">=", above?, low?, pos)?;
+            let arg = b.looked_at_again(&arg)?;
+            let below = b.binary("<=", arg, high?, pos)?;
             Ok(node(BoundKind::And(vec![above, below]), oid::BOOL, pos))
         };
         let mut test = within(self, &low, &high)?;
@@ -166,6 +182,13 @@ impl Binder<'_> {
             test = node(BoundKind::Or(vec![test, swapped]), oid::BOOL, pos);
         }
         Ok(if negated { node(BoundKind::Not(Box::new(test)), oid::BOOL, pos) } else { test })
+    }
+
+    fn looked_at_again(&mut self, e: &Bound) -> Result<Bound> {
+        match e.kind {
+            BoundKind::Param(n) if e.ty.oid == oid::UNKNOWN => self.param(n, e.pos),
+            _ => Ok(e.clone()),
+        }
     }
 
     fn in_list(&mut self, arg: &Expr, list: &[Expr], negated: bool, pos: Pos) -> Result<Bound> {
@@ -282,9 +305,11 @@ impl Binder<'_> {
         // PostgreSQL looks at ELSE first.
         results.rotate_right(1);
         let (mut results, ty) = self.unify(results, "CASE")?;
+        sets::refuse_in(tests.iter().chain(&results), "CASE")?;
+        let ty = with_common_modifier(&results, ty);
         let otherwise = Box::new(results.remove(0));
         let whens = tests.into_iter().zip(results).collect();
-        Ok(node(BoundKind::Case { whens, otherwise }, ty, pos))
+        Ok(Bound { kind: BoundKind::Case { whens, otherwise }, ty, pos })
     }
 
     fn unified(&mut self, list: &[Expr], what: &str) -> Result<(Vec<Bound>, Oid)> {
@@ -317,7 +342,8 @@ impl Binder<'_> {
             let message = format!("could not find array type for data type {}", format_type(ty.into()));
             SqlError::new(code::UNDEFINED_OBJECT, message).at(pos)
         })?;
-        Ok(node(BoundKind::Array(items), array, pos))
+        let modifier = with_common_modifier(&items, ty).modifier;
+        Ok(Bound { kind: BoundKind::Array(items), ty: SqlType { oid: array, modifier }, pos })
     }
 
     /// `x::type`.
@@ -392,7 +418,8 @@ impl Binder<'_> {
                 out.push(self.array_index(e)?);
             }
         }
-        Ok(node(BoundKind::Subscript { arg: Box::new(arg), index: out }, element, pos))
+        let ty = SqlType { oid: element, modifier: arg.ty.modifier };
+        Ok(Bound { kind: BoundKind::Subscript { arg: Box::new(arg), index: out }, ty, pos })
     }
 
     /// A name is also an array of "char" that counts from 0.

@@ -311,6 +311,12 @@ impl Bound {
         stack::deeper(|| self.children().into_iter().filter_map(Bound::lowest_level).min())
     }
 
+    /// Where its text begins.
+    pub fn leftmost(&self) -> Pos {
+        let below = stack::deeper(|| self.children().into_iter().map(Bound::leftmost).filter(|pos| *pos > 0).min());
+        below.map_or(self.pos, |pos| pos.min(self.pos))
+    }
+
     /// Moves it so many levels outward.
     pub fn lift(&mut self, levels: u16) {
         if let BoundKind::Column { level, .. } = &mut self.kind {

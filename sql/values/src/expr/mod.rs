@@ -106,6 +106,7 @@ mod word_functions;
 
 pub use bind::{AggregateUse, Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bind_columns::WholeRow;
+pub use bind_nodes::with_common_modifier;
 pub use bound::{Bound, BoundKind};
 pub use eval::{Env, eval, eval_async};
 pub use host::{Host, HostFunction, Session};

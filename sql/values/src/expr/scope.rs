@@ -6,7 +6,7 @@ use super::collect::Aggregates;
 use crate::error::Pos;
 use crate::types::datum::RowShape;
 use crate::types::{Oid, SqlType, user};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -95,6 +95,9 @@ impl Default for AggregateUse {
     }
 }
 
+/// What a subquery says; its id, the types of its columns, and whether it refers to rows of queries around it.
+pub type Repeat = (String, (usize, Vec<SqlType>, bool));
+
 /// What names mean in a query, and in the queries around it.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'p> {
@@ -108,6 +111,8 @@ pub struct Scope<'p> {
     pub aggregate_use: Cell<AggregateUse>,
     /// Columns that are there and may not be named in this place: those of MERGE's table where no row of it is.
     pub barred: Vec<ScopeColumn>,
+    /// The subqueries of this level that were bound so far, each by what it says, where one that is said again is to be the same one.
+    pub repeats: Option<RefCell<Vec<Repeat>>>,
     /// A division has four decimals, as in MySQL: FROM names one of its views.
     pub decimals: bool,
 }

@@ -4,7 +4,7 @@
 //! ([`SetFunction::rows`]).
 
 use super::bind::Binder;
-use super::bound::{Bound, BoundKind};
+use super::bound::{Bound, BoundKind, Unplaced};
 use super::host::Session;
 use super::json_populate;
 use super::resolve::{self, Choice};
@@ -16,6 +16,7 @@ use crate::types::cast::Context;
 use crate::types::datum::{Array, RowShape};
 use crate::types::{Datum, Oid, SqlType, array_of, element_of, extension, oid, range, user};
 use clearway_base::{breath, memory};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A function that gives rows.
@@ -334,7 +335,32 @@ fn series(b: &mut Binder<'_>, name: &str, args: Vec<Bound>, pos: Pos) -> Result<
     Ok(SetCall { function: SetFunction::GenerateSeries, args, columns: vec![(name.to_owned(), ty.into())] })
 }
 
+/// The hint of functions that give rows where none may stand.
+pub(super) const MOVE_TO_LATERAL: &str =
+    "You might be able to move the set-returning function into a LATERAL FROM item.";
+
+/// Refuses functions that give rows in an expression that does not evaluate all of its parts.
+pub(super) fn refuse_in<'b>(list: impl IntoIterator<Item = &'b Bound>, construct: &str) -> Result<()> {
+    let last: Cell<Option<Pos>> = Cell::new(None);
+    let note = |e: &Bound| {
+        if is_placed(e) {
+            last.set(last.get().max(Some(e.pos)));
+        }
+        false
+    };
+    for e in list {
+        e.any(&note);
+    }
+    let Some(pos) = last.get() else { return Ok(()) };
+    let message = format!("set-returning functions are not allowed in {construct}");
+    Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).hint(MOVE_TO_LATERAL).at(pos))
+}
+
 /// Whether an expression holds a function that gives rows.
 pub fn holds_set(e: &Bound) -> bool {
-    e.any(&|e| matches!(e.kind, BoundKind::Unplaced(super::bound::Unplaced::Set(_))))
+    e.any(&is_placed)
+}
+
+fn is_placed(e: &Bound) -> bool {
+    matches!(e.kind, BoundKind::Unplaced(Unplaced::Set(_)))
 }

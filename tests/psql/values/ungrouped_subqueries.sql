@@ -1,0 +1,38 @@
+-- A subquery names what is one value in a group of the query around it, or an aggregate of it.
+create table ungrouped_t (a int primary key, b int, c int);
+create table ungrouped_u (a int, d int);
+insert into ungrouped_t values (1, 1, 1), (2, 1, 2);
+insert into ungrouped_u values (1, 5), (9, 9);
+select (select x.a) from ungrouped_t x left join ungrouped_u y using (a) group by x.a order by 1;
+select (select y.a) from ungrouped_t x left join ungrouped_u y using (a) group by x.a;
+select (select c) from ungrouped_t group by a order by 1;
+select (select c) from ungrouped_t group by b;
+select (select x) from ungrouped_t x group by x order by 1;
+select (select ctid is not null) from ungrouped_t group by ctid;
+select (select tableoid is not null) from ungrouped_t group by b;
+select (select max(b)), (select max(b + u.d) from ungrouped_u u), b from ungrouped_t group by b;
+select (select x.c from (select t.c) x), b from ungrouped_t t group by b;
+select (select (select c)), b from ungrouped_t group by b;
+select b, exists (select 1 from ungrouped_u u where u.a = t.c) from ungrouped_t t group by b;
+select b from ungrouped_t t group by b having exists (select 1 from ungrouped_u u where u.a = t.c);
+select b from ungrouped_t t group by b order by (select t.c);
+select b, c in (select d from ungrouped_u) from ungrouped_t group by b;
+select b, count(*) filter (where exists (select 1 from ungrouped_u u where u.a = c)) from ungrouped_t group by b;
+select sum((select c)) from ungrouped_t group by b;
+select count(*), (select b) from ungrouped_t;
+select b, row_number() over (order by (select c)) from ungrouped_t group by b;
+select generate_series(1, (select c)) from ungrouped_t group by b;
+select b, (select c from ungrouped_u u where u.a = b limit 1) from ungrouped_t group by grouping sets ((b), (a));
+select (with w as (select c) select * from w) from ungrouped_t group by b;
+select (select 1 union select c) from ungrouped_t group by b;
+select (select z.c from ungrouped_t z where z.a = t.b) from ungrouped_t t group by t.b;
+select percentile_cont((select a)) within group (order by a) from ungrouped_t;
+-- LIMIT and frames name no column, either.
+select a from ungrouped_t limit a;
+select a from ungrouped_t limit (select a);
+select (select d from ungrouped_u limit d) from ungrouped_t;
+select a from ungrouped_t x order by a offset (select count(*) from ungrouped_u u where u.a = x.a);
+select (select d from ungrouped_u order by d limit t.b) from ungrouped_t t order by 1;
+select sum(a) over (order by a rows (select a) preceding) from ungrouped_t;
+select sum(a) over (order by a rows (select 1) preceding) from ungrouped_t;
+drop table ungrouped_t, ungrouped_u;
