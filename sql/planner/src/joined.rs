@@ -11,7 +11,20 @@ use super::sought::sought;
 use super::walk;
 use clearway_context::steering::{UNWANTED, Way};
 use clearway_values::expr::{Bound, BoundKind};
+use std::ops::Range;
 use std::sync::Arc;
+
+impl Item {
+    /// Of each left join the condition, and the slots that it may fill with nulls; joins inside of others first.
+    pub(super) fn outer_joins(&self, out: &mut Vec<(Bound, Range<usize>)>) {
+        let Item::Join { kind, left, right, on, .. } = self else { return };
+        left.outer_joins(out);
+        right.outer_joins(out);
+        if let (JoinType::Left, Some(on)) = (kind, conjunction(on.clone())) {
+            out.push((on, right.base()..right.end()));
+        }
+    }
+}
 
 /// The node of a join.
 pub(super) fn join_node(
