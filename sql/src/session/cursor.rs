@@ -20,7 +20,7 @@ use super::client::Client;
 use super::current_of::{Identity, Standing, with_identity};
 use super::cursors::{Listed, Open, no_cursor};
 use super::run::{self, Execution};
-use super::session::{Block, Prepared, Session};
+use super::session::{Prepared, Session};
 use crate::context::core::{Core, NamedCursor, now};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
@@ -360,7 +360,7 @@ impl Session {
         let Statement::DeclareCursor { name, query, hold, binary, scroll } = statement else {
             return Err(SqlError::internal("no DECLARE"));
         };
-        if !hold && self.block != Block::Open && self.in_batch <= 1 {
+        if !hold && !self.shares_transaction() {
             return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
         check_query(query, *hold, *scroll)?;
