@@ -122,7 +122,7 @@ impl Cx<'_> {
         let search = Search { table: &target.table, columns: &unique.columns, wanted: &wanted };
         let stay = match self.lock_unique(target, unique, row, IfTaken::Fail).await {
             Ok(is_unique) => is_unique && self.several_stay(search).await?,
-            // Whoever has the key may go, but not the rows that stay without it.
+            // The transaction that has the key may end, and the rows that stay without it are not its own.
             Err(taken) if is_lock_not_available(&taken) => {
                 self.several_stay(search).await? || {
                     self.lock_unique(target, unique, row, IfTaken::Wait).await.map_err(from_engine)?;
@@ -140,8 +140,8 @@ impl Cx<'_> {
         Err(error.constraint(unique.name.as_str()))
     }
 
-    /// Whether several rows have the values still when the transactions that are deleting or changing them have ended. Whoever has only locked one
-    /// of them is not waited for.
+    /// Whether several rows have the values still when the transactions that are deleting or changing them have ended. A transaction that has only
+    /// locked one of them is not waited for.
     async fn several_stay(self, search: Search<'_>) -> Result<bool> {
         let mut settled: Vec<Vec<u8>> = Vec::new();
         loop {

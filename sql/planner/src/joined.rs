@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 impl Item {
     /// Of each left join the condition, and the slots that it may fill with nulls; joins inside of others first.
-    pub(super) fn outer_joins(&self, out: &mut Vec<(Bound, Range<usize>)>) {
-        let Item::Join { kind, left, right, on, .. } = self else { return };
-        left.outer_joins(out);
-        right.outer_joins(out);
+    pub(super) fn outer_joins(&self) -> Vec<(Bound, Range<usize>)> {
+        let Item::Join { kind, left, right, on, .. } = self else { return Vec::new() };
+        let mut all = left.outer_joins();
+        all.extend(right.outer_joins());
         if let (JoinType::Left, Some(on)) = (kind, conjunction(on.clone())) {
-            out.push((on, right.base()..right.end()));
+            all.push((on, right.base()..right.end()));
         }
+        all
     }
 }
 

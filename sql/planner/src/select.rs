@@ -126,10 +126,7 @@ impl Planner<'_> {
             conjunction(layout.item.conditions_with(&conditions))
         };
         let [limit, offset] = self.limits(q, parent, params)?;
-        let mut outer = Vec::new();
-        if !locks.is_empty() {
-            layout.item.outer_joins(&mut outer);
-        }
+        let outer = if locks.is_empty() { Vec::new() } else { layout.item.outer_joins() };
         let LevelStages { grouping, windows, sets, lifted } = behind;
         let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
         let body = Select { grouping, windows, sets, locks, recheck, outer, distinct, ..plain };

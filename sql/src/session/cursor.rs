@@ -372,7 +372,7 @@ impl Session {
                 let message = format!("there is no parameter ${}", params.len() + 1);
                 return Err(SqlError::new("42P02", message));
             }
-            // Nobody has been told of the columns: they may be others when the tables are locked, and the row's identity stands elsewhere then.
+            // The client has not been told of the columns: they may be others when the tables are locked, and the row's identity stands elsewhere then.
             let columns = planned.columns.take();
             let execution = self.start_cursor(&planned, &inner, params.clone()).await?;
             if same_columns(columns.as_deref(), execution.cached.plan.columns.as_deref()).is_ok() {

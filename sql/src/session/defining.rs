@@ -48,7 +48,7 @@ impl clearway_ddl::session::Session for Session {
     }
     fn prepare(&mut self, query: &Statement, text: &Arc<str>) -> Result<Box<dyn Asked + '_>> {
         let mut prepared = self.prepare_statement(query.clone(), text.clone(), &[])?;
-        // Nobody has been told of the columns: they may be others when its tables are locked.
+        // The client has not been told of the columns: they may be others when its tables are locked.
         let columns = prepared.columns.take();
         Ok(Box::new(AskedHere {
             session: self,

@@ -275,7 +275,7 @@ async fn explained(
     let mut whole = None;
     if asked.analyze {
         let mut inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &prepared.types)?;
-        // Nobody is told of its columns: they may be others when the tables are locked.
+        // The client is not told of its columns: they may be others when the tables are locked.
         inner.columns = None;
         let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();

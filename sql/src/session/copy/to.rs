@@ -97,7 +97,7 @@ pub(super) async fn copy_to(
     let mut execution = loop {
         let statement = statement_of(session, c)?;
         let mut inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
-        // Nobody has been told of the columns: they may be others when the tables are locked.
+        // The client has not been told of the columns: they may be others when the tables are locked.
         inner.columns.take().ok_or_else(no_rows)?;
         let execution = session.start(&inner, &statement, Arc::from([])).await?;
         if statement_of(session, c)? == statement {
