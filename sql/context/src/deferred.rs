@@ -6,6 +6,7 @@
 //!   constraint by name: a constraint with a check to be run is not renamed.
 //! - DFR-2: of the open transactions that have put one key under a deferred unique constraint, the one that did so first holds the lock on
 //!   the key, so it is never the one whose check waits for the others (`exec/deferred`, tests/isolation/specs/unique_deferred_order.spec).
+//! - DFR-3: what SET CONSTRAINTS has said ends with the transaction, also in a session that has put no check off.
 
 use std::collections::HashMap;
 

@@ -23,6 +23,8 @@ pub async fn lock_for_rebuild(core: &Core, catalog: &Catalog, table: u32) -> Res
     }
     for index in indexes {
         core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        // Only its own lock protects it from another name (SES-7).
+        core.engine.take().read_again(index);
     }
     Ok(())
 }

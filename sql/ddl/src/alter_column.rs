@@ -18,6 +18,7 @@ use crate::syntax::ddl::{
 use clearway_engine::catalog::{Catalog, Column, Index, Object, Relation};
 use clearway_engine::table::shape::encode_missing;
 use clearway_storage::ids::TreeId;
+use clearway_txn::lockmgr::LockMode;
 use std::collections::BTreeSet;
 
 /// What is made when a column that is added is there.
@@ -266,10 +267,11 @@ impl Ddl<'_> {
         self.drop_policies_over(&mut r, name, cascade)?;
         // Constraints of the table that involve the column go with it.
         r.checks.retain(|c| !crate::planner::generated::says(&c.condition, name));
-        let owned = self.owned_sequences(r.oid);
-        for sequence in owned {
-            let of_column = matches!(catalog.get(sequence).map(|o| &**o), Some(Object::Sequence(q)) if q.owned_by == Some((r.oid, at)));
-            if of_column {
+        let of_column = |oid: u32| matches!(self.catalog().get(oid).map(|o| &**o), Some(Object::Sequence(q)) if q.owned_by == Some((r.oid, at)));
+        for sequence in self.owned_sequences(r.oid).into_iter().filter(|oid| of_column(*oid)) {
+            self.lock(sequence, LockMode::AccessExclusive).await?;
+            // It may have been given away during the wait.
+            if of_column(sequence) {
                 self.take_away(sequence, None).await?;
             }
         }

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, code};
 use crate::planner::environment::find_object;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::ObjectKind;
-use clearway_engine::catalog::{Catalog, Comment, Object, Oid, Relation};
+use clearway_engine::catalog::{Catalog, Comment, Object, Oid, Relation, Sequence};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
@@ -154,8 +154,11 @@ impl Ddl<'_> {
             ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
             _ => "ALTER TABLE",
         };
-        let catalog = self.catalog();
-        let Some(object) = find_object(self.core, &catalog, name) else {
+        let judge = |catalog: &Arc<Catalog>, object: &Object| {
+            self.owns(object)?;
+            super::alter_kinds::may_move(catalog, object, kind)
+        };
+        let Some(object) = self.lock_found(name, judge, |_| LockMode::AccessExclusive).await? else {
             if if_exists {
                 let message = format!("relation \"{}\" does not exist, skipping", name.name());
                 self.core.notice("NOTICE", SqlError::new("00000", message));
@@ -163,17 +166,16 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", name));
         };
-        self.owns(&object)?;
-        super::alter_kinds::may_move(&catalog, &object, kind)?;
-        self.lock(object.oid(), LockMode::AccessExclusive).await?;
+        let sequences = match &*object {
+            Object::Relation(r) => self.lock_owned_sequences(r.oid).await?,
+            _ => Vec::new(),
+        };
         let catalog = self.catalog();
         let to = catalog.schema(self.core.database, schema).ok_or_else(|| missing("schema", schema))?;
         if !self.judge(&catalog).may_with_schema(to, 'C') {
             return Err(denied("schema", schema));
         }
         let object = catalog.get(object.oid()).ok_or_else(|| missing("relation", name.name()))?;
-        // It may have gone to another owner during the wait.
-        self.owns(object)?;
         let from = schema_of(object);
         if from == Some(to.oid) {
             return Ok(tag);
@@ -186,7 +188,7 @@ impl Ddl<'_> {
         let mut moved = vec![object.clone()];
         if let Object::Relation(r) = &**object {
             moved.extend(catalog.indexes(r.oid).filter_map(|i| catalog.get(i.oid)).cloned());
-            moved.extend(self.owned_sequences(r.oid).iter().filter_map(|oid| catalog.get(*oid)).cloned());
+            moved.extend(sequences.iter().filter_map(|oid| catalog.get(*oid)).cloned());
         }
         for object in moved {
             if catalog.in_schema(to.oid, object.name()).is_some() {

@@ -301,7 +301,7 @@ impl Ddl<'_> {
             self.lock(index, LockMode::AccessExclusive).await?;
             self.take_away(index, (tree != r.tree).then_some(tree)).await?;
         }
-        for sequence in self.owned_sequences(r.oid) {
+        for sequence in self.lock_owned_sequences(r.oid).await? {
             self.take_away(sequence, None).await?;
         }
         self.take_away(r.oid, Some(r.tree)).await

@@ -6,7 +6,7 @@ use crate::context::privileges;
 use crate::context::routines::definition_path;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Planner;
-use crate::planner::environment::{find_object, relation_oid, with_env};
+use crate::planner::environment::{relation_oid, with_env};
 use crate::session::Session;
 use crate::syntax::ast::{QualName, Query};
 use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
@@ -132,10 +132,8 @@ impl Ddl<'_> {
         concurrently: bool,
         with_data: bool,
     ) -> Result<&'static str> {
-        let (oid, catalog) = relation_oid(self.core, name)?;
-        self.own_oid(&catalog, oid)?;
         let mode = if concurrently { LockMode::Exclusive } else { LockMode::AccessExclusive };
-        self.lock(oid, mode).await?;
+        let (oid, _) = self.lock_named(name, mode, |catalog, oid| self.own_oid(catalog, oid)).await?;
         // PostgreSQL's rebuild of the indexes takes this one, too.
         self.lock(oid, LockMode::Share).await?;
         let catalog = self.catalog();
@@ -165,6 +163,7 @@ impl Ddl<'_> {
             };
             execution = Some(user::run_on_path(path, begin).await?);
         }
+        crate::context::rebuild::lock_for_rebuild(self.core, &self.catalog(), oid).await?;
         self.fresh_trees(&fresh).await?;
         if let Some(mut execution) = execution {
             let _acting = self.core.act_for(&catalog, relation.owner);
@@ -287,8 +286,12 @@ impl Ddl<'_> {
         if_exists: bool,
         options: &[SequenceOption],
     ) -> Result<&'static str> {
-        let found = find_object(self.core, &self.catalog(), name);
-        let Some(object) = found else {
+        let wrong = || SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", name.name()));
+        let judge = |_: &Arc<Catalog>, object: &Object| match object {
+            Object::Sequence(_) => self.owns(object),
+            _ => Err(wrong()),
+        };
+        let Some(object) = self.lock_found(name, judge, |_| LockMode::ShareRowExclusive).await? else {
             if if_exists {
                 let message = format!("relation \"{}\" does not exist, skipping", name.name());
                 self.core.notice("NOTICE", SqlError::new("00000", message));
@@ -296,10 +299,7 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", name));
         };
-        let Object::Sequence(sequence) = Object::clone(&object) else {
-            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", name.name())));
-        };
-        self.owns(&object)?;
+        let Object::Sequence(sequence) = Object::clone(&object) else { return Err(wrong()) };
         self.change_sequence(sequence, options).await?;
         Ok("ALTER SEQUENCE")
     }
@@ -371,10 +371,17 @@ impl Ddl<'_> {
         owned.collect()
     }
 
-    /// Sequences that belong to a table's columns begin anew.
-    pub(super) async fn restart_sequences(&self, table: u32) -> Result<()> {
+    /// The sequences that belong to a table's columns, still when they are locked: another transaction may have been giving one away (SES-7).
+    pub(super) async fn lock_owned_sequences(&self, table: u32) -> Result<Vec<u32>> {
         for oid in self.owned_sequences(table) {
             self.lock(oid, LockMode::AccessExclusive).await?;
+        }
+        Ok(self.owned_sequences(table))
+    }
+
+    /// Sequences that belong to a table's columns begin anew.
+    pub(super) async fn restart_sequences(&self, table: u32) -> Result<()> {
+        for oid in self.lock_owned_sequences(table).await? {
             if let Some(Object::Sequence(q)) = self.catalog().get(oid).map(|o| &**o) {
                 privileges::owns(self.core, &self.catalog(), &Object::Sequence(q.clone()))?;
                 // SEQ-2

@@ -27,6 +27,14 @@ fn may_run(r: &Reindex, shares_transaction: bool) -> Result<()> {
     Err(in_block(what))
 }
 
+/// The locks of a table and of its indexes.
+fn modes(concurrently: bool) -> (LockMode, LockMode) {
+    match concurrently {
+        true => (LockMode::ShareUpdateExclusive, LockMode::ShareUpdateExclusive),
+        false => (LockMode::Share, LockMode::AccessExclusive),
+    }
+}
+
 impl Ddl<'_> {
     /// REINDEX. A read-only transaction may do it, too, as in PostgreSQL.
     pub(super) async fn reindex(&self, r: &Reindex, shares_transaction: bool) -> Result<()> {
@@ -39,13 +47,30 @@ impl Ddl<'_> {
 
     async fn reindex_named(&self, r: &Reindex) -> Result<()> {
         let core = self.core;
-        let catalog = core.catalog();
-        let (table, index) = match r.target {
-            ReindexTarget::Index => with_env(core, &catalog, |env| env.index(&r.name).map(|i| (i.table, Some(i.oid))))?,
-            ReindexTarget::Table => (relation_oid(core, &r.name)?.0, None),
-            ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System => {
-                return self.reindex_all(r).await;
+        if matches!(r.target, ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System) {
+            return self.reindex_all(r).await;
+        }
+        let mut locked = None;
+        // What the name leads to, and leads to still when it is locked.
+        let (catalog, table, index) = loop {
+            let catalog = core.catalog();
+            let (table, index) = match r.target {
+                ReindexTarget::Index => {
+                    let index = with_env(core, &catalog, |env| env.index(&r.name).map(|i| (i.table, Some(i.oid))));
+                    index.map_err(|e| if e.code() == "42704" { self.no_such("relation", &r.name) } else { e })?
+                }
+                _ => (relation_oid(core, &r.name)?.0, None),
+            };
+            if locked == Some((table, index)) {
+                break (catalog, table, index);
             }
+            self.own_oid(&catalog, table)?;
+            let (on_table, on_index) = modes(r.concurrently);
+            self.lock(table, on_table).await?;
+            if let Some(index) = index {
+                self.lock(index, on_index).await?;
+            }
+            locked = Some((table, index));
         };
         if self.reindex_one(&catalog, table, index, r.concurrently).await? {
             return Ok(());
@@ -97,11 +122,7 @@ impl Ddl<'_> {
         if let Some(object) = catalog.get(table) {
             privileges::owns(core, catalog, object)?;
         }
-        let (on_table, on_index) = if concurrently {
-            (LockMode::ShareUpdateExclusive, LockMode::ShareUpdateExclusive)
-        } else {
-            (LockMode::Share, LockMode::AccessExclusive)
-        };
+        let (on_table, on_index) = modes(concurrently);
         self.lock(table, on_table).await?;
         let there = core.catalog();
         if there.relation(table).is_none() || index.is_some_and(|oid| there.index(oid).is_none()) {

@@ -32,7 +32,7 @@ pub trait Session: Send {
 pub trait Asked: Send {
     /// Its tree; none: its text is empty.
     fn statement(&self) -> Option<&Statement>;
-    /// The columns of its result.
+    /// The columns of its result, as its tables are before they are locked.
     fn columns(&self) -> Option<&[OutputColumn]>;
     /// Begins to run it.
     fn start(&mut self) -> BoxFuture<'_, Result<Box<dyn Begun>>>;
@@ -40,6 +40,8 @@ pub trait Asked: Send {
 
 /// A statement that has begun to run.
 pub trait Begun: Send {
+    /// The columns of its result, as its tables are now that they are locked.
+    fn columns(&self) -> Option<&[OutputColumn]>;
     /// Gives all rows to a sink; how many there were.
     fn give_to<'a>(&'a mut self, core: &'a Core, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<u64>>;
 }

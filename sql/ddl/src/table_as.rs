@@ -1,4 +1,7 @@
 //! CREATE TABLE AS and CREATE MATERIALIZED VIEW: a table filled with the rows of a query.
+//!
+//! # Invariants
+//! - CTA-1: the table has the columns of the query as they are when the tables of the query are locked.
 
 use super::table::storage_options;
 use super::{Ddl, storage};
@@ -6,13 +9,23 @@ use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError, code};
 use crate::exec::filling::Filling;
 use crate::planner::plan::OutputColumn;
-use crate::session::{Begun, Session};
+use crate::session::{Asked, Begun, Session};
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::syntax::stmt::Statement;
 use crate::types::oid;
 use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use std::sync::Arc;
+
+/// The query, or the one that EXECUTE names.
+async fn asked<'a>(session: &'a mut dyn Session, text: &Arc<str>, s: &'a CreateTableAs) -> Result<Box<dyn Asked + 'a>> {
+    let Statement::Execute { name, args } = &*s.query else { return session.prepare(&s.query, text) };
+    let asked = session.prepared(name, args).await?;
+    if !matches!(asked.statement(), Some(Statement::Query(_))) {
+        return Err(SqlError::new(code::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT"));
+    }
+    Ok(asked)
+}
 
 impl Ddl<'_> {
     /// CREATE TABLE AS, CREATE MATERIALIZED VIEW.
@@ -32,31 +45,30 @@ impl Ddl<'_> {
             true => Some(self.core.act_for(&self.catalog(), self.role()?)),
             false => None,
         };
-        let mut asked = match &*s.query {
-            Statement::Execute { name, args } => {
-                let asked = session.prepared(name, args).await?;
-                if !matches!(asked.statement(), Some(Statement::Query(_))) {
-                    return Err(SqlError::new(code::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT"));
-                }
-                asked
-            }
-            query => session.prepare(query, text)?,
+        let stored = self.query_to_store(&s.text)?;
+        // CTA-1
+        let meaning = match &*s.query {
+            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query, &stored).await?.1),
+            _ => None,
         };
-        let outputs = asked
-            .columns()
-            .map(<[_]>::to_vec)
-            .ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
+        let mut asked = asked(session, text, s).await?;
+        let unsupported = || SqlError::unsupported("CREATE TABLE AS of this statement");
+        if s.with_data && asked.columns().is_none() {
+            return Err(unsupported());
+        }
+        // CTA-1
+        let mut begun = if s.with_data { Some(asked.start().await?) } else { None };
+        let outputs = match &begun {
+            Some(begun) => begun.columns(),
+            None => asked.columns(),
+        };
+        let outputs = outputs.map(<[_]>::to_vec).ok_or_else(unsupported)?;
         if s.columns.len() > outputs.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "too many column names were specified"));
         }
         if s.materialized_view && self.reads_temporary(&s.query)? {
             return Err(SqlError::new("0A000", "materialized views must not use temporary tables or views"));
         }
-        let stored = self.query_to_store(&s.text)?;
-        let meaning = match &*s.query {
-            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query, &stored).await?.1),
-            _ => None,
-        };
         let columns = columns_of(&outputs, s)?;
         columns.iter().try_for_each(|c| self.may_use_type(c.type_oid))?;
         let tree = self.new_tree(schema).await?;
@@ -75,9 +87,8 @@ impl Ddl<'_> {
         let oid = relation.oid;
         self.put(Object::Relation(relation)).await?;
         let mut count = 0;
-        if s.with_data {
-            let mut begun = asked.start().await?;
-            count = self.fill(oid, &mut *begun).await?;
+        if let Some(begun) = &mut begun {
+            count = self.fill(oid, &mut **begun).await?;
         }
         Ok(if s.materialized_view && !s.with_data {
             "CREATE MATERIALIZED VIEW".to_owned()

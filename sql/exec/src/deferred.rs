@@ -117,13 +117,21 @@ impl Cx<'_> {
     /// Checks that no other row has the values of a row in the columns of a unique constraint that may be put off. The lock on the key is
     /// held to the end: a transaction that checks the same key later sees this row.
     pub(super) async fn check_unique(self, target: &Target, unique: &LateUnique, row: &Row) -> Result<()> {
-        if !self.lock_unique(target, unique, row, IfTaken::Wait).await.map_err(from_engine)? {
-            return Ok(());
-        }
         let shape = &target.table.shape;
         let wanted: Row = unique.columns.iter().map(|c| row[*c].clone()).collect();
         let search = Search { table: &target.table, columns: &unique.columns, wanted: &wanted };
-        if !self.several_stay(search).await? {
+        let stay = match self.lock_unique(target, unique, row, IfTaken::Fail).await {
+            Ok(is_unique) => is_unique && self.several_stay(search).await?,
+            // The transaction that has the key may end, and the rows that stay without it are not its own.
+            Err(taken) if is_lock_not_available(&taken) => {
+                self.several_stay(search).await? || {
+                    self.lock_unique(target, unique, row, IfTaken::Wait).await.map_err(from_engine)?;
+                    self.several_stay(search).await?
+                }
+            }
+            Err(e) => return Err(from_engine(e)),
+        };
+        if !stay {
             return Ok(());
         }
         let message = format!("duplicate key value violates unique constraint \"{}\"", unique.name);
@@ -132,24 +140,25 @@ impl Cx<'_> {
         Err(error.constraint(unique.name.as_str()))
     }
 
-    /// Whether several rows have the values still when the transactions that are deleting or changing them have ended.
+    /// Whether several rows have the values still when the transactions that are deleting or changing them have ended. A transaction that has only
+    /// locked one of them is not waited for.
     async fn several_stay(self, search: Search<'_>) -> Result<bool> {
-        let mut locked: Vec<Vec<u8>> = Vec::new();
+        let mut settled: Vec<Vec<u8>> = Vec::new();
         loop {
             self.breathe().await?;
             let found = self.some_with(search, None).await?.rows;
             if found.len() < 2 {
                 return Ok(false);
             }
-            // A row that is locked stays as it is; one whose key was changed is found again at the new one.
-            let next = found.into_iter().map(|(key, _)| key).find(|key| !locked.contains(key));
+            // One whose key was changed is found again at the new one.
+            let next = found.into_iter().map(|(key, _)| key).find(|key| !settled.contains(key));
             let Some(next) = next else { return Ok(true) };
             {
                 let mut session = self.run.core.engine.take();
-                let lock = session.lock_row(&search.table.shape, &next, LockMode::RowForShare, IfTaken::Wait);
-                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
+                let settle = session.committed_at(&search.table.shape, &next);
+                self.run.core.lock_wait(std::pin::pin!(settle)).await.map_err(from_engine)?;
             }
-            locked.push(next);
+            settled.push(next);
         }
     }
 }

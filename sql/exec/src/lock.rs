@@ -73,6 +73,9 @@ impl Cx<'_> {
                 Newest::Skipped | Newest::Own => return Ok(false),
             }
         }
+        if changed {
+            self.leave_outer(select, row).await?;
+        }
         match old {
             _ if !changed => Ok(true),
             Some(old) => self.holds_again(select.recheck.as_ref(), &old, row).await,

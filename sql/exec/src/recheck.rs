@@ -3,7 +3,8 @@
 //! PostgreSQL makes a join of EXISTS and IN, and judges the new version of the row together with the same rows of the other side. Another
 //! row of the other side that would match the new version does not count, nor does one that would now make NOT EXISTS false. So:
 //! - EXE-6: a new version is judged with the partner row that the old version had in each `EXISTS` and `= ANY` that WHERE requires; a
-//!   `NOT EXISTS` that held is not evaluated again. Subqueries in other places run again, in the statement's snapshot.
+//!   `NOT EXISTS` that held is not evaluated again. Subqueries in other places run again, in the statement's snapshot. In an outer join it
+//!   keeps the row that the old version had met, or has nulls where it does not meet that row any more.
 
 use super::nodes::Rows;
 use super::{Cx, Row};
@@ -38,6 +39,16 @@ impl<'a> Cx<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Replaces by nulls what a changed row had met in outer joins and does not meet any more.
+    pub(super) async fn leave_outer(self, select: &Select, row: &mut Row) -> Result<()> {
+        for (on, nulls) in &select.outer {
+            if !self.holds(Some(on), row).await? {
+                row[nulls.clone()].fill(Datum::Null);
+            }
+        }
+        Ok(())
     }
 
     fn joined<'e>(self, e: &'e Bound) -> Option<Joined<'e>> {

@@ -11,7 +11,21 @@ use super::sought::sought;
 use super::walk;
 use clearway_context::steering::{UNWANTED, Way};
 use clearway_values::expr::{Bound, BoundKind};
+use std::ops::Range;
 use std::sync::Arc;
+
+impl Item {
+    /// Of each left join the condition, and the slots that it may fill with nulls; joins inside of others first.
+    pub(super) fn outer_joins(&self) -> Vec<(Bound, Range<usize>)> {
+        let Item::Join { kind, left, right, on, .. } = self else { return Vec::new() };
+        let mut all = left.outer_joins();
+        all.extend(right.outer_joins());
+        if let (JoinType::Left, Some(on)) = (kind, conjunction(on.clone())) {
+            all.push((on, right.base()..right.end()));
+        }
+        all
+    }
+}
 
 /// The node of a join.
 pub(super) fn join_node(

@@ -36,6 +36,7 @@ use clearway_txn::lockmgr::LockMode;
 use clearway_values::expr::sets::SetCall;
 use clearway_values::expr::{Bound, Reads};
 use clearway_values::types::{Oid, SqlType};
+use std::ops::Range as Slots;
 use std::sync::Arc;
 
 /// A column of a result.
@@ -119,6 +120,9 @@ pub struct Select {
     /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed. None where it is not needed: a
     /// query that locks nothing and is no subquery.
     pub recheck: Option<Bound>,
+    /// Of each outer join of a query that locks rows the condition, and the slots that become null where a changed row does not meet it (EXE-6);
+    /// joins inside of others come first.
+    pub outer: Vec<(Bound, Slots<usize>)>,
     /// The target list.
     pub targets: Vec<Bound>,
     /// DISTINCT.
@@ -146,6 +150,7 @@ impl Select {
             sets: None,
             locks: Vec::new(),
             recheck: None,
+            outer: Vec::new(),
             targets,
             distinct: None,
             barrier: false,

@@ -139,7 +139,8 @@ pub(super) fn pieces(q: &mut Query, f: &mut dyn FnMut(Piece<'_>)) {
         Body::Recursive { anchor, step, .. } => [anchor, step].into_iter().for_each(|side| f(Piece::Side(side))),
         Body::Select(s) => {
             node_pieces(&mut s.source, f);
-            s.filter.iter_mut().chain(&mut s.recheck).for_each(|e| f(Piece::Expr(e)));
+            let outer = s.outer.iter_mut().map(|(on, _)| on);
+            s.filter.iter_mut().chain(&mut s.recheck).chain(outer).for_each(|e| f(Piece::Expr(e)));
             s.targets.iter_mut().for_each(|e| f(Piece::Expr(e)));
             if let Some(g) = &mut s.grouping {
                 g.keys.iter_mut().chain(&mut g.having).for_each(|e| f(Piece::Expr(e)));

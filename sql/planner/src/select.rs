@@ -127,9 +127,10 @@ impl Planner<'_> {
             conjunction(layout.item.conditions_with(&conditions))
         };
         let [limit, offset] = self.limits(q, &Scope { aggregates: None, ..scope }, params)?;
+        let outer = if locks.is_empty() { Vec::new() } else { layout.item.outer_joins() };
         let LevelStages { grouping, windows, sets, lifted } = behind;
         let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
-        let body = Select { grouping, windows, sets, locks, recheck, distinct, ..plain };
+        let body = Select { grouping, windows, sets, locks, recheck, outer, distinct, ..plain };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, ties: q.ties, columns };
         let raw = if self.level > 1 { Raw::of(&query, &layout, &conditions, &self.subplans) } else { None };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());

@@ -79,7 +79,8 @@ fn query_exprs_here(q: &Query, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bou
 
 /// The expressions of a level above its source, but for those of its order.
 pub(super) fn exprs_above(s: &Select, f: &mut dyn FnMut(&Bound)) {
-    s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(&mut *f);
+    let outer = s.outer.iter().map(|(on, _)| on);
+    s.filter.iter().chain(&s.recheck).chain(outer).chain(&s.targets).for_each(&mut *f);
     if let Some(g) = &s.grouping {
         g.keys.iter().chain(&g.having).for_each(&mut *f);
         g.calls.iter().flat_map(|call| call.exprs()).for_each(&mut *f);

@@ -30,14 +30,14 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a block was opened by BEGIN.
-    pub(super) fn in_block(&self) -> bool {
-        self.block == Block::Open
-    }
-
     /// Whether the statement that is running shares its transaction with others, or as in PostgreSQL its text with others: the first one of a text
     /// would share its transaction with the next, and one behind a COMMIT is judged as that one.
     pub(super) fn shares_transaction(&self) -> bool {
+        self.within_body || self.is_atomic()
+    }
+
+    /// Whether a body that the statement runs may not end the transaction.
+    pub(super) fn is_atomic(&self) -> bool {
         self.block == Block::Open || self.in_batch > 1 || self.of_several
     }
 

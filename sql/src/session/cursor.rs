@@ -19,8 +19,9 @@ use std::sync::Arc;
 use super::client::Client;
 use super::current_of::{Identity, Standing, with_identity};
 use super::cursors::{Listed, Open, no_cursor};
+use super::fresh::same_columns;
 use super::run::{self, Execution};
-use super::session::{Block, Prepared, Session};
+use super::session::{Prepared, Session};
 use crate::context::core::{Core, NamedCursor, now};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
@@ -360,30 +361,24 @@ impl Session {
         let Statement::DeclareCursor { name, query, hold, binary, scroll } = statement else {
             return Err(SqlError::internal("no DECLARE"));
         };
-        if !hold && self.block != Block::Open && self.in_batch <= 1 {
+        if !hold && !self.shares_transaction() {
             return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
         check_query(query, *hold, *scroll)?;
         self.need_free_name(name)?;
-        let steering = Some(self.core.settings.lock().steering.of_cursor());
-        let (text, types) = (&prepared.text, &prepared.types);
-        let identified = with_identity(&self.core, query).and_then(|(query, identity)| {
-            let inner = Statement::Query(Box::new(query));
-            let planned = self.prepare_by(inner.clone(), text.clone(), types, steering).ok()?;
-            Some((planned, inner, Some(identity)))
-        });
-        let (planned, inner, identity) = match identified {
-            Some(identified) => identified,
-            None => {
-                let inner = Statement::Query(query.clone());
-                (self.prepare_by(inner.clone(), text.clone(), types, steering)?, inner, None)
+        let (execution, identity) = loop {
+            let (mut planned, inner, identity) = self.plan_cursor(prepared, query)?;
+            if planned.types.len() > params.len() {
+                let message = format!("there is no parameter ${}", params.len() + 1);
+                return Err(SqlError::new("42P02", message));
+            }
+            // The client has not been told of the columns: they may be others when the tables are locked, and the row's identity stands elsewhere then.
+            let columns = planned.columns.take();
+            let execution = self.start_cursor(&planned, &inner, params.clone()).await?;
+            if same_columns(columns.as_deref(), execution.cached.plan.columns.as_deref()).is_ok() {
+                break (execution, identity);
             }
         };
-        if planned.types.len() > params.len() {
-            let message = format!("there is no parameter ${}", params.len() + 1);
-            return Err(SqlError::new("42P02", message));
-        }
-        let execution = self.start_cursor(&planned, &inner, params).await?;
         if !execution.cached.plan.changes.is_empty() {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new("0A000", message));
@@ -394,6 +389,22 @@ impl Session {
         let cursor = Cursor::over(execution, scroll, keeps, identity);
         self.add_cursor(name, cursor, prepared.text.clone(), (*binary, *hold))?;
         Ok("DECLARE CURSOR")
+    }
+
+    /// Plans a cursor's query: with what tells its rows, if it can.
+    fn plan_cursor(&mut self, prepared: &Prepared, query: &Query) -> Result<(Prepared, Statement, Option<Identity>)> {
+        let steering = Some(self.core.settings.lock().steering.of_cursor());
+        let (text, types) = (&prepared.text, &prepared.types);
+        let identified = with_identity(&self.core, query).and_then(|(query, identity)| {
+            let inner = Statement::Query(Box::new(query));
+            let planned = self.prepare_by(inner.clone(), text.clone(), types, steering).ok()?;
+            Some((planned, inner, Some(identity)))
+        });
+        if let Some(identified) = identified {
+            return Ok(identified);
+        }
+        let inner = Statement::Query(Box::new(query.clone()));
+        Ok((self.prepare_by(inner.clone(), text.clone(), types, steering)?, inner, None))
     }
 
     /// Adds a cursor. A name may have been taken while its query was planned, which can call functions.

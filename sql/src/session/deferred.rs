@@ -49,6 +49,7 @@ pub(super) async fn set_constraints(core: &Arc<Core>, names: &[QualName], deferr
         settle(core, found.as_deref()).await?;
     }
     core.deferred.lock().set(found.as_deref(), deferred);
+    core.ends_with_work(); // DFR-3
     Ok(())
 }
 

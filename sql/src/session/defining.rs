@@ -47,13 +47,16 @@ impl clearway_ddl::session::Session for Session {
         &Sessions
     }
     fn prepare(&mut self, query: &Statement, text: &Arc<str>) -> Result<Box<dyn Asked + '_>> {
-        let prepared = self.prepare_statement(query.clone(), text.clone(), &[])?;
+        let mut prepared = self.prepare_statement(query.clone(), text.clone(), &[])?;
         if !prepared.types.is_empty() {
             return Err(SqlError::new(code::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
+        // The client has not been told of the columns: they may be others when its tables are locked.
+        let columns = prepared.columns.take();
         Ok(Box::new(AskedHere {
             session: self,
             prepared: Arc::new(prepared),
+            columns,
             query: Some(query.clone()),
             values: Arc::from([]),
         }))
@@ -62,7 +65,8 @@ impl clearway_ddl::session::Session for Session {
         Box::pin(async {
             let (prepared, values) = self.execute_arguments(name, args).await?;
             let query = prepared.statement.as_deref().cloned();
-            let asked: Box<dyn Asked + 'a> = Box::new(AskedHere { session: self, prepared, query, values });
+            let asked: Box<dyn Asked + 'a> =
+                Box::new(AskedHere { session: self, columns: prepared.columns.clone(), prepared, query, values });
             Ok(asked)
         })
     }
@@ -72,6 +76,7 @@ impl clearway_ddl::session::Session for Session {
 struct AskedHere<'a> {
     session: &'a mut Session,
     prepared: Arc<Prepared>,
+    columns: Option<Vec<OutputColumn>>,
     query: Option<Statement>,
     values: Arc<[Datum]>,
 }
@@ -81,7 +86,7 @@ impl Asked for AskedHere<'_> {
         self.query.as_ref()
     }
     fn columns(&self) -> Option<&[OutputColumn]> {
-        self.prepared.columns.as_deref()
+        self.columns.as_deref()
     }
     fn start(&mut self) -> BoxFuture<'_, Result<Box<dyn Begun>>> {
         Box::pin(async {
@@ -93,6 +98,9 @@ impl Asked for AskedHere<'_> {
 }
 
 impl Begun for Execution {
+    fn columns(&self) -> Option<&[OutputColumn]> {
+        self.cached.plan.columns.as_deref()
+    }
     fn give_to<'a>(&'a mut self, core: &'a Core, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<u64>> {
         Box::pin(Execution::give_to(self, core, sink))
     }

@@ -274,7 +274,9 @@ async fn explained(
     let (mut told, mut actuals): (Arc<run::Cached>, Option<Actuals>) = (Arc::new(cached), None);
     let mut whole = None;
     if asked.analyze {
-        let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &prepared.types)?;
+        let mut inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &prepared.types)?;
+        // The client is not told of its columns: they may be others when the tables are locked.
+        inner.columns = None;
         let spent = asked.waits.then(|| StatementStart::begin(&core));
         let began = now_ns();
         let (execution, usage) = Counted::new(Box::pin(async {

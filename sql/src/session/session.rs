@@ -178,6 +178,8 @@ pub struct Session {
     pub(super) cache_formats: u64,
     /// Statements run in the implicit transaction so far.
     pub(super) in_batch: u32,
+    /// A body runs the statement: it is none of the client's (PLS-3).
+    pub(super) within_body: bool,
     /// Settings have changed, and the client is told of them at the end of the implicit transaction.
     pub(super) untold: bool,
     /// The text that is running has several statements.
@@ -275,6 +277,7 @@ impl Session {
             format_text: (0, Arc::from("")),
             cache_formats: 0,
             in_batch: 0,
+            within_body: false,
             untold: false,
             of_several: false,
             told: false,

@@ -82,7 +82,7 @@ impl Session {
     }
 
     fn warn_outside(&self, what: &str) {
-        if !self.in_block() {
+        if !self.shares_transaction() {
             let message = format!("{what} can only be used in transaction blocks");
             self.core.notice("WARNING", SqlError::new("25P01", message));
         }

@@ -64,6 +64,7 @@ impl Session {
         if let Some(at) = self.savepoints.iter().position(|s| s.name == UNNAMED) {
             self.savepoints.truncate(at);
         }
+        self.within_body = false;
         self.show_savepoints();
     }
 

@@ -89,7 +89,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
         match statement {
             Statement::Set(s) => {
                 core.set(&s.name, set_value(s).as_deref(), s.local)?;
-                if s.local && !session.in_block() {
+                if s.local && !session.shares_transaction() {
                     let message = "SET LOCAL can only be used in transaction blocks";
                     core.notice("WARNING", SqlError::new("25P01", message));
                 }
@@ -215,7 +215,7 @@ fn letters_of(mode: LockMode) -> &'static str {
 }
 
 async fn lock_table(session: &Session, core: &Core, l: &LockTable) -> Result<()> {
-    if !session.in_block() {
+    if !session.shares_transaction() {
         return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
     }
     for table in &l.tables {

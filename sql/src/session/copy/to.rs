@@ -93,16 +93,23 @@ pub(super) async fn copy_to(
     form: &Form,
     client: &mut dyn Client,
 ) -> Result<String> {
-    let statement = statement_of(session, c)?;
-    let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
-    if !inner.types.is_empty() {
-        return Err(SqlError::new("42P02", "there is no parameter $1"));
-    }
-    let columns =
-        inner.columns.clone().ok_or_else(|| SqlError::new("0A000", "COPY query must have a RETURNING clause"))?;
+    let no_rows = || SqlError::new("0A000", "COPY query must have a RETURNING clause");
+    let mut execution = loop {
+        let statement = statement_of(session, c)?;
+        let mut inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+        if !inner.types.is_empty() {
+            return Err(SqlError::new("42P02", "there is no parameter $1"));
+        }
+        // The client has not been told of the columns: they may be others when the tables are locked.
+        inner.columns.take().ok_or_else(no_rows)?;
+        let execution = session.start(&inner, &statement, Arc::from([])).await?;
+        if statement_of(session, c)? == statement {
+            break execution;
+        }
+    };
+    let columns = execution.cached.plan.columns.clone().ok_or_else(no_rows)?;
     let count = columns.len();
     let writer = Writer::new(form, columns)?;
-    let mut execution = session.start(&inner, &statement, Arc::from([])).await?;
     let core = session.core.clone();
     core.wait_told().await?;
     client.copy_out(CopyFormat { binary: form.format == Format::Binary, columns: count });

@@ -34,7 +34,7 @@ impl Session {
         let core = self.core.clone();
         let body = parse(&d.body, &Owner::default()).map_err(here)?;
         let code = Arc::new(compile(&core, SHOWN.to_owned(), body, &[]).map_err(here)?);
-        let atomic = self.shares_transaction();
+        let atomic = self.is_atomic();
         let _deeper = crate::context::routines::Deeper::into(&core)?;
         let mut frame = Frame::new(self, client, code);
         frame.atomic = atomic;

@@ -150,7 +150,7 @@ impl Session {
         let _acting = r.definer.then(|| core.act_as(catalog, r.owner));
         let _settings = Settings::set(&core, &r.settings)?;
         let code = compiled(&core, (catalog, &object, r), None)?;
-        let atomic = self.shares_transaction() || r.definer || !r.settings.is_empty();
+        let atomic = self.is_atomic() || r.definer || !r.settings.is_empty();
         let mut frame = Frame::new(self, client, code);
         frame.atomic = atomic;
         frame.called(r, call).await

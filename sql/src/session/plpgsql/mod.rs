@@ -23,6 +23,8 @@
 //! # Invariants
 //! - PLS-1: a block with EXCEPTION is a savepoint: what ran in it is undone before a handler runs, and the savepoint has gone when the block ends.
 //! - PLS-2: every turn of a loop and every statement is a breath, so that each can be cancelled and timed out.
+//! - PLS-3: a statement of a body shares its transaction with the body: LOCK TABLE, DECLARE, SET LOCAL, SET CONSTRAINTS and SET TRANSACTION run in it as
+//!   within a transaction block, and what has to be alone in its transaction is refused, as in PostgreSQL (`isTopLevel`).
 //!
 //! Source: PostgreSQL 15's src/pl/plpgsql/src/pl_exec.c.
 

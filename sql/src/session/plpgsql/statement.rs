@@ -15,7 +15,7 @@ use crate::session::routine::command;
 use crate::session::run::Execution;
 use crate::session::session::{Prepared, is_planned};
 use crate::syntax::plpgsql::tree::{Destination, Diagnostic, Fragment, StmtKind, Target};
-use crate::syntax::stmt::{Copy, CopyEnd, Statement};
+use crate::syntax::stmt::{Copy, CopyEnd, Statement, Transaction};
 use crate::syntax::{Parsed, parse};
 use crate::types::datum::Array;
 use crate::types::{Datum, Oid, SqlType, array_of, oid};
@@ -71,6 +71,8 @@ fn may_run(statement: &Statement, dynamic: bool, nested: bool) -> Result<()> {
         S::Prepare { .. } | S::Execute { .. } | S::Deallocate { .. } | S::Discard(_) if nested => {
             Err(SqlError::unsupported("a statement about prepared statements in a function"))
         }
+        // PLS-3
+        S::Transaction(Transaction::Set(_)) if !nested => Ok(()),
         Statement::Transaction(_) if dynamic => {
             Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "EXECUTE of transaction commands is not implemented"))
         }
@@ -81,6 +83,16 @@ fn may_run(statement: &Statement, dynamic: bool, nested: bool) -> Result<()> {
             Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "cannot COPY to/from client in PL/pgSQL"))
         }
         _ => Ok(()),
+    }
+}
+
+/// What PostgreSQL says of a statement that has to be alone in its transaction, where the transaction is none that the client began.
+fn not_alone(e: SqlError) -> SqlError {
+    match e.message().strip_suffix(" cannot run inside a transaction block") {
+        Some(what) if e.code() == "25001" => {
+            SqlError::new("25001", format!("{what} cannot be executed from a function"))
+        }
+        _ => e,
     }
 }
 
@@ -168,13 +180,17 @@ impl Frame<'_> {
         let prepared = unplanned(statement, text, &[]);
         self.session.ran_within(false);
         let mut client = NoticesOnly { client: &mut *self.client, kept: None };
-        // What a body runs shares its transaction with the body: DECLARE asks for that.
-        let declares = u32::from(matches!(statement, Statement::DeclareCursor { .. }));
-        self.session.in_batch += declares;
-        let run = self.session.statement(&prepared, statement, Arc::from([]), &mut client);
+        // PLS-3
+        let within_body = std::mem::replace(&mut self.session.within_body, true);
+        let run = async {
+            match statement {
+                Statement::Transaction(t) => self.session.transaction(t).await,
+                _ => self.session.statement(&prepared, statement, Arc::from([]), &mut client).await,
+            }
+        };
         let tag = Box::pin(clearway_base::stack::deeper_polls(run)).await;
-        self.session.in_batch -= declares;
-        let tag = tag?;
+        self.session.within_body = within_body;
+        let tag = tag.map_err(|e| if self.session.is_atomic() { e } else { not_alone(e) })?;
         let count = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
         Ok(Done { rows: Vec::new(), columns: None, count, changes: false })
     }

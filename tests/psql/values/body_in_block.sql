@@ -1,0 +1,40 @@
+-- A statement of a body in PL/pgSQL, or of a text of several, shares its transaction.
+create table bib (id int primary key, k int unique deferrable initially deferred); insert into bib values (1, 1), (2, 2);
+lock table bib \; select 1;
+select 1 \; lock table bib;
+set local lock_timeout = '7s' \; show lock_timeout;
+show lock_timeout;
+set constraints all immediate \; update bib set k = 1 where id = 2;
+declare c cursor for select 1 \; fetch c;
+savepoint a \; select 1;
+lock table bib;
+set local lock_timeout = '7s';
+set constraints all immediate;
+declare c cursor for select 1;
+do $$ begin lock table bib; set local lock_timeout = '7s'; set constraints all immediate; raise notice '%', current_setting('lock_timeout'); end $$;
+show lock_timeout;
+do $$ begin execute 'lock table bib in share mode'; execute 'set local lock_timeout = ''7s'''; execute 'set constraints all immediate'; end $$;
+do $$ begin begin lock table bib; raise division_by_zero; exception when division_by_zero then raise notice '%', sqlerrm; end; end $$;
+lock table bib;
+create procedure bib_p() language plpgsql as $$ begin lock table bib; set local lock_timeout = '7s'; commit; lock table bib; set constraints all immediate; end $$;
+call bib_p();
+do $$ begin call bib_p(); end $$;
+create function bib_f() returns void language plpgsql as $$ begin lock table bib; set local lock_timeout = '7s'; end $$;
+select bib_f() is null as done;
+-- What has to be alone.
+do $$ begin vacuum; end $$;
+do $$ begin create index concurrently on bib (k); end $$;
+do $$ begin create database bib_d; end $$;
+do $$ begin reindex database concurrently; end $$;
+do $$ begin alter system set work_mem = '1MB'; end $$;
+begin; do $$ begin vacuum; end $$; rollback;
+-- SET TRANSACTION.
+do $$ begin commit; set transaction isolation level repeatable read; perform 1; raise notice '%', current_setting('transaction_isolation'); commit; raise notice '%', current_setting('transaction_isolation'); end $$;
+do $$ begin rollback; lock table bib; commit; set transaction read only; insert into bib values (9, 9); end $$;
+do $$ begin set transaction read only; insert into bib values (9, 9); end $$;
+do $$ begin set transaction isolation level repeatable read; end $$;
+do $$ begin execute 'set transaction read only'; insert into bib values (9, 9); end $$;
+begin; do $$ begin set transaction read only; end $$; insert into bib values (9, 9); rollback;
+do $$ begin savepoint a; end $$;
+insert into bib values (9, 9); select * from bib order by id;
+drop procedure bib_p; drop function bib_f; drop table bib;
