@@ -28,8 +28,8 @@
 //! - BRE-3: no computation waits for a turn, or for its share of the processors, while it holds a latch.
 //! - BRE-4: the processor time that a computation with a limited share uses within `within` is entered in its budget, at each breath and at the
 //!   end of the poll.
-//! - BRE-5: what a computation was told of its flag it is told again at each breath, until the flag's owner has heard of it (`hear`): an error that
-//!   somebody on the way drops, as one of an expression that turns out to be needed by nobody, does not let the computation go on.
+//! - BRE-11: a computation that was told to stop is told again at each breath, until the flag's owner has heard of it (`hear`). So a computation whose
+//!   caller has dropped the error, as the error of an expression whose value turned out not to be needed, does not go on.
 //!
 //! # Not here
 //! The meaning of a reason, and the code that raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server
@@ -490,7 +490,7 @@ mod tests {
         let run = || -> Result<(), Stopped> { block_on_within(Arc::clone(&flag), endless()) };
         flag.raise(1);
         assert_eq!((run(), flag.raised()), (Err(Stopped(1)), 0), "a cancel is taken");
-        assert_eq!(run(), Err(Stopped(1)), "and told until its raiser's side has heard of it (BRE-5)");
+        assert_eq!(run(), Err(Stopped(1)), "and told until its raiser's side has heard of it (BRE-11)");
         assert_eq!((flag.hear(), flag.hear()), (1, 0), "which it does once");
         flag.set_deadline(now_ns() + 1_000_000, 2);
         assert_eq!((run(), run(), flag.hear()), (Err(Stopped(2)), Err(Stopped(2)), 2));

@@ -24,7 +24,7 @@ pub struct StopFlag {
     raised: AtomicU8,
     /// Reasons from here on stay raised once they are: they end the session.
     stays_from: u8,
-    /// The reason that a computation was told and of which the flag's owner has not heard yet; 0: none (BRE-5).
+    /// The reason that a computation was told and of which the flag's owner has not heard yet; 0: none (BRE-11).
     told: AtomicU8,
     /// 0: none.
     deadline_ns: AtomicU64,

@@ -8,7 +8,7 @@
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).
 //! - INT-2: a task that returns pending has registered its waker before it checked the reason for the last time.
-//! - INT-3: a statement of which a computation was told to end (BRE-5) fails with that reason, or with another error; it does not succeed.
+//! - INT-3: a statement of which a computation was told to end (BRE-11) fails with that reason, or with another error; it does not succeed.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

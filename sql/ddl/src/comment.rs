@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, code};
 use crate::planner::environment::find_object;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::ObjectKind;
-use clearway_engine::catalog::{Catalog, Comment, Object, Oid, Relation, Sequence};
+use clearway_engine::catalog::{Catalog, Comment, Object, Oid, Relation};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 

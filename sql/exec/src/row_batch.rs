@@ -132,7 +132,7 @@ impl Batch {
         self.rows = rows;
     }
 
-    /// What failed, if there are rows from `mark` on that go before it, and it is an error of another row: maybe nobody asks for that one.
+    /// What failed, if there are rows from `mark` on that go before it, and it is an error of another row, for which no consumer may ask.
     ///
     /// # Errors
     /// The same if there are none, and what ends the statement.

@@ -78,8 +78,7 @@ impl Planner<'_> {
     ) -> Result<Query> {
         let mut conditions = Vec::new();
         if let Some(filter) = &s.filter {
-            let mut scope = Scope::over(layout.columns.clone(), parent);
-            scope.decimals = layout.decimals;
+            let scope = Scope { decimals: layout.decimals, ..Scope::over(layout.columns.clone(), parent) };
             conditions = split(self.condition(filter, &scope, params, "WHERE")?);
         }
         let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };

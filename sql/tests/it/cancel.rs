@@ -237,7 +237,7 @@ const OVER_NO_ROW: [&str; 5] = [
     "INSERT INTO t SELECT 100, g FROM {x} LIMIT 1",
 ];
 
-/// EXE-17, BRE-5, INT-3
+/// EXE-17, BRE-11, INT-3
 #[test]
 fn a_stop_lets_no_row_through_that_was_not_judged() {
     for statement in OVER_NO_ROW {
