@@ -98,6 +98,8 @@ pub struct NamedCursor {
     pub scroll: bool,
     /// When it was declared, microseconds since 2000.
     pub at: i64,
+    /// The tables that it has still to read: none once all its rows are kept, or if it is a portal of the protocol.
+    pub tables: Vec<Oid>,
 }
 
 /// The last savepoint of the transaction, and how many there are.

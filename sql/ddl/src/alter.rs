@@ -28,8 +28,15 @@ fn lock_of(a: &AlterAction) -> LockMode {
 }
 
 impl Ddl<'_> {
-    /// An error where the transaction has deferred checks of rows of a table, as PostgreSQL's `CheckTableNotInUse`.
-    pub(super) fn no_check_waits(&self, command: &str, table: u32, name: &str) -> Result<()> {
+    /// An error where an open cursor of the session reads a table, or the transaction has deferred checks of its rows, as PostgreSQL's
+    /// `CheckTableNotInUse`.
+    pub(super) fn not_in_use(&self, command: &str, table: u32, name: &str) -> Result<()> {
+        let is_view = self.catalog().relation(table).is_some_and(|r| r.kind == RelationKind::View);
+        if !is_view && self.core.cursors.lock().values().any(|cursor| cursor.tables.contains(&table)) {
+            let message =
+                format!("cannot {command} \"{name}\" because it is being used by active queries in this session");
+            return Err(SqlError::new("55006", message));
+        }
         match self.core.deferred.lock().any(|check| check.table() == table) {
             true => Err(pending_checks(command, name)),
             false => Ok(()),
@@ -65,7 +72,7 @@ impl Ddl<'_> {
             self.alter_index(index.clone(), &s.actions).await?;
             return Ok(tag);
         }
-        self.no_check_waits("ALTER TABLE", oid, s.name.name())?;
+        self.not_in_use("ALTER TABLE", oid, s.name.name())?;
         for action in &s.actions {
             let catalog = self.catalog();
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;

@@ -293,7 +293,7 @@ impl Ddl<'_> {
         self.drop_policies_about(r, cascade, together).await?;
         self.drop_routines_about(r, cascade, together).await?;
         self.drop_row_users(r, cascade, together).await?;
-        self.no_check_waits("DROP TABLE", r.oid, &r.name)?;
+        self.not_in_use("DROP TABLE", r.oid, &r.name)?;
         self.lock_parents(r, r.foreign_keys.iter()).await?;
         let catalog = self.catalog();
         let indexes: Vec<(u32, u64)> = catalog.indexes(r.oid).map(|i| (i.oid, i.tree)).collect();
@@ -528,7 +528,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
             privileges::relation(self.core, &catalog, relation, "D")?;
-            self.no_check_waits("TRUNCATE", oid, &relation.name)?;
+            self.not_in_use("TRUNCATE", oid, &relation.name)?;
             crate::context::rebuild::lock_for_rebuild(self.core, &catalog, oid).await?;
             self.fresh_trees(relation).await?;
             if s.restart_identity {

@@ -118,7 +118,7 @@ impl Ddl<'_> {
                     User::Column(table, column) => {
                         self.lock(table, LockMode::AccessExclusive).await?;
                         let Some(r) = self.catalog().relation(table).cloned() else { continue };
-                        self.no_check_waits("ALTER TABLE", table, &r.name)?;
+                        self.not_in_use("ALTER TABLE", table, &r.name)?;
                         Box::pin(self.drop_column(r, &column, true, true)).await?;
                     }
                     User::Other => {}

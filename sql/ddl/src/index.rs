@@ -57,7 +57,7 @@ impl Ddl<'_> {
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
         self.own(relation)?;
         can_be_indexed(relation)?;
-        self.no_check_waits("CREATE INDEX", table, &relation.name)?;
+        self.not_in_use("CREATE INDEX", table, &relation.name)?;
         self.may_make_index(relation)?;
         let mut s = without_own_name(s, &relation.name)?;
         self.index_to_store(&mut s, relation)?;

@@ -199,7 +199,7 @@ impl Ddl<'_> {
                     return Ok(());
                 }
                 self.tell_cascade(&[shown]);
-                self.no_check_waits("ALTER TABLE", table, &r.name)?;
+                self.not_in_use("ALTER TABLE", table, &r.name)?;
                 Box::pin(stack::deeper_polls(self.drop_column(r, &name, true, true))).await
             }
             User::Routine(oid) | User::Operator(oid) | User::Domain(oid) => {

@@ -31,7 +31,7 @@ use crate::syntax::ast::Query;
 use crate::syntax::stmt::{FetchDirection, Statement};
 use crate::types::datetime::Format;
 use crate::types::text::Conversion;
-use crate::types::{Datum, SqlType};
+use crate::types::{Datum, Oid, SqlType};
 use clearway_base::breath;
 use clearway_base::memory::{Held, Kind};
 
@@ -102,6 +102,12 @@ impl Cursor {
         let locks = selects.then(|| execution.locks_rows());
         let identity_types = hidden.iter().map(|column| column.ty).collect();
         Cursor { identity, identity_types, locks, ..Cursor::new(columns.into(), scroll, Some(execution), keeps) }
+    }
+
+    /// The tables and views of its query.
+    fn tables(&self) -> Vec<Oid> {
+        let plan = self.source.as_ref().map(|execution| &execution.cached.plan);
+        plan.map(|plan| plan.locks.iter().map(|lock| lock.oid).collect()).unwrap_or_default()
     }
 
     /// Where it stands.
@@ -410,7 +416,8 @@ impl Session {
     /// Adds a cursor. A name may have been taken while its query was planned, which can call functions.
     fn add_cursor(&mut self, name: &str, cursor: Cursor, text: Arc<str>, (binary, hold): (bool, bool)) -> Result<()> {
         self.need_free_name(name)?;
-        let shown = NamedCursor { text, hold, binary, scroll: cursor.scroll != Some(false), at: now() };
+        let (scroll, tables) = (cursor.scroll != Some(false), cursor.tables());
+        let shown = NamedCursor { text, hold, binary, scroll, at: now(), tables };
         let listed = Listed::new(&self.core, name, shown);
         self.core.ends_with_work();
         self.cursors.add(name, Open::new(cursor, (binary, hold), self.level(self.savepoints.len()), listed));

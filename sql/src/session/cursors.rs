@@ -329,6 +329,9 @@ impl Cursors {
             if let Some(open) = self.of.lock().get_mut(&name) {
                 open.settled = true;
             }
+            if let Some(shown) = core.cursors.lock().get_mut(&name) {
+                shown.tables = Vec::new();
+            }
         }
         Ok(())
     }

@@ -256,7 +256,7 @@ impl Session {
             self.portals.insert(bound);
         } else {
             let text = bound.prepared.text.clone();
-            let shown = NamedCursor { text, hold: false, binary: false, scroll: false, at: now() };
+            let shown = NamedCursor { text, hold: false, binary: false, scroll: false, at: now(), tables: Vec::new() };
             self.portals.insert_named(portal, bound, Listed::new(&self.core, portal, shown));
         }
         Ok(())
