@@ -272,3 +272,71 @@ fn a_stop_lets_no_row_through_that_was_not_judged() {
         assert!(stopped > 3, "{sql}: stopped at {stopped} of its polls");
     }
 }
+
+/// Queries by every kind of node, each over enough rows to be stopped in the midst of it. `{f}` is a condition that has to be judged on rows.
+const STOPPED: [&str; 24] = [
+    "SELECT count(*) FROM a WHERE {f}",
+    "SELECT count(*) FROM (SELECT * FROM a OFFSET 0) a WHERE {f}",
+    "SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE b.id = a.id AND b.g = 2) AND {f}",
+    "SELECT count(*) FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.g = a.g AND b.id > 1990) AND {f}",
+    "SELECT count(*) FROM a WHERE id IN (SELECT id + 1 FROM b WHERE g < 3) AND {f}",
+    "SELECT count(*) FROM a JOIN b ON b.id = a.id AND b.g <> a.g WHERE {f}",
+    "SELECT count(*), count(b.id) FROM a LEFT JOIN b ON b.id = a.id AND b.g > 4 WHERE {f}",
+    "SELECT count(a.id), count(b.id) FROM (SELECT * FROM a WHERE {f}) a FULL JOIN b ON b.id = a.id + 500",
+    "SELECT count(*) FROM a JOIN b ON b.t = a.t AND b.g = a.g WHERE {f}",
+    "SELECT count(*) FROM a, LATERAL (SELECT max(b.id) m FROM b WHERE b.id < a.id AND b.g = a.g) l WHERE a.id % 40 = 3 AND l.m > 0",
+    "SELECT sum(n) FROM (SELECT g, count(*) n FROM a WHERE {f} GROUP BY g HAVING count(*) > 2) s",
+    "SELECT sum(n) FROM (SELECT g, t, count(*) n FROM a WHERE {f} GROUP BY ROLLUP (g, t)) s WHERE t IS NULL",
+    "SELECT count(*) FROM (SELECT DISTINCT g, t FROM a WHERE {f}) s",
+    "SELECT sum(id) FROM (SELECT DISTINCT ON (g) g, id FROM a WHERE {f} ORDER BY g, t DESC, id) s",
+    "SELECT sum(id) FROM (SELECT id FROM a WHERE {f} ORDER BY t, id LIMIT 70 OFFSET 30) s",
+    "SELECT sum(r) FROM (SELECT row_number() OVER (PARTITION BY g ORDER BY t, id) r FROM a WHERE {f}) s WHERE r < 9",
+    "SELECT count(*) FROM (SELECT id FROM a WHERE {f} EXCEPT SELECT id FROM b WHERE g = 1) s",
+    "SELECT count(*) FROM (SELECT g FROM a WHERE {f} INTERSECT ALL SELECT g FROM b) s",
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 900) SELECT count(*) FROM r JOIN a ON a.id = r.n WHERE {f}",
+    "WITH w AS MATERIALIZED (SELECT * FROM a OFFSET 0) SELECT count(*) FROM w a JOIN w b ON b.id = a.g WHERE a.id % 7 <> 3",
+    "SELECT count(*) FROM generate_series(1, 3000) g WHERE g % 5 = 2 AND EXISTS (SELECT FROM (VALUES (1), (2), (3)) v(x) WHERE v.x = g % 4)",
+    "SELECT count(*) FROM a WHERE t = ANY (ARRAY(SELECT t FROM b WHERE g = 5)) AND {f}",
+    "SELECT (SELECT min(id) FROM a WHERE {f} AND g = 4) + (SELECT count(*) FROM b WHERE t LIKE '%7%' AND g > 2)",
+    "SELECT count(*) FROM a WHERE g + 3 > ALL (SELECT g FROM b WHERE b.id = a.id) AND {f}",
+];
+
+/// A query that is stopped at any of its breaths fails, or its answer is right (EXE-17, BRE-11, INT-3).
+#[test]
+fn a_stopped_query_fails_or_is_right() {
+    simulate(12, || async {
+        let db = open(&SimDisk::new(12)).await;
+        let mut session = connect(&db, &Arc::new(Backends::default())).await;
+        for table in ["a", "b"] {
+            session.value(&format!("CREATE TABLE {table} (id int PRIMARY KEY, g int, t text)")).await;
+            session
+                .value(&format!(
+                    "INSERT INTO {table} SELECT g, g * 7 % 11, (g * 31 % 97)::text FROM generate_series(1, 2000) g"
+                ))
+                .await;
+            session.value(&format!("CREATE INDEX ON {table} (t)")).await;
+        }
+        session.value("ANALYZE").await;
+        let mut stopped = 0;
+        for settings in ["RESET work_mem", "SET work_mem = '64kB'"] {
+            session.backend.interrupt.forget();
+            session.value(settings).await;
+            for query in STOPPED {
+                let sql = query.replace("{f}", "(a.g * 3 + length(a.t)) % 4 <> 1");
+                session.backend.interrupt.forget();
+                let right = session.run(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+                for polls in 1.. {
+                    match run(&mut session, &sql, Stop::Cancel(polls)).await.expect("the client stays") {
+                        Err(e) => assert_eq!(e.code(), "57014", "{sql}"),
+                        Ok(rows) => {
+                            assert_eq!(rows, right, "{sql}, stopped after {polls} polls");
+                            break;
+                        }
+                    }
+                    stopped += 1;
+                }
+            }
+        }
+        assert!(stopped > 500, "{stopped} stops");
+    });
+}
