@@ -17,8 +17,8 @@
 //!   subquery within it looks out of it; else it is not kept any more, and the subquery stays one.
 //! - PUL-6: EXISTS asks only whether there is a row: of its query the target list, ORDER BY, DISTINCT, GROUP BY without aggregates, and a LIMIT of one
 //!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
-//! - PUL-7: a level whose rows may be judged again keeps its conditions as they were bound. A selection is not moved into it if a subquery anywhere
-//!   within the selection would be changed by that: the kept conditions have the same subquery.
+//! - PUL-7: a selection is not moved into a level if a subquery anywhere within the selection would be changed by that and stays in use as it was: in a
+//!   level whose rows may be judged again, which keeps its conditions as they were bound, and of an expression of WITH, to which other levels may refer.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Written};
@@ -77,6 +77,11 @@ impl Raw {
         is_met.then(|| Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) })
     }
 
+    /// Whether a subquery within it, wherever, is changed where it is moved into another level (PUL-7).
+    fn moves_subquery(&self, subplans: &[Subplan]) -> bool {
+        self.conditions.iter().chain(&self.targets).any(has_correlated) || item_moves_subquery(&self.item, subplans)
+    }
+
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
     pub fn is_closed(&self, subplans: &[Subplan]) -> bool {
         !self.conditions.iter().chain(&self.targets).any(has_correlated) && is_closed(&self.item, subplans)
@@ -109,6 +114,29 @@ fn is_closed(item: &Item, subplans: &[Subplan]) -> bool {
         }
         Item::Join { left, right, on, .. } => {
             is_closed(left, subplans) && is_closed(right, subplans) && !on.iter().any(has_correlated)
+        }
+    }
+}
+
+fn item_moves_subquery(item: &Item, subplans: &[Subplan]) -> bool {
+    match item {
+        Item::Leaf { kind, filters, .. } => {
+            filters.iter().any(has_correlated)
+                || match kind {
+                    Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) | Leaf::One => false,
+                    Leaf::Function { calls, .. } => calls.iter().flat_map(|call| &call.args).any(has_correlated),
+                    Leaf::Sample(sampled) => sampled.1.exprs().any(has_correlated),
+                    Leaf::Derived { query, lateral, .. } => {
+                        let mut has = false;
+                        if *lateral || walk::is_correlated(query, subplans) {
+                            walk::query_exprs(query, 0, &mut |e, _| has |= has_correlated(e));
+                        }
+                        has
+                    }
+                }
+        }
+        Item::Join { left, right, on, .. } => {
+            on.iter().any(has_correlated) || item_moves_subquery(left, subplans) || item_moves_subquery(right, subplans)
         }
     }
 }
@@ -324,15 +352,14 @@ impl Planner<'_> {
     fn may_be_pulled(&self, raw: &Raw, kept: Option<&KeptRows>, nullable: bool, level: &Level) -> bool {
         let shared = kept
             .is_some_and(|k| k.materialized == Some(true) || (k.materialized.is_none() && k.uses.load(Relaxed) > 1));
-        let all = || raw.conditions.iter().chain(&raw.targets);
         if shared
             || raw.for_exists
-            || (kept.is_some() && all().any(has_correlated))
+            || (kept.is_some() && raw.moves_subquery(&self.subplans))
             || raw.targets.iter().any(|e| has_subquery(e) || is_restless(e))
         {
             return false;
         }
-        if level.is_rechecked && !raw.is_closed(&self.subplans) {
+        if level.is_rechecked && raw.moves_subquery(&self.subplans) {
             return false;
         }
         // A common table expression is looked into only where each look gives the same.
@@ -432,7 +459,7 @@ impl Planner<'_> {
     fn may_be_joined(&self, raw: &Raw, level: &Level, compared: usize) -> bool {
         let all = || raw.conditions.iter().chain(raw.targets.iter().take(compared));
         if all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
-            || (level.is_rechecked && !raw.is_closed(&self.subplans))
+            || (level.is_rechecked && raw.moves_subquery(&self.subplans))
         {
             return false;
         }

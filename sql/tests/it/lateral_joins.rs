@@ -142,5 +142,14 @@ fn a_level_that_may_be_judged_again_shares_no_subquery_with_its_joins() {
         for (from, wanted) in &queries {
             assert_eq!(session.value(&format!("SELECT count(*) FROM {from}")).await, *wanted, "{from}");
         }
+        // An expression of WITH that a level has taken in, before another one refers to it.
+        let with = "WITH w AS (SELECT x.id AS c FROM a x LEFT JOIN b y ON EXISTS (SELECT 1 FROM b z WHERE z.g = x.g))";
+        for (from, wanted) in [
+            ("(SELECT c FROM b CROSS JOIN w OFFSET 0) l, w", "120000"),
+            ("(SELECT c FROM b CROSS JOIN w OFFSET 0) l JOIN (SELECT c FROM w OFFSET 0) m ON m.c < 3", "28800"),
+            ("b CROSS JOIN w CROSS JOIN w v", "120000"),
+        ] {
+            assert_eq!(session.value(&format!("{with} SELECT count(*) FROM {from}")).await, wanted, "{from}");
+        }
     });
 }
