@@ -12,7 +12,7 @@
 //! - PUL-3: if a query in FROM of a lateral query names the level around the lateral query, it becomes lateral itself when it is pulled up
 //!   into that level.
 //! - PUL-4: a selection that is kept has its subqueries as they were: its own arrangement moves what they name of it, and the level that takes
-//!   the selection in knows nothing of that arrangement.
+//!   the selection in knows nothing of that arrangement. Those of queries in its FROM, too, which that level may not take in as the first one did.
 //! - PUL-5: what is kept of a subquery names the levels around it as the subquery does: where the one is changed, so is the other, if no
 //!   subquery within it looks out of it; else it is not kept any more, and the subquery stays one.
 //! - PUL-6: EXISTS asks only whether there is a row: of its query the target list, ORDER BY, DISTINCT, GROUP BY without aggregates, and a LIMIT of one
@@ -77,9 +77,30 @@ impl Raw {
         is_met.then(|| Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) })
     }
 
+    /// Whether it has a subquery that looks out of its own level, in a query of its FROM too.
+    fn has_subquery_inside(&self) -> bool {
+        let mut has =
+            self.conditions.iter().chain(&self.targets).any(has_correlated) || item_has_correlated(&self.item);
+        self.item.leaves(&mut |kind, _, _| {
+            if let Leaf::Derived { query, .. } = kind {
+                walk::query_exprs(query, 0, &mut |e, _| has |= has_correlated(e));
+            }
+        });
+        has
+    }
+
     /// Whether a subquery within it, wherever, is changed where it is moved into another level (PUL-7).
     fn moves_subquery(&self, subplans: &[Subplan]) -> bool {
-        self.conditions.iter().chain(&self.targets).any(has_correlated) || item_moves_subquery(&self.item, subplans)
+        let mut moves =
+            self.conditions.iter().chain(&self.targets).any(has_correlated) || item_has_correlated(&self.item);
+        self.item.leaves(&mut |kind, _, _| {
+            if let Leaf::Derived { query, lateral, .. } = kind
+                && (*lateral || walk::is_correlated(query, subplans))
+            {
+                walk::query_exprs(query, 0, &mut |e, _| moves |= has_correlated(e));
+            }
+        });
+        moves
     }
 
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
@@ -118,26 +139,37 @@ fn is_closed(item: &Item, subplans: &[Subplan]) -> bool {
     }
 }
 
-fn item_moves_subquery(item: &Item, subplans: &[Subplan]) -> bool {
+/// Whether an expression of an item has such a subquery; not within queries of FROM.
+fn item_has_correlated(item: &Item) -> bool {
     match item {
         Item::Leaf { kind, filters, .. } => {
             filters.iter().any(has_correlated)
                 || match kind {
-                    Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) | Leaf::One => false,
                     Leaf::Function { calls, .. } => calls.iter().flat_map(|call| &call.args).any(has_correlated),
                     Leaf::Sample(sampled) => sampled.1.exprs().any(has_correlated),
-                    Leaf::Derived { query, lateral, .. } => {
-                        let mut has = false;
-                        if *lateral || walk::is_correlated(query, subplans) {
-                            walk::query_exprs(query, 0, &mut |e, _| has |= has_correlated(e));
-                        }
-                        has
-                    }
+                    Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) | Leaf::One | Leaf::Derived { .. } => false,
                 }
         }
         Item::Join { left, right, on, .. } => {
-            on.iter().any(has_correlated) || item_moves_subquery(left, subplans) || item_moves_subquery(right, subplans)
+            on.iter().any(has_correlated) || item_has_correlated(left) || item_has_correlated(right)
         }
+    }
+}
+
+/// Puts the subqueries of a query in FROM back to what they were (PUL-4).
+fn restore(query: &Query, were: &[Arc<Query>], subplans: &mut [Subplan], done: &mut HashSet<usize>) {
+    let mut named = Vec::new();
+    walk::query_exprs(query, 0, &mut |e, _| {
+        walk::each(e, &mut |e| {
+            if let BoundKind::Subquery { id, correlated: true, .. } = e.kind {
+                named.push(id);
+            }
+        });
+    });
+    for id in named {
+        let (Some(was), true) = (were.get(id), done.insert(id)) else { continue };
+        subplans[id].query = was.clone();
+        clearway_base::stack::deeper(|| restore(was, were, subplans, done));
     }
 }
 
@@ -273,8 +305,14 @@ impl Planner<'_> {
                 }
             }
         };
+        // PUL-4
+        raw.item.leaves(&mut |kind, _, _| {
+            if let Leaf::Derived { query, lateral: false, .. } = kind {
+                restore(query, &raw.subqueries, &mut self.subplans, &mut HashSet::new());
+            }
+        });
         let mut rewriter = self.rewriter(&mut change);
-        rewriter.as_they_were = &raw.subqueries; // PUL-4
+        rewriter.as_they_were = &raw.subqueries;
         rewriter.item(&mut raw.item);
         raw.conditions.iter_mut().chain(&mut raw.targets).for_each(|e| rewriter.expr(e, 0));
         raw.item.place(&mut |base, _| base + offset);
@@ -354,7 +392,7 @@ impl Planner<'_> {
             .is_some_and(|k| k.materialized == Some(true) || (k.materialized.is_none() && k.uses.load(Relaxed) > 1));
         if shared
             || raw.for_exists
-            || (kept.is_some() && raw.moves_subquery(&self.subplans))
+            || (kept.is_some() && raw.has_subquery_inside())
             || raw.targets.iter().any(|e| has_subquery(e) || is_restless(e))
         {
             return false;
