@@ -49,15 +49,9 @@ impl Maker<'_> {
                 (format!("sum({distinct}{})", own(self, ty)), gives)
             }
             64..70 => {
-                let (ty, gives) = *self.rng.pick(&[
-                    (Ty::Int4, Ty::Num),
-                    (Ty::Int8, Ty::Num),
-                    (Ty::Num, Ty::Num),
-                    (Ty::Double, Ty::Num),
-                ]);
-                let call = format!("avg({})", own(self, ty));
-                // QRY-1: a sum of these would depend on the order of its rows.
-                (if ty == Ty::Double { format!("round({call}::numeric, 4)") } else { call }, gives)
+                let (ty, gives) = *self.rng.pick(&[(Ty::Int4, Ty::Num), (Ty::Int8, Ty::Num), (Ty::Num, Ty::Num)]);
+                // QRY-1: not of floats, whose average depends on the order of its rows in the last digits, as does what is computed with it.
+                (format!("avg({})", own(self, ty)), gives)
             }
             70..75 => (format!("{}({})", self.one(&["bool_and", "bool_or", "every"]), own(self, Ty::Bool)), Ty::Bool),
             75..80 => (format!("{}({})", self.one(&["bit_and", "bit_or", "bit_xor"]), own(self, Ty::Int4)), Ty::Int4),
