@@ -38,11 +38,49 @@ pub(super) fn in_keys(s: &Select) -> bool {
     ["Subquery(", "ArrayQuery(", "Exists("].iter().any(|word| said.contains(word))
 }
 
-/// What is said, without the places of its parts.
+/// What is said, without the places of its parts: the numbers behind `pos: `, but for those in texts.
 pub(super) fn without_places(e: &impl std::fmt::Debug) -> String {
-    let text = format!("{e:?}");
-    let mut parts = text.split("pos: ");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    parts.for_each(|part| out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit())));
-    out
+    let said = format!("{e:?}");
+    let mut out = String::with_capacity(said.len());
+    let mut rest = said.as_str();
+    while let Some(at) = rest.find(['"', 'p']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let length = match from.strip_prefix("pos: ") {
+            Some(place) => {
+                rest = place.trim_start_matches(|c: char| c.is_ascii_digit());
+                continue;
+            }
+            None if from.starts_with('"') => text_length(from),
+            None => 1,
+        };
+        out.push_str(&from[..length]);
+        rest = &from[length..];
+    }
+    out + rest
+}
+
+/// The bytes of a text with its quotes, as it is shown for debugging.
+fn text_length(from: &str) -> usize {
+    let mut is_escaped = true; // the quote that begins it does not end it
+    let end = from.bytes().position(|b| {
+        let ends = b == b'"' && !is_escaped;
+        is_escaped = b == b'\\' && !is_escaped;
+        ends
+    });
+    end.map_or(from.len(), |end| end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_left_out_and_texts_are_not() {
+        let said = |text: &str| without_places(&clearway_syntax::parse_expression(text).expect("an expression"));
+        assert_eq!(said("a  +  (select 'x')"), said("a+(select 'x')"));
+        assert_ne!(said("(select 'pos: 1')"), said("(select 'pos: 2')"));
+        assert_ne!(said(r#"(select '\" pos: 1')"#), said(r#"(select '\" pos: 2')"#));
+        assert_ne!(said("(select 1)"), said("(select 2)"));
+    }
 }
