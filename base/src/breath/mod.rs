@@ -32,7 +32,7 @@
 //!   caller has dropped the error, as the error of an expression whose value turned out not to be needed, does not go on.
 //!
 //! # Not here
-//! The meaning of a reason, and the code that raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server
+//! The meaning of a reason, and the code that raises it: `sql/context/src/interrupt.rs`. How a thread leaves the runtime: the server
 //! installs that.
 
 mod help;
@@ -490,7 +490,7 @@ mod tests {
         let run = || -> Result<(), Stopped> { block_on_within(Arc::clone(&flag), endless()) };
         flag.raise(1);
         assert_eq!((run(), flag.raised()), (Err(Stopped(1)), 0), "a cancel is taken");
-        assert_eq!(run(), Err(Stopped(1)), "and told until its raiser's side has heard of it (BRE-11)");
+        assert_eq!(run(), Err(Stopped(1)), "and told again until the flag's owner has heard of it (BRE-11)");
         assert_eq!((flag.hear(), flag.hear()), (1, 0), "which it does once");
         flag.set_deadline(now_ns() + 1_000_000, 2);
         assert_eq!((run(), run(), flag.hear()), (Err(Stopped(2)), Err(Stopped(2)), 2));

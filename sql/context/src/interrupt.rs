@@ -3,7 +3,8 @@
 //! # Life of an interrupt
 //! `raise` stores the reason and wakes the session's task. The reason then becomes an error at one of three places: in `guard`, in a
 //! breath of a computation (`clearway_base::breath`), or in code that awaits `raised`. Taking a reason clears it, except a reason that
-//! ends the session. `forget` drops a reason that arrived between two statements.
+//! ends the session; a computation goes on to be told it until the statement has ended (`hear`, `ended`). `forget` drops a reason that arrived
+//! between two statements.
 //!
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).

@@ -21,7 +21,8 @@ pub struct Batch {
     writer: usize,
 }
 
-/// Whether an error is the statement's, whatever row was at hand: it was stopped, it has no memory or no files, or something is damaged.
+/// Whether an error is the statement's, whatever row was at hand: it was stopped, it has no memory or no files, or something is damaged. Any other
+/// error, one that a function raises too, is of the row on which it was met, which is more than `change::is_of_a_row` counts.
 fn ends_all(error: &SqlError) -> bool {
     let code = error.code();
     ["53", "57", "58", "XX", "25P03", "55P03"].iter().any(|of_all| code.starts_with(of_all))

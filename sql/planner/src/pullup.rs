@@ -77,35 +77,37 @@ impl Raw {
         is_met.then(|| Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) })
     }
 
-    /// Whether it has a subquery that looks out of its own level, in a query of its FROM too.
-    fn has_subquery_inside(&self) -> bool {
-        let mut has =
-            self.conditions.iter().chain(&self.targets).any(has_correlated) || item_has_correlated(&self.item);
+    /// Whether an expression of it has a subquery that looks at its items or past them; and so the expressions of those queries in its FROM that
+    /// `within` names.
+    fn has_correlated(&self, within: impl Fn(&Arc<Query>, bool) -> bool) -> bool {
+        let own = self.conditions.iter().chain(&self.targets).any(has_correlated);
+        let mut has = own || item_has_correlated(&self.item);
         self.item.leaves(&mut |kind, _, _| {
-            if let Leaf::Derived { query, .. } = kind {
+            if let Leaf::Derived { query, lateral, .. } = kind
+                && within(query, *lateral)
+            {
                 walk::query_exprs(query, 0, &mut |e, _| has |= has_correlated(e));
             }
         });
         has
     }
 
-    /// Whether a subquery within it, wherever, is changed where it is moved into another level (PUL-7).
+    /// Whether such a subquery is changed where it is moved into another level (PUL-7): a query in FROM that looks at nothing around it stays as it is.
     fn moves_subquery(&self, subplans: &[Subplan]) -> bool {
-        let mut moves =
-            self.conditions.iter().chain(&self.targets).any(has_correlated) || item_has_correlated(&self.item);
-        self.item.leaves(&mut |kind, _, _| {
-            if let Leaf::Derived { query, lateral, .. } = kind
-                && (*lateral || walk::is_correlated(query, subplans))
-            {
-                walk::query_exprs(query, 0, &mut |e, _| moves |= has_correlated(e));
-            }
-        });
-        moves
+        self.has_correlated(|query, lateral| lateral || walk::is_correlated(query, subplans))
     }
 
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
     pub fn is_closed(&self, subplans: &[Subplan]) -> bool {
-        !self.conditions.iter().chain(&self.targets).any(has_correlated) && is_closed(&self.item, subplans)
+        let mut is_closed = !self.has_correlated(|_, _| false);
+        self.item.leaves(&mut |kind, _, _| {
+            is_closed &= match kind {
+                Leaf::Table(_) | Leaf::System(_) | Leaf::One | Leaf::Function { .. } => true,
+                Leaf::Derived { query, lateral, .. } => !lateral && !walk::is_correlated(query, subplans),
+                Leaf::Sample(_) | Leaf::Work(_) => false,
+            };
+        });
+        is_closed
     }
 }
 
@@ -122,24 +124,7 @@ fn is_plain_column(e: &Bound) -> bool {
     matches!(e.kind, BoundKind::Column { level: 0, .. })
 }
 
-fn is_closed(item: &Item, subplans: &[Subplan]) -> bool {
-    match item {
-        Item::Leaf { kind, filters, .. } => {
-            !filters.iter().any(has_correlated)
-                && match kind {
-                    Leaf::Table(_) | Leaf::System(_) | Leaf::One => true,
-                    Leaf::Function { calls, .. } => !calls.iter().flat_map(|call| &call.args).any(has_correlated),
-                    Leaf::Derived { query, lateral: false, .. } => !walk::is_correlated(query, subplans),
-                    Leaf::Derived { .. } | Leaf::Sample(_) | Leaf::Work(_) => false,
-                }
-        }
-        Item::Join { left, right, on, .. } => {
-            is_closed(left, subplans) && is_closed(right, subplans) && !on.iter().any(has_correlated)
-        }
-    }
-}
-
-/// Whether an expression of an item has such a subquery; not within queries of FROM.
+/// Whether an expression of an item, but for those of queries in FROM, has a subquery that looks at the level around it.
 fn item_has_correlated(item: &Item) -> bool {
     match item {
         Item::Leaf { kind, filters, .. } => {
@@ -392,7 +377,7 @@ impl Planner<'_> {
             .is_some_and(|k| k.materialized == Some(true) || (k.materialized.is_none() && k.uses.load(Relaxed) > 1));
         if shared
             || raw.for_exists
-            || (kept.is_some() && raw.has_subquery_inside())
+            || (kept.is_some() && raw.has_correlated(|_, _| true))
             || raw.targets.iter().any(|e| has_subquery(e) || is_restless(e))
         {
             return false;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::sim::{connect, open, simulate};
+use crate::sim::{Connection, connect, open, simulate};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_sql::session::Backends;
 
@@ -77,17 +77,23 @@ const NAMED_IN_A_SUBQUERY: [(&str, &str); 12] = [
     ),
 ];
 
+/// A session with the tables `a` and `b`, of twelve rows each in five and three groups.
+async fn of_a_and_b(seed: u64) -> Connection {
+    let db = open(&SimDisk::new(seed)).await;
+    let mut session = connect(&db, &Arc::new(Backends::default())).await;
+    for (table, groups) in [("a", 5), ("b", 3)] {
+        session.value(&format!("CREATE TABLE {table} (id int PRIMARY KEY, g int)")).await;
+        let rows = format!("INSERT INTO {table} SELECT g, g % {groups} FROM generate_series(1, 12) g");
+        session.value(&rows).await;
+    }
+    session.value("ANALYZE").await;
+    session
+}
+
 #[test]
 fn a_side_of_a_join_depends_on_the_other_by_what_its_subqueries_name() {
     simulate(3, || async {
-        let db = open(&SimDisk::new(3)).await;
-        let mut session = connect(&db, &Arc::new(Backends::default())).await;
-        for (table, groups) in [("a", 5), ("b", 3)] {
-            session.value(&format!("CREATE TABLE {table} (id int PRIMARY KEY, g int)")).await;
-            let rows = format!("INSERT INTO {table} SELECT g, g % {groups} FROM generate_series(1, 12) g");
-            session.value(&rows).await;
-        }
-        session.value("ANALYZE").await;
+        let mut session = of_a_and_b(3).await;
         for (from, wanted) in NAMED_IN_A_SUBQUERY {
             let query = format!("SELECT concat_ws('|', count(*), sum(a.id)) FROM {from}");
             assert_eq!(session.value(&query).await, wanted, "{from}");
@@ -131,14 +137,7 @@ fn a_level_that_may_be_judged_again_shares_no_subquery_with_its_joins() {
         ),
     ];
     simulate(4, move || async move {
-        let db = open(&SimDisk::new(4)).await;
-        let mut session = connect(&db, &Arc::new(Backends::default())).await;
-        for (table, groups) in [("a", 5), ("b", 3)] {
-            session.value(&format!("CREATE TABLE {table} (id int PRIMARY KEY, g int)")).await;
-            let rows = format!("INSERT INTO {table} SELECT g, g % {groups} FROM generate_series(1, 12) g");
-            session.value(&rows).await;
-        }
-        session.value("ANALYZE").await;
+        let mut session = of_a_and_b(4).await;
         for (from, wanted) in &queries {
             assert_eq!(session.value(&format!("SELECT count(*) FROM {from}")).await, *wanted, "{from}");
         }
