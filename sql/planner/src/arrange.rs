@@ -111,7 +111,8 @@ impl Planner<'_> {
         let figures = self.figures();
         let may_be_asked = |q: &&mut Query| matches!(&q.body, Body::Select(s) if s.recheck.is_some());
         let (width, is_rechecked) = (layout.width, rest.is_change || rest.query.as_ref().is_some_and(may_be_asked));
-        let mut level = Level { item: layout.item, conditions, width, is_rechecked };
+        let items = layout.item.size();
+        let mut level = Level { item: layout.item, conditions, width, items, is_rechecked };
         self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         level.conditions = level.conditions.into_iter().flat_map(factored).collect();
         level.conditions.iter_mut().for_each(fold::fold);

@@ -448,7 +448,7 @@ impl Subqueries for Planner<'_> {
     }
 
     fn lowest_level(&self, id: usize) -> Option<u16> {
-        self.subplans.get(id).and_then(|sub| walk::lowest_beyond(&sub.query, 0, &self.subplans))
+        self.subplans.get(id).and_then(|sub| walk::lowest_beyond(&sub.query, &self.subplans))
     }
 
     fn cast_columns(&mut self, id: usize, to: &[SqlType]) {

@@ -19,6 +19,8 @@
 //!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
 //! - PUL-7: a selection is not moved into a level if a subquery anywhere within the selection would be changed by that and stays in use as it was: in a
 //!   level whose rows may be judged again, which keeps its conditions as they were bound, and of an expression of WITH, to which other levels may refer.
+//! - PUL-8: a level that has [`ITEMS_MAX`] items takes in no further selection: expressions of WITH that are planned at each reference to them would
+//!   double a level each time that one names the one before twice, and a join of so many items takes more stack than there is.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Written};
@@ -31,8 +33,8 @@ use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
 use clearway_values::types::oid;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 /// A query that is only a selection, before its conditions are handed down.
 #[derive(Clone)]
@@ -45,6 +47,8 @@ pub(super) struct Raw {
     pub subqueries: Vec<Arc<Query>>,
     /// PUL-6
     pub for_exists: bool,
+    /// Whether a query in its FROM has a correlated subquery, once it was asked: levels that take in each other's selections ask each time.
+    has_below: OnceLock<bool>,
 }
 
 /// Selections that are kept, by the addresses of their queries.
@@ -55,7 +59,15 @@ impl Raw {
     pub fn new(layout: &Layout, conditions: &[Bound], targets: &[Bound], subplans: &[Subplan]) -> Raw {
         let (item, conditions, targets) = (layout.item.clone(), conditions.to_vec(), targets.to_vec());
         let subqueries = subplans.iter().map(|s| s.query.clone()).collect();
-        Raw { item, conditions, targets, width: layout.width, subqueries, for_exists: false }
+        Raw {
+            item,
+            conditions,
+            targets,
+            width: layout.width,
+            subqueries,
+            for_exists: false,
+            has_below: OnceLock::new(),
+        }
     }
 
     /// What is kept of a query whose source is still to come; none: it is no selection, and EXISTS needs more of it than that.
@@ -77,11 +89,19 @@ impl Raw {
         is_met.then(|| Raw { for_exists: true, ..Raw::new(layout, conditions, &[], subplans) })
     }
 
-    /// Whether an expression of it has a subquery that looks at its items or past them; and so the expressions of those queries in its FROM that
-    /// `within` names.
-    fn has_correlated(&self, within: impl Fn(&Arc<Query>, bool) -> bool) -> bool {
-        let own = self.conditions.iter().chain(&self.targets).any(has_correlated);
-        let mut has = own || item_has_correlated(&self.item);
+    /// Whether an expression of it has a subquery that looks at its items or past them.
+    fn has_own_correlated(&self) -> bool {
+        self.conditions.iter().chain(&self.targets).any(has_correlated) || item_has_correlated(&self.item)
+    }
+
+    /// The same of the queries in its FROM.
+    fn has_correlated_below(&self) -> bool {
+        *self.has_below.get_or_init(|| self.has_correlated_in(|_, _| true))
+    }
+
+    /// The same of those queries in its FROM that `within` names.
+    fn has_correlated_in(&self, within: impl Fn(&Arc<Query>, bool) -> bool) -> bool {
+        let mut has = false;
         self.item.leaves(&mut |kind, _, _| {
             if let Leaf::Derived { query, lateral, .. } = kind
                 && within(query, *lateral)
@@ -94,12 +114,13 @@ impl Raw {
 
     /// Whether such a subquery is changed where it is moved into another level (PUL-7): a query in FROM that looks at nothing around it stays as it is.
     fn moves_subquery(&self, subplans: &[Subplan]) -> bool {
-        self.has_correlated(|query, lateral| lateral || walk::is_correlated(query, subplans))
+        let moves = |query: &Arc<Query>, lateral| lateral || walk::is_correlated(query, subplans);
+        self.has_own_correlated() || (self.has_correlated_below() && self.has_correlated_in(moves))
     }
 
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
     pub fn is_closed(&self, subplans: &[Subplan]) -> bool {
-        let mut is_closed = !self.has_correlated(|_, _| false);
+        let mut is_closed = !self.has_own_correlated();
         self.item.leaves(&mut |kind, _, _| {
             is_closed &= match kind {
                 Leaf::Table(_) | Leaf::System(_) | Leaf::One | Leaf::Function { .. } => true,
@@ -111,11 +132,16 @@ impl Raw {
     }
 }
 
+/// PUL-8
+const ITEMS_MAX: usize = 1_000;
+
 /// A level that is being arranged.
 pub(super) struct Level {
     pub item: Item,
     pub conditions: Vec<Bound>,
     pub width: usize,
+    /// Its items so far (PUL-8).
+    pub items: usize,
     /// Its rows may be judged again by subqueries, which must stay as they are: nothing is taken in whose move would change one (PUL-7).
     pub is_rechecked: bool,
 }
@@ -211,6 +237,13 @@ impl Item {
         }
     }
 
+    /// How many leaves it has.
+    pub(super) fn size(&self) -> usize {
+        let mut leaves = 0;
+        self.leaves(&mut |_, _, _| leaves += 1);
+        leaves
+    }
+
     /// PUL-3: inside such a query the level was the one around its own level, and is that when it is lateral.
     fn become_lateral(&mut self, subplans: &[Subplan]) {
         match self {
@@ -291,11 +324,13 @@ impl Planner<'_> {
             }
         };
         // PUL-4
-        raw.item.leaves(&mut |kind, _, _| {
-            if let Leaf::Derived { query, lateral: false, .. } = kind {
-                restore(query, &raw.subqueries, &mut self.subplans, &mut HashSet::new());
-            }
-        });
+        if raw.has_correlated_below() {
+            raw.item.leaves(&mut |kind, _, _| {
+                if let Leaf::Derived { query, lateral: false, .. } = kind {
+                    restore(query, &raw.subqueries, &mut self.subplans, &mut HashSet::new());
+                }
+            });
+        }
         let mut rewriter = self.rewriter(&mut change);
         rewriter.as_they_were = &raw.subqueries;
         rewriter.item(&mut raw.item);
@@ -339,6 +374,7 @@ impl Planner<'_> {
                 };
                 let offset = level.width;
                 level.width += raw.width;
+                level.items += raw.item.size() - 1;
                 let Raw { mut item, conditions, targets, .. } = self.moved(&raw, offset, lateral);
                 if lateral {
                     item.become_lateral(&self.subplans);
@@ -376,8 +412,9 @@ impl Planner<'_> {
         let shared = kept
             .is_some_and(|k| k.materialized == Some(true) || (k.materialized.is_none() && k.uses.load(Relaxed) > 1));
         if shared
+            || level.items >= ITEMS_MAX
             || raw.for_exists
-            || (kept.is_some() && raw.has_correlated(|_, _| true))
+            || (kept.is_some() && (raw.has_own_correlated() || raw.has_correlated_below()))
             || raw.targets.iter().any(|e| has_subquery(e) || is_restless(e))
         {
             return false;
@@ -436,12 +473,14 @@ impl Planner<'_> {
             return if *correlated { Some(e) } else { Self::join_rows(level, query, compared, e) };
         };
         level.width += raw.width;
+        level.items += raw.item.size();
         let Raw { item, mut conditions, targets, .. } = self.moved(&raw, offset, true);
         conditions.extend(compared.into_iter().zip(targets).map(|(arg, target)| equal(arg, target)));
-        let mut inner = Level { item, conditions, width: level.width, is_rechecked: level.is_rechecked };
+        let Level { width, items, is_rechecked, .. } = *level;
+        let mut inner = Level { item, conditions, width, items, is_rechecked };
         self.pull_queries_up(&mut inner, &mut |_| {});
         self.join_subqueries_inside(&mut inner);
-        level.width = inner.width;
+        (level.width, level.items) = (inner.width, inner.items);
         let outer = std::mem::replace(&mut level.item, Item::one());
         let (left, right) = (Box::new(outer), Box::new(inner.item));
         level.item = Item::Join { kind, left, right, on: inner.conditions, by_index: None, written: Written::List };
@@ -481,7 +520,8 @@ impl Planner<'_> {
     /// Whether a query can become a side of a join, of which so many columns are compared.
     fn may_be_joined(&self, raw: &Raw, level: &Level, compared: usize) -> bool {
         let all = || raw.conditions.iter().chain(raw.targets.iter().take(compared));
-        if all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
+        if level.items >= ITEMS_MAX
+            || all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
             || (level.is_rechecked && raw.moves_subquery(&self.subplans))
         {
             return false;

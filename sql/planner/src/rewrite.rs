@@ -207,7 +207,7 @@ fn access_pieces(access: &mut Access, f: &mut dyn FnMut(&mut Bound)) {
 
 /// Calls `f` for each slot of a level that a query `depth` levels below it names.
 pub(super) fn outer_slots(q: &Query, depth: u16, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
-    walk::query_exprs(q, depth, &mut |e, depth| expr_slots(e, depth, subplans, f));
+    walk::outer_columns(q, depth, subplans, &mut |slot, _| f(slot));
 }
 
 /// The same of an expression.
@@ -221,7 +221,7 @@ pub(super) fn expr_columns(e: &Bound, depth: u16, subplans: &[Subplan], f: &mut 
         BoundKind::Column { index, level } if level == depth => f(index, e.pos),
         BoundKind::Subquery { id, correlated: true, .. } => {
             if let Some(sub) = subplans.get(id) {
-                walk::query_exprs(&sub.query, depth + 1, &mut |e, depth| expr_columns(e, depth, subplans, f));
+                walk::outer_columns(&sub.query, depth + 1, subplans, f);
             }
         }
         _ => {}

@@ -2,7 +2,9 @@
 
 use super::plan::{Access, Action, Body, Distinct, Node, Plan, Query, Range, Select, Subplan};
 use clearway_base::stack;
+use clearway_syntax::error::Pos;
 use clearway_values::expr::{Bound, BoundKind};
+use std::collections::HashSet;
 
 /// Calls `f` for every node of an expression.
 pub fn each(e: &Bound, f: &mut dyn FnMut(&Bound)) {
@@ -48,31 +50,135 @@ pub fn stays_above(e: &Bound) -> bool {
 
 /// Calls `f` for every expression of a query, with the levels between the expression and the query.
 pub fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
-    stack::deeper(|| query_exprs_here(q, (depth, true), f));
+    Walk::new(true, f).query(q, depth);
 }
 
-/// The same of those expressions that may name a slot of this level: an item of FROM that is not lateral sees none of them. So an expression of WITH
-/// that many levels refer to twice is not walked once for each way to it.
+/// The same of those expressions that may name a slot of this level: an item of FROM that is not lateral sees none of them.
 pub fn level_exprs(q: &Query, f: &mut dyn FnMut(&Bound, u16)) {
-    query_exprs_here(q, (0, false), f);
+    Walk::new(false, f).query(q, 0);
 }
 
-fn query_exprs_here(q: &Query, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
-    q.sort.iter().for_each(|k| f(&k.expr, depth));
-    q.limit.iter().chain(&q.offset).for_each(|e| f(e, depth));
-    match &q.body {
-        Body::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
-        Body::SetOp { left, right, .. } => {
-            query_exprs(left, depth, f);
-            query_exprs(right, depth, f);
+/// The expressions of a node and of the nodes below it; `all`: those of queries in FROM that are not lateral too.
+pub(super) fn node_exprs(node: &Node, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
+    Walk::new(all, f).node(node, depth);
+}
+
+/// The expressions of a query and of the correlated subqueries in them, each with the levels between it and the query.
+fn deep_exprs(q: &Query, depth: u16, subplans: &[Subplan], f: &mut dyn FnMut(&Bound, u16)) {
+    Walk { subplans, ..Walk::new(true, f) }.query(q, depth);
+}
+
+/// Calls `f` for each column that a query `depth` levels below a level names of it, and so its correlated subqueries.
+pub fn outer_columns(q: &Query, depth: u16, subplans: &[Subplan], f: &mut dyn FnMut(usize, Pos)) {
+    deep_exprs(q, depth, subplans, &mut |e, depth| {
+        each(e, &mut |e| {
+            if let BoundKind::Column { index, level } = e.kind
+                && level == depth
+            {
+                f(index, e.pos);
+            }
+        });
+    });
+}
+
+/// A walk over the expressions of queries. An expression of WITH that several items refer to, and a subquery that stands at several places, is
+/// walked once for each number of levels around it: a chain of them, each of which names the one before twice, has 2^n ways through it.
+struct Walk<'a> {
+    /// Whether queries in FROM that are not lateral are walked.
+    all: bool,
+    /// Subqueries; none: they are not walked.
+    subplans: &'a [Subplan],
+    walked: HashSet<(*const Query, u16)>,
+    f: &'a mut dyn FnMut(&Bound, u16),
+}
+
+impl<'a> Walk<'a> {
+    fn new(all: bool, f: &'a mut dyn FnMut(&Bound, u16)) -> Walk<'a> {
+        Walk { all, subplans: &[], walked: HashSet::new(), f }
+    }
+
+    fn expr(&mut self, e: &Bound, depth: u16) {
+        (self.f)(e, depth);
+        if self.subplans.is_empty() {
+            return;
         }
-        Body::Recursive { anchor, step, .. } => {
-            query_exprs(anchor, depth, f);
-            query_exprs(step, depth, f);
+        let subplans = self.subplans;
+        each(e, &mut |e| {
+            if let BoundKind::Subquery { id, correlated: true, .. } = e.kind
+                && let Some(sub) = subplans.get(id)
+            {
+                self.shared(&sub.query, depth + 1);
+            }
+        });
+    }
+
+    /// A query that may be met again.
+    fn shared(&mut self, q: &Query, depth: u16) {
+        if self.walked.insert((std::ptr::from_ref(q), depth)) {
+            self.query(q, depth);
         }
-        Body::Select(s) => {
-            node_exprs(&s.source, (depth, all), f);
-            exprs_above(s, &mut |e| f(e, depth));
+    }
+
+    fn query(&mut self, q: &Query, depth: u16) {
+        stack::deeper(|| self.query_here(q, depth));
+    }
+
+    fn query_here(&mut self, q: &Query, depth: u16) {
+        q.sort.iter().for_each(|k| self.expr(&k.expr, depth));
+        q.limit.iter().chain(&q.offset).for_each(|e| self.expr(e, depth));
+        match &q.body {
+            Body::Values(rows) => rows.iter().flatten().for_each(|e| self.expr(e, depth)),
+            Body::SetOp { left, right, .. } => {
+                self.query(left, depth);
+                self.query(right, depth);
+            }
+            Body::Recursive { anchor, step, .. } => {
+                self.query(anchor, depth);
+                self.query(step, depth);
+            }
+            Body::Select(s) => {
+                self.node(&s.source, depth);
+                exprs_above(s, &mut |e| self.expr(e, depth));
+            }
+        }
+    }
+
+    fn node(&mut self, node: &Node, depth: u16) {
+        stack::deeper(|| self.node_here(node, depth));
+    }
+
+    fn node_here(&mut self, node: &Node, depth: u16) {
+        match node {
+            Node::One => {}
+            Node::Scan(s) => {
+                s.filter.iter().for_each(|e| self.expr(e, depth));
+                access_exprs(&s.access, &mut |e| self.expr(e, depth));
+            }
+            Node::Work(s) => s.filter.iter().for_each(|e| self.expr(e, depth)),
+            Node::System(s) => s.filter.iter().for_each(|e| self.expr(e, depth)),
+            Node::Sample(s) => s.scan.filter.iter().chain(s.sampling.exprs()).for_each(|e| self.expr(e, depth)),
+            Node::Function(s) => s.calls.iter().flat_map(|c| &c.args).for_each(|e| self.expr(e, depth)),
+            Node::Derived(d) => {
+                d.filter.iter().for_each(|e| self.expr(e, depth));
+                let below = depth + u16::from(d.lateral);
+                match &d.kept {
+                    _ if !self.all && !d.lateral => {}
+                    Some(_) => self.shared(&d.query, below),
+                    None => self.query(&d.query, below),
+                }
+            }
+            Node::Join(j) => {
+                self.node(&j.left, depth);
+                self.node(&j.right, depth);
+                j.on.iter().for_each(|e| self.expr(e, depth));
+                if let Some((l, r)) = &j.hash {
+                    l.iter().chain(r).for_each(|e| self.expr(e, depth));
+                }
+            }
+            Node::Filter { input, filter } => {
+                self.node(input, depth);
+                self.expr(filter, depth);
+            }
         }
     }
 }
@@ -91,43 +197,6 @@ pub(super) fn exprs_above(s: &Select, f: &mut dyn FnMut(&Bound)) {
     }
     if let Some(Distinct::On(keys)) = &s.distinct {
         keys.iter().for_each(f);
-    }
-}
-
-/// The expressions of a node and of the nodes below it.
-pub(super) fn node_exprs(node: &Node, at: (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
-    stack::deeper(|| node_exprs_here(node, at, f));
-}
-
-fn node_exprs_here(node: &Node, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
-    match node {
-        Node::One => {}
-        Node::Scan(s) => {
-            s.filter.iter().for_each(|e| f(e, depth));
-            access_exprs(&s.access, &mut |e| f(e, depth));
-        }
-        Node::Work(s) => s.filter.iter().for_each(|e| f(e, depth)),
-        Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
-        Node::Sample(s) => s.scan.filter.iter().chain(s.sampling.exprs()).for_each(|e| f(e, depth)),
-        Node::Function(s) => s.calls.iter().flat_map(|c| &c.args).for_each(|e| f(e, depth)),
-        Node::Derived(d) => {
-            d.filter.iter().for_each(|e| f(e, depth));
-            if all || d.lateral {
-                query_exprs(&d.query, depth + u16::from(d.lateral), f);
-            }
-        }
-        Node::Join(j) => {
-            node_exprs(&j.left, (depth, all), f);
-            node_exprs(&j.right, (depth, all), f);
-            j.on.iter().for_each(|e| f(e, depth));
-            if let Some((l, r)) = &j.hash {
-                l.iter().chain(r).for_each(|e| f(e, depth));
-            }
-        }
-        Node::Filter { input, filter } => {
-            node_exprs(input, (depth, all), f);
-            f(filter, depth);
-        }
     }
 }
 
@@ -180,38 +249,17 @@ pub fn range_exprs(r: &Range) -> impl Iterator<Item = &Bound> {
 
 /// Whether a query refers to rows of the queries around it.
 pub fn is_correlated(q: &Query, subplans: &[Subplan]) -> bool {
-    refers_beyond(q, 0, subplans)
+    lowest_beyond(q, subplans).is_some()
 }
 
-fn refers_beyond(q: &Query, beyond: u16, subplans: &[Subplan]) -> bool {
-    let mut found = false;
-    query_exprs(q, beyond, &mut |e, depth| {
-        each(e, &mut |e| match &e.kind {
-            BoundKind::Column { level, .. } => found |= *level > depth,
-            BoundKind::Subquery { id, .. } => {
-                if let Some(sub) = subplans.get(*id) {
-                    found |= sub.correlated && refers_beyond(&sub.query, depth + 1, subplans);
-                }
-            }
-            _ => {}
-        });
-    });
-    found
-}
-
-/// The lowest level around a query `depth` levels up whose rows the query names, 0 for the nearest; none: it names none of them.
-pub fn lowest_beyond(q: &Query, depth: u16, subplans: &[Subplan]) -> Option<u16> {
+/// The lowest level around a query whose rows the query names, 0 for the nearest; none: it names none of them.
+pub fn lowest_beyond(q: &Query, subplans: &[Subplan]) -> Option<u16> {
     let mut lowest: Option<u16> = None;
-    query_exprs(q, depth, &mut |e, depth| {
+    deep_exprs(q, 0, subplans, &mut |e, depth| {
         each(e, &mut |e| {
-            let found = match &e.kind {
-                BoundKind::Column { level, .. } => level.checked_sub(depth + 1),
-                BoundKind::Subquery { id, correlated: true, .. } => {
-                    subplans.get(*id).and_then(|sub| lowest_beyond(&sub.query, depth + 1, subplans))
-                }
-                _ => None,
-            };
-            lowest = lowest.into_iter().chain(found).min();
+            if let BoundKind::Column { level, .. } = &e.kind {
+                lowest = lowest.into_iter().chain(level.checked_sub(depth + 1)).min();
+            }
         });
     });
     lowest

@@ -332,6 +332,7 @@ fn shown(
         },
         works: Default::default(),
         told: Default::default(),
+        told_with: Default::default(),
     };
     lines(&explainer.tree(), behind, asked)
 }

@@ -70,6 +70,8 @@ pub struct Explainer<'a> {
     pub works: RefCell<HashMap<usize, Vec<(String, String)>>>,
     /// Subqueries that have been shown.
     pub told: RefCell<HashSet<usize>>,
+    /// Expressions of WITH that have been shown: the scans that follow name them only.
+    pub told_with: RefCell<HashSet<usize>>,
 }
 
 fn text(value: impl Into<String>) -> Value {
@@ -441,13 +443,20 @@ impl<'a> Explainer<'a> {
 
     fn derived(&self, d: &Derived, levels: &[Names]) -> Shown {
         let inner = if d.lateral { levels } else { &levels[1..] };
+        let kept = d.kept.as_ref().filter(|kept| kept.is_kept());
+        if let Some(kept) = kept
+            && !self.told_with.borrow_mut().insert(kept.id)
+        {
+            let head = format!("CTE Scan on {}", kept.name);
+            let identity = vec![("CTE Name", text(kept.name.clone()))];
+            return Shown { kind: "CTE Scan".to_owned(), head, identity, ..Shown::default() };
+        }
         let child = self.query(&d.query, inner);
         if Self::is_side(&d.query) {
             return child;
         }
-        let kept = d.kept.as_ref().is_some_and(|k| k.is_kept());
-        let (kind, part) = if kept { ("CTE Scan", "InitPlan") } else { ("Subquery Scan", "Subquery") };
-        let name = d.kept.as_ref().filter(|_| kept).map(|k| k.name.clone());
+        let (kind, part) = if kept.is_some() { ("CTE Scan", "InitPlan") } else { ("Subquery Scan", "Subquery") };
+        let name = kept.map(|kept| kept.name.clone());
         let head = name.as_ref().map_or_else(|| kind.to_owned(), |name| format!("{kind} on {name}"));
         let identity = name.iter().map(|name| ("CTE Name", text(name))).collect();
         let children = vec![(part, name.map(|name| format!("CTE {name}")), child)];
