@@ -33,8 +33,10 @@ impl SampleText {
     /// That of an execution, with the text as the client sent it.
     pub(super) fn of(text: &str, ns: u64, ended_ns: u64) -> SampleText {
         let end = (0..=text.len().min(TEXT_MAX)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        let is_secret = text.as_bytes().windows(8).any(|word| word.eq_ignore_ascii_case(b"password")); // STX-2
-        let text = if is_secret { "" } else { &text[..end] };
+        // STX-2; a password that is cut off need not be looked for.
+        let text = &text[..end];
+        let is_secret = text.as_bytes().windows(8).any(|word| word.eq_ignore_ascii_case(b"password"));
+        let text = if is_secret { "" } else { text };
         SampleText { text: text.into(), ns, ended_ns, ended_us: wall_us() }
     }
 

@@ -15,7 +15,7 @@ use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
 use crate::syntax::stmt::Truncate;
 use crate::types::{oid, user};
-use clearway_base::stack;
+use clearway_base::{breath, stack};
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::LockMode;
@@ -127,6 +127,8 @@ impl Ddl<'_> {
         }
         let mut found = Vec::new();
         for name in &s.names {
+            // A name is looked for in each schema of the path.
+            breath::breathe(breath::ROW).await?;
             if let Some(oid) = self.find_to_drop(s, name).await? {
                 found.push(oid);
             }

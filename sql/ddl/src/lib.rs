@@ -190,6 +190,10 @@ fn may_define(core: &Core, statement: &Statement) -> Result<()> {
 /// Columns of a table or a view, those included that were dropped; PostgreSQL's limit. The numbers of what belongs to columns rely on it.
 const COLUMNS_MAX: usize = 1_600;
 
+fn too_many_columns() -> SqlError {
+    SqlError::new(code::TOO_MANY_COLUMNS, format!("tables can have at most {COLUMNS_MAX} columns"))
+}
+
 impl Ddl<'_> {
     /// Statements about roles, and about what their sessions begin with.
     async fn roles(&self, statement: &Statement) -> Result<&'static str> {
@@ -328,8 +332,7 @@ impl Ddl<'_> {
         if let Object::Relation(relation) = &object
             && relation.columns.len() > COLUMNS_MAX
         {
-            let message = format!("tables can have at most {COLUMNS_MAX} columns");
-            return Err(SqlError::new(code::TOO_MANY_COLUMNS, message));
+            return Err(too_many_columns());
         }
         if let Some(user) = routine_drop::temporary_calls(&self.catalog(), &object).first() {
             // PostgreSQL drops it when the session ends.

@@ -183,6 +183,10 @@ impl Ddl<'_> {
     }
 
     fn draft(&self, s: &CreateTable, rest: &mut LikeRest) -> Result<Draft> {
+        // Each column is compared with those before it.
+        if s.columns.len() > super::COLUMNS_MAX {
+            return Err(super::too_many_columns());
+        }
         let mut d = Draft {
             columns: Vec::new(),
             uniques: Vec::new(),

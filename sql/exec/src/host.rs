@@ -162,6 +162,17 @@ impl Host for CxHost<'_> {
                     }
                     types::size::array(Array::one_dimensional(element, values))
                 }
+                SubqueryUse::Quantified { op: Op::Eq, all: false }
+                    if args.len() > 1
+                        && !sub.correlated
+                        && let Some((is_among, others)) = kept.among(&args) =>
+                {
+                    if is_among {
+                        Ok(Datum::Bool(true))
+                    } else {
+                        row_among(&args, Op::Eq, false, others, self)
+                    }
+                }
                 SubqueryUse::Quantified { op, all } if args.len() > 1 => row_among(&args, *op, *all, rows, self),
                 SubqueryUse::Quantified { op: Op::Eq, all: false } if !sub.correlated => {
                     let left = args.first().unwrap_or(&Datum::Null);

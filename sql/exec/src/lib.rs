@@ -187,6 +187,8 @@ pub struct SubqueryRows {
     /// The rows.
     pub rows: Vec<Row>,
     first_column: OnceLock<HashSet<Datum>>,
+    /// The rows without nulls, and those with some.
+    whole: OnceLock<(HashSet<Row>, Vec<Row>)>,
     /// What they have of the statement's memory.
     _held: Held,
 }
@@ -194,7 +196,22 @@ pub struct SubqueryRows {
 impl SubqueryRows {
     /// Rows that no node has read.
     pub fn new(rows: Vec<Row>, held: Held) -> Self {
-        Self { rows, first_column: OnceLock::new(), _held: held }
+        Self { rows, first_column: OnceLock::new(), whole: OnceLock::new(), _held: held }
+    }
+
+    /// Whether a row without nulls is among them, and the rows with nulls, which are still to be compared with it; none: it is to be compared with
+    /// each, as it has values of another kind.
+    pub fn among(&self, row: &[Datum]) -> Option<(bool, &[Row])> {
+        let Some(first) = self.rows.first() else { return Some((false, &[])) };
+        let has_null = |row: &[Datum]| row.iter().any(Datum::is_null);
+        let (whole, with_nulls) = self.whole.get_or_init(|| {
+            let (with_nulls, whole): (Vec<Row>, Vec<Row>) = self.rows.iter().cloned().partition(|row| has_null(row));
+            (whole.into_iter().collect(), with_nulls)
+        });
+        let kind = std::mem::discriminant::<Datum>;
+        let first = whole.iter().next().unwrap_or(first);
+        let is_alike = first.len() == row.len() && first.iter().zip(row).all(|(a, b)| kind(a) == kind(b));
+        (is_alike && !has_null(row)).then(|| (whole.contains(row), with_nulls.as_slice()))
     }
 
     /// Whether a value is in the first column, as `IN` answers; none (unknown): it is not, and there is a null.

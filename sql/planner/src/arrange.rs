@@ -128,6 +128,7 @@ impl Planner<'_> {
         if !rest.is_change {
             self.join_subqueries(&mut level);
         }
+        self.hash_subqueries(&mut level, &mut rest);
         reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
         let Level { item, mut conditions, width, .. } = level;
         narrow_arms(&mut conditions, &item);

@@ -37,8 +37,8 @@ impl Limits {
     pub(super) fn flatten(self, item: Item, units: &mut Vec<Unit>, conditions: &mut Vec<Bound>) {
         match item {
             Item::Join { kind: JoinType::Inner, left, right, on, .. } if self.are_none() => {
-                self.flatten(*left, units, conditions);
-                self.flatten(*right, units, conditions);
+                self.put(*left, true, units, conditions);
+                self.put(*right, true, units, conditions);
                 conditions.extend(on);
             }
             Item::Join { kind: JoinType::Inner, written: Written::Join, left, right, on, .. } => {
@@ -60,7 +60,7 @@ impl Limits {
                 }
             }
             Item::Join { kind: kind @ (JoinType::Semi | JoinType::Anti), left, right, on, .. } => {
-                self.flatten(*left, units, conditions);
+                self.put(*left, true, units, conditions);
                 units.push(Unit { item: *right, kind, on });
             }
             item => units.push(Unit { item, kind: JoinType::Inner, on: Vec::new() }),

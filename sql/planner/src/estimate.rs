@@ -10,6 +10,7 @@ use super::order::relied_on;
 use super::plan::{Access, Action, Body, Distinct, JoinType, Node, Plan, Query, Select};
 use super::sought::sought;
 use super::walk;
+use clearway_base::{breath, stack};
 use clearway_context::steering::Way;
 use clearway_syntax::ast::SetOp;
 use clearway_values::expr::Bound;
@@ -81,10 +82,10 @@ impl Joins<'_> {
                 Estimate { rows: (inner.rows * share).max(1.0), cost: inner.cost + inner.rows }
             }
             Item::Join { kind, left, right, on, .. } => {
-                let l = self.estimate(left, &within(&left_slots(left), conditions));
+                let l = stack::deeper(|| self.estimate(left, &within(&left_slots(left), conditions)));
                 let is_semi = matches!(kind, JoinType::Semi | JoinType::Anti);
                 let of_right = if is_semi { within(&left_slots(right), on) } else { Vec::new() };
-                let r = self.estimate(right, &of_right);
+                let r = stack::deeper(|| self.estimate(right, &of_right));
                 let met = || {
                     let sides = [left, right].map(|side| Columns::of_items(std::iter::once(&**side)));
                     let between = on.iter().filter(|e| !of_right.iter().any(|own| walk::same(own, e)));
@@ -106,6 +107,10 @@ impl Joins<'_> {
 
     /// What is estimated of a finished query.
     pub fn query(&self, q: &Query) -> Estimate {
+        stack::deeper(|| self.query_here(q))
+    }
+
+    fn query_here(&self, q: &Query) -> Estimate {
         let inner = match &q.body {
             Body::Values(rows) => Estimate { rows: rows.len() as f64, cost: rows.len() as f64 },
             Body::SetOp { left, right, .. } => {
@@ -191,11 +196,13 @@ impl Joins<'_> {
                 Estimate { rows, cost: q.cost }
             }
             Node::Filter { input, .. } => {
-                let i = self.node(input);
+                let i = stack::deeper(|| self.node(input));
                 Estimate { rows: (i.rows * SOME).max(1.0), cost: i.cost + i.rows }
             }
             Node::Join(j) => {
-                let (l, r) = (self.node(&j.left), self.node(&j.right));
+                // Each join of a level asks for all joins below it.
+                breath::step_on(breath::ROW);
+                let (l, r) = stack::deeper(|| (self.node(&j.left), self.node(&j.right)));
                 let has_keys = j.hash.as_ref().is_some_and(|(keys, _)| !keys.is_empty());
                 let rows = match (j.kind, &j.hash) {
                     (JoinType::Semi, _) => l.rows * self.met_by(j, r.rows),

@@ -11,6 +11,7 @@ use super::plan::{
 };
 use super::sample::{Sampling, sample_node};
 use super::{Planner, entries, pushdown, rewrite, system_columns, walk};
+use clearway_base::{breath, stack};
 use clearway_context::names;
 use clearway_context::views::SystemView;
 use clearway_engine::catalog::types::row_type;
@@ -154,9 +155,9 @@ impl Item {
             }
             Item::Join { kind, left, right, on, .. } => match kind {
                 JoinType::Full => Some(e),
-                _ if high < right.base() => left.take(e),
+                _ if high < right.base() => stack::deeper(|| left.take(e)),
                 JoinType::Left | JoinType::Semi | JoinType::Anti => Some(e),
-                JoinType::Inner if low >= right.base() => right.take(e),
+                JoinType::Inner if low >= right.base() => stack::deeper(|| right.take(e)),
                 JoinType::Inner => {
                     on.push(e);
                     None
@@ -200,7 +201,7 @@ impl Item {
         match self {
             Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters, figures),
             Item::Join { kind, left, right, on, by_index, .. } => {
-                join_node((kind, by_index), (*left, *right), on, figures, subplans)
+                stack::deeper(|| join_node((kind, by_index), (*left, *right), on, figures, subplans))
             }
         }
     }
@@ -256,7 +257,7 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
         }
         Leaf::Derived { mut query, kept, lateral } => {
             if kept.is_none() && !lateral {
-                pushdown::into_locked(&mut query, base, &mut filters, figures);
+                stack::deeper(|| pushdown::into_locked(&mut query, base, &mut filters, figures));
             }
             Node::Derived(Derived { query, base, kept, lateral, filter: conjunction(filters), given: None })
         }
@@ -332,6 +333,7 @@ impl Planner<'_> {
         context: &FromContext<'_>,
         params: &mut Params,
     ) -> Result<()> {
+        breath::step(16 * breath::ROW)?;
         let left = out.columns.clone();
         let (placed, columns) = self.item(out, item, &left, context, params)?;
         for c in &columns {
@@ -483,16 +485,18 @@ impl Planner<'_> {
         context: &FromContext<'_>,
         params: &mut Params,
     ) -> Result<(Placed, Placed)> {
+        // The columns of the items to the left are copied for each join.
+        breath::step(16 * breath::ROW)?;
         let (one, other) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
         let barred = |e| entries::beside_barred(e, r, l);
-        let placed = self.item(out, one, left, context, params);
+        let placed = stack::deeper(|| self.item(out, one, left, context, params));
         let first = if kind == JoinKind::Right { placed.map_err(barred)? } else { placed? };
         // The right side sees the left one where each of its rows is for a row of the left one; the left side never sees the right one.
         let mut seen = left.to_vec();
         if !matches!(kind, JoinKind::Full | JoinKind::Right) {
             seen.extend(first.1.iter().cloned());
         }
-        let placed = self.item(out, other, &seen, context, params);
+        let placed = stack::deeper(|| self.item(out, other, &seen, context, params));
         let second = placed.map_err(|e| match kind {
             JoinKind::Right => e,
             JoinKind::Full => barred(e),

@@ -18,8 +18,8 @@ impl Item {
     /// Of each left join the condition, and the slots that it may fill with nulls; joins inside of others first.
     pub(super) fn outer_joins(&self) -> Vec<(Bound, Range<usize>)> {
         let Item::Join { kind, left, right, on, .. } = self else { return Vec::new() };
-        let mut all = left.outer_joins();
-        all.extend(right.outer_joins());
+        let mut all = clearway_base::stack::deeper(|| left.outer_joins());
+        all.extend(clearway_base::stack::deeper(|| right.outer_joins()));
         if let (JoinType::Left, Some(on)) = (kind, conjunction(on.clone())) {
             all.push((on, right.base()..right.end()));
         }

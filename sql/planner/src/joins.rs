@@ -194,8 +194,8 @@ impl<'a> Joins<'a> {
             }
             Item::Join { kind, left, right, on, by_index, written } => {
                 let (of_left, of_right) = (within(&left_slots(&left), conditions), within(&left_slots(&right), &on));
-                let (left, more_left) = self.ordered(*left, &of_left, None);
-                let (right, more_right) = self.ordered(*right, &of_right, None);
+                let (left, more_left) = stack::deeper(|| self.ordered(*left, &of_left, None));
+                let (right, more_right) = stack::deeper(|| self.ordered(*right, &of_right, None));
                 let left = with_conditions(left, more_left);
                 let right = with_conditions(right, more_right);
                 Item::Join { kind, left: Box::new(left), right: Box::new(right), on, by_index, written }

@@ -57,6 +57,7 @@ pub mod gate;
 pub mod generated;
 mod group_ends;
 mod grouping;
+mod hashed;
 mod implied;
 mod implies;
 pub mod indexes;

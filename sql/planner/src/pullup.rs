@@ -28,6 +28,7 @@ use super::plan::{Body, Grouping, JoinType, KeptRows, OutputColumn, Query, Subpl
 use super::rewrite::Rewriter;
 use super::select::written_count;
 use super::walk;
+use clearway_base::stack;
 use clearway_values::expr::bound::SubqueryUse;
 use clearway_values::expr::operators::Op;
 use clearway_values::expr::{Bound, BoundKind};
@@ -118,6 +119,11 @@ impl Raw {
         self.has_own_correlated() || (self.has_correlated_below() && self.has_correlated_in(moves))
     }
 
+    /// Whether it has subqueries that were kept as they were (PUL-4).
+    pub fn keeps_subqueries(&self) -> bool {
+        self.has_own_correlated() || self.has_correlated_below()
+    }
+
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
     pub fn is_closed(&self, subplans: &[Subplan]) -> bool {
         let mut is_closed = !self.has_own_correlated();
@@ -180,7 +186,7 @@ fn restore(query: &Query, were: &[Arc<Query>], subplans: &mut [Subplan], done: &
     for id in named {
         let (Some(was), true) = (were.get(id), done.insert(id)) else { continue };
         subplans[id].query = was.clone();
-        clearway_base::stack::deeper(|| restore(was, were, subplans, done));
+        stack::deeper(|| restore(was, were, subplans, done));
     }
 }
 
@@ -302,7 +308,7 @@ impl Planner<'_> {
         self.raws.insert(Arc::as_ptr(cast) as usize, (cast.clone(), Arc::new(Raw { targets, ..Raw::clone(&raw) })));
     }
 
-    fn raw_of(&self, query: &Arc<Query>) -> Option<Arc<Raw>> {
+    pub(super) fn raw_of(&self, query: &Arc<Query>) -> Option<Arc<Raw>> {
         self.raws.get(&(Arc::as_ptr(query) as usize)).map(|(_, raw)| raw.clone())
     }
 
@@ -362,8 +368,8 @@ impl Planner<'_> {
                     JoinType::Full => (true, true),
                     JoinType::Left | JoinType::Semi | JoinType::Anti => (nullable, true),
                 };
-                let left = Box::new(self.pulled(*left, l, level, by));
-                let right = Box::new(self.pulled(*right, r, level, by));
+                let left = Box::new(stack::deeper(|| self.pulled(*left, l, level, by)));
+                let right = Box::new(stack::deeper(|| self.pulled(*right, r, level, by)));
                 Item::Join { kind, left, right, on, by_index, written }
             }
             Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters } => {
@@ -380,7 +386,7 @@ impl Planner<'_> {
                     item.become_lateral(&self.subplans);
                 }
                 by.extend(targets.into_iter().enumerate().map(|(i, target)| (base + i, target)));
-                let mut item = self.pulled(item, nullable, level, by);
+                let mut item = stack::deeper(|| self.pulled(item, nullable, level, by));
                 if let Item::Join { written: written @ Written::List, .. } = &mut item {
                     *written = Written::Query;
                 }
@@ -479,7 +485,7 @@ impl Planner<'_> {
         let Level { width, items, is_rechecked, .. } = *level;
         let mut inner = Level { item, conditions, width, items, is_rechecked };
         self.pull_queries_up(&mut inner, &mut |_| {});
-        self.join_subqueries_inside(&mut inner);
+        stack::deeper(|| self.join_subqueries_inside(&mut inner));
         (level.width, level.items) = (inner.width, inner.items);
         let outer = std::mem::replace(&mut level.item, Item::one());
         let (left, right) = (Box::new(outer), Box::new(inner.item));

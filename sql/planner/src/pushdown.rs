@@ -89,7 +89,7 @@ fn add_conditions(select: &mut Select, conditions: Vec<Bound>, figures: &Figures
             let mut filters: Vec<Bound> = d.filter.take().map(split).unwrap_or_default();
             filters.extend(conditions);
             if d.kept.is_none() && !d.lateral {
-                into_locked(&mut d.query, d.base, &mut filters, figures);
+                clearway_base::stack::deeper(|| into_locked(&mut d.query, d.base, &mut filters, figures));
             }
             d.filter = conjunction(filters);
         }

@@ -42,7 +42,7 @@ pub fn row_test<'b>(table: &TableSlot, e: &'b Bound) -> Option<RowTest<'b>> {
         return None;
     }
     let mut columns = vec![(column, value)];
-    if let Some(further) = row_test(table, rest) {
+    if let Some(further) = clearway_base::stack::deeper(|| row_test(table, rest)) {
         columns.extend(further.columns);
         return (further.is_low == is_low).then_some(RowTest { columns, is_low, inclusive: further.inclusive });
     }

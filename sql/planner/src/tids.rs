@@ -30,7 +30,7 @@ pub(super) fn of_condition(table: &TableSlot, e: &Bound) -> Option<KeyValues> {
         BoundKind::Or(arms) => {
             let mut all = Vec::with_capacity(arms.len());
             for arm in arms {
-                match of_condition(table, arm)? {
+                match clearway_base::stack::deeper(|| of_condition(table, arm))? {
                     KeyValues::One(value) => all.push(value),
                     KeyValues::List(list) => all.extend(list),
                     KeyValues::Array(_) | KeyValues::Null | KeyValues::Each(_) => return None,

@@ -23,6 +23,7 @@ mod full_disk;
 mod fuzz;
 mod gate;
 mod group_ends;
+mod hashed_exists;
 mod identity;
 mod index_only;
 mod information_schema;

@@ -5,12 +5,14 @@ use super::render::{Shown, Value};
 use super::words::Names;
 use super::{Explainer, above};
 use crate::plan::{Grouping, Node, Query, Scan, Select};
+use clearway_base::{breath, stack};
 use std::sync::Arc;
 
 impl Explainer<'_> {
     /// A node, below a Gather if several threads share it.
     pub(super) fn node(&self, node: &Arc<Node>, levels: &[Names]) -> Shown {
-        let out = self.node_alone(node, levels);
+        breath::step_on(16 * breath::ROW);
+        let out = stack::deeper(|| self.node_alone(node, levels));
         let Node::Scan(scan) = &**node else { return out };
         // A scan may be shared for the keys that a join's other side had (GAT-3).
         let helped = self.noted(scan).map_or(0, |actual| actual.helpers);
@@ -23,7 +25,11 @@ impl Explainer<'_> {
     /// The source of a level and its groups.
     pub(super) fn source(&self, s: &Select, levels: &[Names]) -> Shown {
         let shared = s.grouping.as_ref().and_then(|g| self.sharing.of_groups(self.plan, s, g));
-        if shared.is_some() { parallel(self.node_alone(&s.source, levels)) } else { self.node(&s.source, levels) }
+        if shared.is_some() {
+            parallel(stack::deeper(|| self.node_alone(&s.source, levels)))
+        } else {
+            self.node(&s.source, levels)
+        }
     }
 
     /// The groups above their source.

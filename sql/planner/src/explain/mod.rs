@@ -23,6 +23,7 @@ mod words;
 
 use actual::address;
 pub use actual::{Actual, Actuals, Method, Step};
+use clearway_base::stack;
 
 use super::apart::Sharing;
 use super::cost::Figures;
@@ -164,6 +165,10 @@ impl<'a> Explainer<'a> {
     }
 
     fn query(&self, q: &Arc<Query>, outer: &[Names]) -> Shown {
+        stack::deeper(|| self.query_here(q, outer))
+    }
+
+    fn query_here(&self, q: &Arc<Query>, outer: &[Names]) -> Shown {
         let rows = self.joins().query(q);
         let width = self.width_of_query(q);
         let mut node = match &q.body {

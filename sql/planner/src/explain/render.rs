@@ -2,6 +2,7 @@
 
 use super::actual::Actual;
 use super::used;
+use clearway_base::stack;
 use clearway_values::types::json::escape;
 
 /// A value of a property.
@@ -174,9 +175,9 @@ fn text(node: &Shown, indent: usize, first: bool, asked: &ExplainOptions, out: &
         match name {
             Some(name) => {
                 out.push(format!("{}{name}", " ".repeat(inner)));
-                text(child, inner + 2, false, asked, out);
+                stack::deeper(|| text(child, inner + 2, false, asked, out));
             }
-            None => text(child, inner, false, asked, out),
+            None => stack::deeper(|| text(child, inner, false, asked, out)),
         }
     }
 }
@@ -260,14 +261,14 @@ fn json(list: &[(String, Property)], level: usize, out: &mut String) {
             Property::Value(value) => out.push_str(&scalar(value)),
             Property::Group(inner) => {
                 out.push_str("{\n");
-                json(inner, level + 1, out);
+                stack::deeper(|| json(inner, level + 1, out));
                 out.push_str(&format!("{pad}}}"));
             }
             Property::Plans(plans) => {
                 out.push_str("[\n");
                 for (j, plan) in plans.iter().enumerate() {
                     out.push_str(&format!("{pad}  {{\n"));
-                    json(plan, level + 2, out);
+                    stack::deeper(|| json(plan, level + 2, out));
                     out.push_str(&format!("{pad}  }}{}\n", if j + 1 < plans.len() { "," } else { "" }));
                 }
                 out.push_str(&format!("{pad}]"));
@@ -296,11 +297,11 @@ fn yaml(list: &[(String, Property)], level: usize, first: &str, out: &mut String
             Property::Value(value) => out.push_str(&format!("{pad}{name}: {}\n", scalar(value))),
             Property::Group(group) => {
                 out.push_str(&format!("{pad}{name}: \n"));
-                yaml(group, inner + 1, "", out);
+                stack::deeper(|| yaml(group, inner + 1, "", out));
             }
             Property::Plans(plans) => {
                 out.push_str(&format!("{pad}{name}: \n"));
-                plans.iter().for_each(|plan| yaml(plan, inner + 1, "- ", out));
+                plans.iter().for_each(|plan| stack::deeper(|| yaml(plan, inner + 1, "- ", out)));
             }
         }
     }
@@ -321,14 +322,14 @@ fn xml(list: &[(String, Property)], level: usize, out: &mut String) {
             Property::Value(value) => out.push_str(&format!("{pad}<{tag}>{}</{tag}>\n", quoted(&plain(value)))),
             Property::Group(group) => {
                 out.push_str(&format!("{pad}<{tag}>\n"));
-                xml(group, level + 1, out);
+                stack::deeper(|| xml(group, level + 1, out));
                 out.push_str(&format!("{pad}</{tag}>\n"));
             }
             Property::Plans(plans) => {
                 out.push_str(&format!("{pad}<{tag}>\n"));
                 for plan in plans {
                     out.push_str(&format!("{pad}  <Plan>\n"));
-                    xml(plan, level + 2, out);
+                    stack::deeper(|| xml(plan, level + 2, out));
                     out.push_str(&format!("{pad}  </Plan>\n"));
                 }
                 out.push_str(&format!("{pad}</{tag}>\n"));

@@ -138,7 +138,7 @@ impl Parser<'_> {
         self.advance();
         let wrong = self.error_here();
         self.at = begins;
-        let element = if self.is("grant") { self.grant(false)? } else { self.create()? };
+        let element = self.nested(|p| if p.is("grant") { p.grant(false) } else { p.create() })?;
         match element {
             Statement::CreateTable(_)
             | Statement::CreateView { .. }

@@ -66,13 +66,16 @@ impl Parser<'_> {
 
     /// Whether a variable is of type refcursor; that of a column's type is not known here.
     fn is_refcursor(&self, slot: Slot) -> Option<bool> {
-        match &self.variables[slot].kind {
+        let mut kind = &self.variables[slot].kind;
+        while let VariableKind::LikeVariable(other) = kind {
+            kind = &self.variables[*other].kind;
+        }
+        match kind {
             VariableKind::Cursor => Some(true),
             VariableKind::Typed(ty) => {
                 let of_catalog = ty.name.schema().is_none_or(|schema| schema == "pg_catalog");
                 Some(of_catalog && ty.name.name() == "refcursor" && ty.array_dims == 0)
             }
-            VariableKind::LikeVariable(other) => self.is_refcursor(*other),
             VariableKind::LikeColumn(..) => None,
             VariableKind::Argument(number) => Some(self.owner.refcursors.get(*number) == Some(&true)),
             _ => Some(false),

@@ -53,6 +53,7 @@ impl Parser<'_> {
             }
             self.at += tokens;
             self.semicolon()?;
+            clearway_base::breath::step(self.variables.len() as u32)?;
             self.place = self.names.declare(self.place, &name, target.slot);
             return Ok(None);
         }
@@ -88,6 +89,8 @@ impl Parser<'_> {
         let slot = self.variable(&name, kind);
         let variable = &mut self.variables[slot];
         (variable.line, variable.constant, variable.not_null, variable.default) = (line, constant, not_null, default);
+        // A name is compared with those that the block has.
+        clearway_base::breath::step(self.variables.len() as u32)?;
         self.place = self.names.declare(self.place, &name, slot);
         Ok(Some(slot))
     }

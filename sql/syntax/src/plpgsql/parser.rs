@@ -7,6 +7,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::lexer::{self, Tok, Token};
 use crate::parser as sql;
 use crate::stmt::Statement;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// How deep blocks and statements may nest.
@@ -25,6 +26,8 @@ pub(super) struct Parser<'a> {
     pub(super) variables: Vec<Variable>,
     fragments: usize,
     depth: u32,
+    /// A place in the text, and its line.
+    known_line: Cell<(usize, u32)>,
 }
 
 /// Where a piece of text ends.
@@ -45,6 +48,7 @@ impl<'a> Parser<'a> {
             variables: Vec::new(),
             fragments: 0,
             depth: 0,
+            known_line: Cell::new((0, 1)),
         })
     }
 
@@ -151,8 +155,12 @@ impl<'a> Parser<'a> {
 
     /// The line of the token at the cursor, from 1.
     pub(super) fn line(&self) -> u32 {
-        let before = self.text.get(..self.pos() as usize).unwrap_or("");
-        1 + before.bytes().filter(|b| *b == b'\n').count() as u32
+        let to = (self.pos() as usize).min(self.text.len());
+        let (known, line) = Some(self.known_line.get()).filter(|(known, _)| *known <= to).unwrap_or((0, 1));
+        let between = &self.text.as_bytes()[known..to];
+        let line = line + between.iter().filter(|b| **b == b'\n').count() as u32;
+        self.known_line.set((to, line));
+        line
     }
 
     pub(super) fn word(&self) -> Option<&str> {

@@ -378,7 +378,9 @@ impl Binder<'_> {
         let mut bound = Vec::new();
         for item in items {
             bound.push(match &*item.kind {
-                ExprKind::Array(inner) => self.typed_array(inner, element, to, item.pos)?,
+                ExprKind::Array(inner) => {
+                    clearway_base::stack::deeper(|| self.typed_array(inner, element, to, item.pos))?
+                }
                 _ => self.node(item)?,
             });
         }

@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
     }
     /// The value of a field, read as these bytes are.
     pub(super) fn value(&self, ty: SqlType, bytes: &'a [u8]) -> Result<Datum> {
-        whole(ty, Reader(bytes, self.1))
+        clearway_base::stack::deeper(|| whole(ty, Reader(bytes, self.1)))
     }
     pub(super) fn byte(&mut self) -> Result<u8> {
         Ok(self.take::<1>()?[0])

@@ -57,7 +57,7 @@ pub fn parse(text: &str) -> Result<JsonPath> {
     Ok(JsonPath { strict, root })
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn error(&self) -> SqlError {
         let near = &self.text[self.start..self.at];
         let message = if near.is_empty() {
@@ -68,18 +68,21 @@ impl Reader<'_> {
         SqlError::new(code::SYNTAX_ERROR, message)
     }
 
-    fn advance(&mut self) -> Result<()> {
-        self.at += self.text[self.at..]
-            .find(|c: char| !matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0c'))
-            .unwrap_or(self.text.len() - self.at);
-        let rest = &self.text[self.at..];
-        if let Some(comment) = rest.strip_prefix("/*") {
+    /// Passes over blanks and comments; returns the text behind them.
+    fn behind_blanks(&mut self) -> Result<&'a str> {
+        loop {
+            let rest = self.text[self.at..].trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
+            self.at = self.text.len() - rest.len();
+            let Some(comment) = rest.strip_prefix("/*") else { return Ok(rest) };
             let end = comment.find("*/").ok_or_else(|| {
                 SqlError::new(code::SYNTAX_ERROR, "unexpected end of comment at end of jsonpath input")
             })?;
             self.at += end + 4;
-            return self.advance();
         }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let rest = self.behind_blanks()?;
         self.start = self.at;
         let Some(first) = rest.chars().next() else {
             self.tok = Tok::End;
