@@ -18,7 +18,7 @@ use crate::types::{oid, user};
 use clearway_base::stack;
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
-use clearway_txn::lockmgr::LockMode;
+use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
 fn kind_name(kind: ObjectKind) -> &'static str {
@@ -168,7 +168,11 @@ impl Ddl<'_> {
                 return Ok(locked);
             }
             if let Object::Index(i) = &*object {
-                self.lock(i.table, LockMode::AccessExclusive).await?;
+                match s.concurrently {
+                    true => self.core.lock_holding_nobody(i.table, LockMode::AccessExclusive).await?,
+                    false => self.core.lock_relation(i.table, LockMode::AccessExclusive, IfTaken::Wait).await?,
+                }
+                self.engine().read_again(i.table);
             }
             self.lock(object.oid(), LockMode::AccessExclusive).await?;
             locked = Some(object.oid());
