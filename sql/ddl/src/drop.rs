@@ -498,7 +498,9 @@ impl Ddl<'_> {
                 Some(relation) => privileges::relation(self.core, catalog, relation, "D"),
                 None => Ok(()),
             };
-            all.push(self.lock_named(&table.name, LockMode::AccessExclusive, judge).await?.0);
+            let (oid, _) = self.lock_named(&table.name, LockMode::AccessExclusive, judge).await?;
+            self.not_in_use("TRUNCATE", oid, table.name.name())?;
+            all.push(oid);
         }
         let mut at = 0;
         while at < all.len() {
@@ -520,6 +522,7 @@ impl Ddl<'_> {
                     privileges::relation(self.core, &catalog, relation, "D")?;
                 }
                 self.lock(child, LockMode::AccessExclusive).await?;
+                self.not_in_use("TRUNCATE", child, &name)?;
                 all.push(child);
             }
             at += 1;
@@ -532,7 +535,6 @@ impl Ddl<'_> {
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
             privileges::relation(self.core, &catalog, relation, "D")?;
-            self.not_in_use("TRUNCATE", oid, &relation.name)?;
             crate::context::rebuild::lock_for_rebuild(self.core, &catalog, oid).await?;
             self.fresh_trees(relation).await?;
             if s.restart_identity {

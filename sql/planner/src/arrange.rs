@@ -175,6 +175,7 @@ impl Planner<'_> {
         level.item.leaves(&mut |kind, _, _| has_queries |= matches!(kind, Leaf::Derived { .. }));
         let mut rest = Rest { query: Some(query), ..Rest::default() };
         if has_queries {
+            reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
             self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         }
         let Level { mut item, mut conditions, locks, .. } = level;
@@ -186,10 +187,12 @@ impl Planner<'_> {
                 for lock in &mut select.locks {
                     lock.table.base = moved.get(&lock.table.base).copied().unwrap_or(lock.table.base);
                 }
-                if !select.locks.is_empty() {
+                if !select.locks.is_empty() || select.recheck.is_some() {
                     select.recheck = conjunction(item.conditions_with(&conditions));
                 }
-                select.outer = item.outer_joins();
+                if !select.locks.is_empty() {
+                    select.outer = item.outer_joins();
+                }
             }
         }
         let (mut source, filter) = handed_down(item, conditions, &figures, &self.subplans);

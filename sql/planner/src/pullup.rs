@@ -48,8 +48,10 @@ pub(super) struct Raw {
     pub width: usize,
     /// The statement's subqueries at that time (PUL-4).
     pub subqueries: Vec<Arc<Query>>,
-    /// The rows that it locks (PUL-9).
+    /// The rows of its own tables that it locks (PUL-9).
     pub locks: Vec<RowLock>,
+    /// A locking clause around it locks its rows, those of its own tables or of queries in its FROM.
+    pub is_locked: bool,
     /// PUL-6
     pub for_exists: bool,
     /// Whether a query in its FROM has a correlated subquery, once it was asked: levels that take in each other's selections ask each time.
@@ -71,9 +73,15 @@ impl Raw {
             width: layout.width,
             subqueries,
             locks: Vec::new(),
+            is_locked: false,
             for_exists: false,
             has_below: OnceLock::new(),
         }
+    }
+
+    /// The same, with whether a locking clause around it locks its rows (PUL-9).
+    pub fn locked(self, is_locked: bool) -> Raw {
+        Raw { is_locked, ..self }
     }
 
     /// Whether it has no FROM.
@@ -166,8 +174,8 @@ impl Level {
     /// PUL-9. Where nothing is locked, a query without FROM stays: it is one row.
     fn wants(&self, raw: &Raw, lateral: bool, nullable: bool) -> bool {
         match &self.locks {
-            Some(_) => (lateral || !raw.locks.is_empty()) && !nullable,
-            None => !raw.is_one() && raw.locks.is_empty(),
+            Some(_) => (lateral || raw.is_locked) && !nullable,
+            None => !raw.is_one() && !raw.is_locked,
         }
     }
 }
@@ -549,7 +557,7 @@ impl Planner<'_> {
         let all = || raw.conditions.iter().chain(raw.targets.iter().take(compared));
         if level.items >= ITEMS_MAX
             || raw.is_one()
-            || !raw.locks.is_empty()
+            || raw.is_locked
             || all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
             || (level.is_rechecked && raw.moves_subquery(&self.subplans))
         {

@@ -134,6 +134,7 @@ impl Planner<'_> {
         // PUL-9
         let may_be_kept = self.level > 1 && q.locking.iter().all(|l| l.is_handed_down);
         let raw = if may_be_kept { Raw::of(&query, &layout, &conditions, &self.subplans) } else { None };
+        let raw = raw.map(|raw| raw.locked(!q.locking.is_empty()));
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);
         super::ties::give_keys(&mut query);
