@@ -271,6 +271,7 @@ impl Ddl<'_> {
     /// What is to get a name, or a part of it is: it may have that name no more than another one. A part is changed after a GRANT in an open transaction,
     /// which does not refuse it (`leaves_rights`).
     async fn to_rename(&self, object: &Arc<Object>, s: &Rename) -> Result<Object> {
+        super::alter_kinds::may_be_called(&self.catalog(), object, s)?;
         if s.part.is_some() {
             return Ok(Object::clone(&*self.lock_record(object).await?));
         }
@@ -299,8 +300,6 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", &s.name));
         };
-        let catalog = self.catalog();
-        super::alter_kinds::may_be_called(&catalog, &object, s)?;
         let mut object = self.to_rename(&object, s).await?;
         let catalog = self.catalog();
         match (&mut object, &s.part) {

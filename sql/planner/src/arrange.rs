@@ -140,7 +140,12 @@ impl Planner<'_> {
     }
 
     /// Numbers the slots of a level by the order of its items: where each has gone, and how many there are.
-    fn number_slots(&mut self, item: &mut Item, conditions: &mut [Bound], rest: &mut Rest<'_>) -> (HashMap<usize, usize>, usize) {
+    fn number_slots(
+        &mut self,
+        item: &mut Item,
+        conditions: &mut [Bound],
+        rest: &mut Rest<'_>,
+    ) -> (HashMap<usize, usize>, usize) {
         let (mut moved, mut next) = (HashMap::new(), 0);
         item.place(&mut |base, end| {
             moved.extend((base..end).map(|slot| (slot, next + slot - base)));
@@ -166,7 +171,12 @@ impl Planner<'_> {
     }
 
     /// Arranges a level that locks rows: it keeps the order of the text, and takes in the queries whose rows it locks (PUL-9).
-    fn arrange_locking(&mut self, query: &mut Query, layout: Layout, conditions: Vec<Bound>) -> (Arc<Node>, Option<Bound>, usize) {
+    fn arrange_locking(
+        &mut self,
+        query: &mut Query,
+        layout: Layout,
+        conditions: Vec<Bound>,
+    ) -> (Arc<Node>, Option<Bound>, usize) {
         let figures = self.figures();
         let (mut width, items) = (layout.width, layout.item.size());
         let (item, locks) = (layout.item, Some(Vec::new()));

@@ -105,7 +105,11 @@ impl FromContext<'_> {
     /// The locking clauses that lock the rows inside of a query or view of this name.
     fn locking_of(&self, name: &str) -> Vec<Locking> {
         let names = |l: &&Locking| l.of.is_empty() || l.of.iter().any(|of| of.name() == name);
-        self.locking.iter().filter(names).map(|l| Locking { of: Vec::new(), is_handed_down: true, ..l.clone() }).collect()
+        self.locking
+            .iter()
+            .filter(names)
+            .map(|l| Locking { of: Vec::new(), is_handed_down: true, ..l.clone() })
+            .collect()
     }
 
     fn inside(&self, t: &TableRef) -> Vec<Locking> {

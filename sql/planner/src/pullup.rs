@@ -79,18 +79,23 @@ impl Raw {
         }
     }
 
-    /// The same, with whether a locking clause around it locks its rows (PUL-9).
-    pub fn locked(self, is_locked: bool) -> Raw {
-        Raw { is_locked, ..self }
-    }
-
     /// Whether it has no FROM.
     fn is_one(&self) -> bool {
         matches!(self.item, Item::Leaf { kind: Leaf::One, .. })
     }
 
-    /// What is kept of a query whose source is still to come; none: it is no selection, and EXISTS needs more of it than that.
-    pub fn of(query: &Query, layout: &Layout, conditions: &[Bound], subplans: &[Subplan]) -> Option<Raw> {
+    /// What is kept of a query whose source is still to come; none: it is no selection, and EXISTS needs more of it than that, or it has a locking clause
+    /// of its own (PUL-9).
+    pub fn of(
+        query: &Query,
+        layout: &Layout,
+        conditions: &[Bound],
+        text: &clearway_syntax::ast::Query,
+        subplans: &[Subplan],
+    ) -> Option<Raw> {
+        if !text.locking.iter().all(|l| l.is_handed_down) {
+            return None;
+        }
         let Body::Select(select) = &query.body else { return None };
         let is_limited = query.limit.is_some() || query.offset.is_some();
         let is_plain = select.grouping.is_none() && select.distinct.is_none() && query.sort.is_empty() && !is_limited;
@@ -98,10 +103,10 @@ impl Raw {
             return None;
         }
         if is_plain {
-            let locks = select.locks.clone();
-            return Some(Raw { locks, ..Raw::new(layout, conditions, &select.targets, subplans) });
+            let (locks, is_locked) = (select.locks.clone(), !text.locking.is_empty());
+            return Some(Raw { locks, is_locked, ..Raw::new(layout, conditions, &select.targets, subplans) });
         }
-        if !select.locks.is_empty() {
+        if !text.locking.is_empty() {
             return None;
         }
         // PUL-6
