@@ -532,7 +532,7 @@ impl Core {
         self.lock_as(oid, mode, if_taken, terms).await
     }
 
-    /// The same for DROP INDEX CONCURRENTLY: where DDL holds back whoever comes after it for as long as it waits, this holds back nobody.
+    /// The same for DROP INDEX CONCURRENTLY: where waiting DDL holds back later statements for as long as it waits, this one lets them pass.
     ///
     /// # Errors
     /// Those of locks.
