@@ -10,6 +10,8 @@
 //!   are released.
 //! - DB-2: if a transaction makes an index public or replaces the index's tree, the published index is valid from that transaction's commit
 //!   on (`valid_from_lsn`). A snapshot below that commit does not read the index, even if its statement uses a catalog that has it.
+//! - DB-3: if a transaction moves a table's rows to a tree with another key, snapshots below that commit see none of them there (`rows_from_lsn`): a statement of a
+//!   transaction that keeps such a snapshot fails instead of reading the table as empty.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

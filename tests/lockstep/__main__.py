@@ -12,6 +12,7 @@ against a PostgreSQL 15 and a `clearway serve` that it starts itself. The two mu
     --seed S          the same seed makes the same schedules (1)
     --from N          begins with the schedule of this number
     --ddl PERCENT     how many statements are DDL, rather than what each schedule draws
+    --more PERCENT    how many statements have the shapes of shapes.py, rather than what each schedule draws
     --check-every N   `clearway check` after so many schedules, besides at the end, of the tables of all of them: the server is stopped for it
     --locks           compares pg_locks of each session after each step, too
     --kills N         after that, kill -9 in the middle of DDL beside cascades, so often
@@ -52,6 +53,7 @@ def arguments():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--ddl", type=int)
+    parser.add_argument("--more", type=int)
     parser.add_argument("--check-every", type=int, default=0)
     parser.add_argument("--locks", action="store_true")
     parser.add_argument("--kills", type=int, default=0)

@@ -136,7 +136,7 @@ class Campaign:
             self.count(f"{name}: {signature or wrong}\n{render(schedule, run) if run else ''}" if signature or wrong else None)
 
     def generator(self, number):
-        return Generator(f"{self.options.seed}:{number}", self.options.ddl)
+        return Generator(f"{self.options.seed}:{number}", self.options.ddl, self.options.more)
 
     def schedule(self, number):
         generator = self.generator(number)

@@ -346,6 +346,12 @@ def index_lock(case):
     return any(awaited.get(n, ("", "", ""))[2] == "i" for n in found)
 
 
+def cursors_index(case):
+    """PostgreSQL refuses a REINDEX as a cursor of the session reads the index."""
+    error = case.at.errors[0].get(case.s)
+    return case.sql.startswith("reindex ") and error is not None and error[1].startswith("cannot REINDEX INDEX")
+
+
 def index_deadlock(case):
     """In PostgreSQL somebody else falls to a deadlock over an index in this step, and so holds nobody up any more."""
     return bool(case.at.index_deadlocks)
@@ -497,6 +503,7 @@ CAUSES = {
     "told sooner": told_sooner,
     "nowait waits": nowait_waits,
     "index lock": index_lock,
+    "cursor's index": cursors_index,
     "index deadlock": index_deadlock,
     "catalog row": catalog_row,
     "one record": one_record,

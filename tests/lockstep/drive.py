@@ -334,7 +334,7 @@ class Pair:
         if names[0] != names[1]:
             run.divergence = Divergence(len(run.steps), "committed: relations", f"PostgreSQL {names[0]}\n    Clearway {names[1]}")
             return
-        tables = [name for name in names[0] if name in ("p", "c", "d", "t", "q", "z")]
+        tables = [name for name in names[0] if name in ("p", "c", "d", "t", "q", "z", "e", "f", "h")]
         for name in tables:
             rows = [sorted(server.control.values(f"select * from {name}"), key=repr) for server in self.both()]
             if rows[0] != rows[1]:

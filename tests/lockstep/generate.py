@@ -2,6 +2,7 @@
 import random
 
 from schedule import Schedule, Step
+from shapes import Shapes
 
 ACTIONS = ["no action", "restrict", "cascade", "cascade", "set null", "set default"]
 STRENGTHS = ["update", "no key update", "share", "key share"]
@@ -14,10 +15,10 @@ class Table:
         self.parent, self.link = parent, link  # the table that column `link` leads to
 
 
-class Generator:
-    """`ddl`: how many of a hundred statements are DDL; none draws it."""
+class Generator(Shapes):
+    """`ddl`: how many of a hundred statements are DDL, `more`: how many have the shapes of shapes.py; none draws it."""
 
-    def __init__(self, seed, ddl=None):
+    def __init__(self, seed, ddl=None, more=None):
         self.rng = random.Random(seed)
         self.ddl = self.rng.choice([0, 0, 0, 8, 20]) if ddl is None else ddl
         self.count = self.rng.choice([3, 3, 3, 4, 5])
@@ -25,6 +26,9 @@ class Generator:
         self.savepoints = {}
         self.session_locks = set()
         self.tables = []
+        # What shapes.py keeps; half of the schedules have its shapes.
+        self.more_tables, self.cursors, self.prepared_names, self.has_put = [], {}, {}, False
+        self.more = self.rng.choice([0, 0, 30, 60]) if more is None else more
         self.sequence = self.chance(25)
         self.view = self.chance(12)
         self.setup = self.make_tables()
@@ -85,6 +89,8 @@ class Generator:
             lines.append("create sequence sq")
         if self.view:
             lines.append("create view vw as select id, v from p where v < 50")
+        if self.more:
+            lines += self.make_more_tables(Table)
         return lines
 
     def table(self):
@@ -267,7 +273,9 @@ class Generator:
 
     def statement(self, session, status):
         if self.ddl and self.chance(self.ddl):
-            return self.definition(status)
+            return self.more_definition(status) if self.more and self.chance(40) else self.definition(status)
+        if self.more and self.chance(self.more):
+            return self.more_statement(session, status)
         return self.pick((16, self.select), (22, self.locking), (18, self.insert), (27, self.update), (11, self.delete),
                          (5, lambda: self.other(session, status)))()
 

@@ -53,6 +53,13 @@ def parse(text):
 
 
 KINDS = [
+    (r"^do ", "do block"),
+    (r"^merge into (\w+)", r"merge \1"),
+    (r"^with .* (delete|insert|update|select) .*for (no key update|key share|update|share)( nowait| skip locked)?", r"with locks \2\3"),
+    (r"^with \w+ as \((\w+).*\) (\w+)", r"with \1 \2"),
+    (r"^(declare|fetch|move|close|prepare|execute)", r"\1"),
+    (r"^(update|delete) .* where current of", r"\1 where current of"),
+    (r"^(set constraints \w+ \w+)", r"\1"),
     (r"^begin.*repeatable read", "begin repeatable read"),
     (r"^(begin|commit|rollback to|rollback|savepoint|release|cancel)", None),
     (r"^insert .*on conflict do nothing", "insert on conflict do nothing"),

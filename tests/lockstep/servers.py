@@ -84,7 +84,7 @@ class Server:
             else:
                 raise Gone("a session does not end")
         for s in self.sessions:
-            s.send("select pg_advisory_unlock_all()")
+            s.send("deallocate all; close all; drop table if exists pg_temp.tz; select pg_advisory_unlock_all()")
         for s in self.sessions:
             s.wait()
 

@@ -37,15 +37,17 @@ def questions(objects):
                 asked.append((f"{table}.{name} is not null", f"select {name} from {table} where {name} is null"))
     for what, table, name, flag, text in objects:
         if what == "index":
-            of = columns(re.search(r"btree \((.*?)\)", text)[1])
+            text, _, predicate = text.partition(" WHERE ")
+            partial = f" and {predicate}" if predicate else ""
+            of = columns(re.search(r"btree \((.*?)\)$", text)[1])
             shown = ", ".join(dict.fromkeys(of + every[table]))
-            by_index = f"select {shown} from {table} where {of[0]} >= -1000000"
-            by_table = f"select {shown} from {table} where {of[0]} + 0 >= -1000000"
+            by_index = f"select {shown} from {table} where {of[0]} >= -1000000{partial}"
+            by_table = f"select {shown} from {table} where {of[0]} + 0 >= -1000000{partial}"
             asked.append((f"index {name} has only rows of {table}", f"{by_index} except all {by_table}"))
             asked.append((f"index {name} has all rows of {table}", f"{by_table} except all {by_index}"))
             if flag == "true":
                 known = " and ".join(f"{c} is not null" for c in of)
-                asked.append((f"{name} is unique", f"{counted(table, of)} where {of[0]} + 0 >= -1000000 and {known} group by {', '.join(of)} having count(*) > 1"))
+                asked.append((f"{name} is unique", f"{counted(table, of)} where {of[0]} + 0 >= -1000000 and {known}{partial} group by {', '.join(of)} having count(*) > 1"))
         elif what == "view":
             asked.append((f"view {table} can be read", f"select * from {table} limit 0"))
         elif what == "c":

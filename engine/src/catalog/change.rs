@@ -7,7 +7,7 @@ use clearway_storage::ids::Lsn;
 
 use super::Catalog;
 use super::index::{Index, IndexState};
-use super::object::{Object, Oid};
+use super::object::{Object, Oid, ROWS_MOVE, Relation};
 use crate::error::EngineError;
 
 /// One change of the catalog by a transaction.
@@ -23,7 +23,15 @@ pub struct CatalogChange {
 
 /// The change as it is published by the commit at `lsn` (DB-2).
 pub(crate) fn valid_from(before: &Catalog, change: &CatalogChange, lsn: Lsn) -> CatalogChange {
-    let Some(Object::Index(index)) = change.object.as_deref() else { return change.clone() };
+    let index = match change.object.as_deref() {
+        Some(Object::Index(index)) => index,
+        Some(Object::Relation(relation)) if relation.rows_from_lsn == ROWS_MOVE => {
+            let is_new = before.relation(change.oid).is_none();
+            let relation = Relation { rows_from_lsn: if is_new { 0 } else { lsn.0 }, ..relation.clone() };
+            return CatalogChange { object: Some(Arc::new(Object::Relation(relation))), ..change.clone() };
+        }
+        _ => return change.clone(),
+    };
     let was = before.index(change.oid).filter(|was| was.state == IndexState::Public && was.tree == index.tree);
     // What concerns its name or its owner leaves its entries alone.
     let valid_from_lsn = was.map_or(lsn.0, |was| was.valid_from_lsn);
@@ -55,7 +63,6 @@ pub(crate) fn apply(catalog: &Catalog, changes: &[CatalogChange]) -> Result<Cata
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Relation;
 
     fn table(oid: Oid, name: &str, references: Option<Oid>) -> Object {
         let key = references.map(|oid| {

@@ -203,6 +203,9 @@ fn yes() -> bool {
     true
 }
 
+/// In [`Relation::rows_from_lsn`]: the transaction that moves the rows has not committed.
+pub const ROWS_MOVE: u64 = u64::MAX;
+
 /// A table, view or materialized view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {
@@ -259,6 +262,10 @@ pub struct Relation {
     /// REPLICA IDENTITY: `f` all columns, `n` nothing; none: the primary key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_identity: Option<char>,
+    /// The commit from which on snapshots see its rows, where these have moved to a tree with another key since the table was made (DB-3): [`ROWS_MOVE`] until
+    /// that commit, 0 where they have not. It is not stored: no snapshot outlives the process.
+    #[serde(skip)]
+    pub rows_from_lsn: u64,
 }
 
 impl Relation {
@@ -292,6 +299,7 @@ impl Relation {
             unlogged: false,
             on_commit: None,
             security: RowSecurity::default(),
+            rows_from_lsn: 0,
             replica_identity: None,
         }
     }

@@ -9,6 +9,9 @@ use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::snapshots::Snapshot;
 use clearway_txn::transaction::Transaction;
 
+use crate::catalog::Oid;
+use crate::catalog::object::ROWS_MOVE;
+
 use super::{Ended, Isolation, Session, Statement, StatementMode};
 
 impl Session {
@@ -49,6 +52,13 @@ impl Session {
         let statement = self.open_short(mode, waits::now_ns());
         self.owner.statement_opens(statement.view.mark);
         statement
+    }
+
+    /// Whether the transaction keeps a snapshot that is older than the rows of a table, where these stand now (DB-3).
+    pub fn is_older_than_rows(&mut self, table: Oid) -> bool {
+        let Some(read_lsn) = self.kept.as_ref().map(|kept| kept.read_lsn) else { return false };
+        let from = self.catalog().relation(table).map_or(0, |relation| relation.rows_from_lsn);
+        from != ROWS_MOVE && from > read_lsn.0
     }
 
     /// Begins a statement of a fast path at this moment of the clock of wait events, and takes a weak mode of its only table's lock. False: the

@@ -532,6 +532,16 @@ impl Core {
         self.lock_as(oid, mode, if_taken, terms).await
     }
 
+    /// The same for DROP INDEX CONCURRENTLY: where waiting DDL holds back later statements for as long as it waits, this one lets them pass.
+    ///
+    /// # Errors
+    /// Those of locks.
+    pub async fn lock_holding_nobody(&self, oid: u32, mode: LockMode) -> Result<()> {
+        let terms = self.settings.lock().step_aside_terms();
+        let never = StepAsideTerms { window: Duration::ZERO, rounds: None, fails: false };
+        self.lock_as(oid, mode, IfTaken::Wait, Some(terms.unwrap_or(never))).await
+    }
+
     /// The same, first come, first served: `LOCK TABLE`.
     pub async fn lock_in_turn(&self, oid: u32, mode: LockMode, if_taken: IfTaken) -> Result<()> {
         self.lock_as(oid, mode, if_taken, None).await

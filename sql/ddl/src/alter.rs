@@ -27,6 +27,22 @@ fn lock_of(a: &AlterAction) -> LockMode {
     }
 }
 
+/// Whether PostgreSQL keeps what an action changes apart from the rights on the table (in pg_attribute, pg_attrdef or pg_constraint, rather than in the table's
+/// row of pg_class): such an action waits for a GRANT in an open transaction, as all of a table is one record here, but does not fail after that wait.
+fn leaves_rights(a: &AlterAction) -> bool {
+    matches!(
+        a,
+        AlterAction::DropColumn { .. }
+            | AlterAction::SetDefault { .. }
+            | AlterAction::DropDefault { .. }
+            | AlterAction::SetNotNull { .. }
+            | AlterAction::DropNotNull { .. }
+            | AlterAction::SetStatistics { .. }
+            | AlterAction::SetColumnStorage { .. }
+            | AlterAction::ValidateConstraint { .. }
+    )
+}
+
 impl Ddl<'_> {
     /// An error where an open cursor of the session reads a table, or the transaction has deferred checks of its rows, as PostgreSQL's
     /// `CheckTableNotInUse`.
@@ -73,6 +89,9 @@ impl Ddl<'_> {
             return Ok(tag);
         }
         self.not_in_use("ALTER TABLE", oid, s.name.name())?;
+        if s.actions.iter().all(leaves_rights) {
+            self.lock_record(&object).await?;
+        }
         for action in &s.actions {
             let catalog = self.catalog();
             let relation = catalog.relation(oid).ok_or_else(|| missing("relation", s.name.name()))?;
@@ -249,6 +268,19 @@ impl Ddl<'_> {
         }
     }
 
+    /// What is to get a name, or a part of it is: it may have that name no more than another one. A part is changed after a GRANT in an open transaction,
+    /// which does not refuse it (`leaves_rights`).
+    async fn to_rename(&self, object: &Arc<Object>, s: &Rename) -> Result<Object> {
+        super::alter_kinds::may_be_called(&self.catalog(), object, s)?;
+        if s.part.is_some() {
+            return Ok(Object::clone(&*self.lock_record(object).await?));
+        }
+        match object.name() == s.to {
+            true => Err(SqlError::new("42P07", format!("relation \"{}\" already exists", s.to))),
+            false => Ok(Object::clone(object)),
+        }
+    }
+
     /// ALTER ... RENAME.
     pub(super) async fn rename(&self, s: &Rename) -> Result<&'static str> {
         if matches!(s.object, ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role) {
@@ -268,9 +300,8 @@ impl Ddl<'_> {
             }
             return Err(self.no_such("relation", &s.name));
         };
+        let mut object = self.to_rename(&object, s).await?;
         let catalog = self.catalog();
-        super::alter_kinds::may_be_called(&catalog, &object, s)?;
-        let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {
                 let at = column_of(r, from, s.name.pos)?;

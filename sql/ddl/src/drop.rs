@@ -18,7 +18,7 @@ use crate::types::{oid, user};
 use clearway_base::{breath, stack};
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
-use clearway_txn::lockmgr::LockMode;
+use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
 fn kind_name(kind: ObjectKind) -> &'static str {
@@ -170,7 +170,11 @@ impl Ddl<'_> {
                 return Ok(locked);
             }
             if let Object::Index(i) = &*object {
-                self.lock(i.table, LockMode::AccessExclusive).await?;
+                match s.concurrently {
+                    true => self.core.lock_holding_nobody(i.table, LockMode::AccessExclusive).await?,
+                    false => self.core.lock_relation(i.table, LockMode::AccessExclusive, IfTaken::Wait).await?,
+                }
+                self.engine().read_again(i.table);
             }
             self.lock(object.oid(), LockMode::AccessExclusive).await?;
             locked = Some(object.oid());
@@ -496,7 +500,9 @@ impl Ddl<'_> {
                 Some(relation) => privileges::relation(self.core, catalog, relation, "D"),
                 None => Ok(()),
             };
-            all.push(self.lock_named(&table.name, LockMode::AccessExclusive, judge).await?.0);
+            let (oid, _) = self.lock_named(&table.name, LockMode::AccessExclusive, judge).await?;
+            self.not_in_use("TRUNCATE", oid, table.name.name())?;
+            all.push(oid);
         }
         let mut at = 0;
         while at < all.len() {
@@ -518,6 +524,7 @@ impl Ddl<'_> {
                     privileges::relation(self.core, &catalog, relation, "D")?;
                 }
                 self.lock(child, LockMode::AccessExclusive).await?;
+                self.not_in_use("TRUNCATE", child, &name)?;
                 all.push(child);
             }
             at += 1;
@@ -530,7 +537,6 @@ impl Ddl<'_> {
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
             privileges::relation(self.core, &catalog, relation, "D")?;
-            self.not_in_use("TRUNCATE", oid, &relation.name)?;
             crate::context::rebuild::lock_for_rebuild(self.core, &catalog, oid).await?;
             self.fresh_trees(relation).await?;
             if s.restart_identity {

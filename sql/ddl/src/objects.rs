@@ -143,6 +143,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
         }
         self.own(relation)?;
+        self.not_in_use("REFRESH MATERIALIZED VIEW", oid, &relation.name)?;
         self.may_refresh(relation, concurrently, with_data)?;
         let mut fresh = relation.clone();
         fresh.populated = with_data;

@@ -98,6 +98,8 @@ impl Ddl<'_> {
         };
         is_table(&object)?;
         self.lock(object.oid(), LockMode::AccessExclusive).await?;
+        // PostgreSQL keeps policies apart from the rights on the table: a GRANT in an open transaction is waited for, but nothing fails.
+        self.lock_record(&object).await?;
         // What may have changed while the lock was waited for.
         let catalog = self.catalog();
         let object = catalog.get(object.oid()).ok_or_else(|| missing("relation", name.name()))?;
@@ -174,6 +176,17 @@ impl Ddl<'_> {
         Ok("ALTER POLICY")
     }
 
+    /// Whether a table has a policy, or is none. As in PostgreSQL, a policy that is missing is no reason to wait for the table's readers and writers.
+    async fn has_policy(&self, name: &str, table: &QualName) -> Result<bool> {
+        let has = |object: &Object| !matches!(object, Object::Relation(r) if r.kind == RelationKind::Table && r.security.policies.iter().all(|p| p.name != name));
+        let Some(object) = find_object(self.core, &self.catalog(), table) else { return Ok(true) };
+        if has(&object) {
+            return Ok(true);
+        }
+        self.lock(object.oid(), LockMode::AccessShare).await?;
+        Ok(self.catalog().get(object.oid()).is_none_or(|object| has(object)))
+    }
+
     async fn drop_policy(&self, name: &str, table: &QualName, if_exists: bool) -> Result<&'static str> {
         if if_exists && find_object(self.core, &self.catalog(), table).is_none() {
             let message = format!("relation \"{}\" does not exist, skipping", table.name());
@@ -184,6 +197,14 @@ impl Ddl<'_> {
             "42501" => SqlError::new("42501", format!("must be owner of relation {}", table.name())),
             _ => error,
         };
+        if !self.has_policy(name, table).await? {
+            if !if_exists {
+                return Err(unknown(name, table.name()));
+            }
+            let message = format!("policy \"{name}\" for relation \"{}\" does not exist, skipping", table.name());
+            self.core.notice("NOTICE", SqlError::new("00000", message));
+            return Ok("DROP POLICY");
+        }
         let mut r = self.secured(table).await.map_err(named)?;
         let Some(at) = r.security.policies.iter().position(|p| p.name == name) else {
             if !if_exists {

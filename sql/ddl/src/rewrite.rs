@@ -3,6 +3,7 @@
 use super::Ddl;
 use crate::context::errors::{about, from_engine};
 use crate::error::{Result, SqlError};
+use clearway_engine::catalog::object::ROWS_MOVE;
 use clearway_engine::catalog::{Index, Object, Relation};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::rewrite::{Rewritten, Rows};
@@ -33,7 +34,8 @@ impl Ddl<'_> {
         primary: Option<Index>,
         rows: Rows,
     ) -> Result<Rewritten> {
-        self.fresh_trees(r).await?;
+        let moved = Relation { rows_from_lsn: ROWS_MOVE, ..r.clone() };
+        self.fresh_trees(&moved).await?;
         let name = primary.as_ref().map(|index| index.name.clone());
         if let Some(mut index) = primary {
             index.tree = self.catalog().relation(r.oid).map_or(0, |fresh| fresh.tree);

@@ -14,6 +14,7 @@ use clearway_engine::error::EngineError;
 use clearway_engine::session::load::Loading;
 use clearway_engine::session::{Isolation, Mark};
 use clearway_engine::value::Value;
+use clearway_planner::generated::late_arbiter;
 use clearway_planner::plan::{Action, Conflict, Delete, Insert, Query, TableSlot, Target, Update};
 use clearway_storage::space::giving_back;
 use clearway_syntax::ast::LockWait;
@@ -185,7 +186,9 @@ impl Cx<'_> {
         let mut values = engine_row(&row);
         loop {
             if let Some(conflict) = &insert.conflict {
-                let found = {
+                let found = if conflict.late.is_some() && conflict.arbiters.is_empty() {
+                    None
+                } else {
                     let mut session = self.run.core.engine.take();
                     // A transaction that keeps its snapshot waits for the one that changes the row, whose end tells whether there is a conflict.
                     let locks = conflict.update.is_some() && self.run.isolation == Isolation::ReadCommitted;
@@ -199,6 +202,9 @@ impl Cx<'_> {
                         // The row in the way has gone meanwhile.
                         false => continue,
                     }
+                }
+                if let Some(late) = &conflict.late {
+                    return Err(late_arbiter(late));
                 }
             }
             let (inserted, mark) = self.put_in(insert, &mut values, loading).await?;

@@ -86,10 +86,7 @@ impl Planner<'_> {
         let share = Some(figures.steering.read).filter(|share| self.level == 1 && *share < 1.0);
         let few = few(&query.limit, &query.offset).or(share.map(Few::Share));
         let (source, filter, width) = if locks {
-            let width = layout.width;
-            let (mut source, filter) = layout.finish(conditions, &figures, &self.subplans);
-            merging::loop_joins(&mut source, &figures);
-            (source, filter, width)
+            self.arrange_locking(query, layout, conditions)
         } else {
             let few = few.filter(|_| !all);
             let arranged = self.arrange(layout, conditions, Rest { query: Some(query), few, ..Rest::default() });
@@ -112,7 +109,7 @@ impl Planner<'_> {
         let may_be_asked = |q: &&mut Query| matches!(&q.body, Body::Select(s) if s.recheck.is_some());
         let (width, is_rechecked) = (layout.width, rest.is_change || rest.query.as_ref().is_some_and(may_be_asked));
         let items = layout.item.size();
-        let mut level = Level { item: layout.item, conditions, width, items, is_rechecked };
+        let mut level = Level { item: layout.item, conditions, width, items, is_rechecked, locks: None };
         self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         level.conditions = level.conditions.into_iter().flat_map(factored).collect();
         level.conditions.iter_mut().for_each(fold::fold);
@@ -135,6 +132,21 @@ impl Planner<'_> {
         let joins = Joins::new(figures, &self.subplans).ordering(width, self.env.snapshots);
         let (mut item, more) = joins.ordered(item, &conditions, rest.wanted());
         conditions.extend(more);
+        let (moved, next) = self.number_slots(&mut item, &mut conditions, &mut rest);
+        let (mut source, filter) = handed_down(item, conditions, &figures, &self.subplans);
+        if rest.is_change {
+            merging::loop_joins(&mut source, &figures);
+        }
+        Arranged { source, filter, width: next, moved }
+    }
+
+    /// Numbers the slots of a level by the order of its items: where each has gone, and how many there are.
+    fn number_slots(
+        &mut self,
+        item: &mut Item,
+        conditions: &mut [Bound],
+        rest: &mut Rest<'_>,
+    ) -> (HashMap<usize, usize>, usize) {
         let (mut moved, mut next) = (HashMap::new(), 0);
         item.place(&mut |base, end| {
             moved.extend((base..end).map(|slot| (slot, next + slot - base)));
@@ -152,15 +164,51 @@ impl Planner<'_> {
             };
             let (subplans, seen) = (&mut self.subplans, HashSet::new());
             let mut rewriter = Rewriter { subplans, as_they_were: &[], raws: None, seen, change: &mut change };
-            rewriter.item(&mut item);
+            rewriter.item(item);
             conditions.iter_mut().for_each(|e| rewriter.expr(e, 0));
             rest.rewrite(&mut rewriter);
         }
-        let (mut source, filter) = handed_down(item, conditions, &figures, &self.subplans);
-        if rest.is_change {
-            merging::loop_joins(&mut source, &figures);
+        (moved, next)
+    }
+
+    /// Arranges a level that locks rows: it keeps the order of the text, and takes in the queries whose rows it locks (PUL-9).
+    fn arrange_locking(
+        &mut self,
+        query: &mut Query,
+        layout: Layout,
+        conditions: Vec<Bound>,
+    ) -> (Arc<Node>, Option<Bound>, usize) {
+        let figures = self.figures();
+        let (mut width, items) = (layout.width, layout.item.size());
+        let (item, locks) = (layout.item, Some(Vec::new()));
+        let mut level = Level { item, conditions, width, items, is_rechecked: true, locks };
+        let mut has_queries = false;
+        level.item.leaves(&mut |kind, _, _| has_queries |= matches!(kind, Leaf::Derived { .. }));
+        let mut rest = Rest { query: Some(query), ..Rest::default() };
+        if has_queries {
+            reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
+            self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         }
-        Arranged { source, filter, width: next, moved }
+        let Level { mut item, mut conditions, locks, .. } = level;
+        if has_queries {
+            let moved;
+            (moved, width) = self.number_slots(&mut item, &mut conditions, &mut rest);
+            if let Body::Select(select) = &mut query.body {
+                select.locks.extend(locks.into_iter().flatten());
+                for lock in &mut select.locks {
+                    lock.table.base = moved.get(&lock.table.base).copied().unwrap_or(lock.table.base);
+                }
+                if !select.locks.is_empty() || select.recheck.is_some() {
+                    select.recheck = conjunction(item.conditions_with(&conditions));
+                }
+                if !select.locks.is_empty() {
+                    select.outer = item.outer_joins();
+                }
+            }
+        }
+        let (mut source, filter) = handed_down(item, conditions, &figures, &self.subplans);
+        merging::loop_joins(&mut source, &figures);
+        (source, filter, width)
     }
 }
 

@@ -360,6 +360,7 @@ impl Planner<'_> {
         params: &mut Params,
     ) -> Result<Conflict> {
         let (relation, used) = (&face.relation, &face.used);
+        let mut late = None;
         let arbiters = match &c.target {
             None if c.update.is_some() => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
@@ -367,7 +368,11 @@ impl Planner<'_> {
                     .hint("For example, ON CONFLICT (column_name).")
                     .at(c.pos));
             }
-            None => self.any_arbiter(relation)?,
+            None => {
+                let arbiters;
+                (arbiters, late) = self.any_arbiter(relation);
+                arbiters
+            }
             Some(stmt::ConflictTarget::Constraint(name)) => {
                 let index = self.env.catalog.indexes(relation.oid).find(|i| i.name == *name && i.unique);
                 let index = index.ok_or_else(|| {
@@ -408,7 +413,7 @@ impl Planner<'_> {
         };
         let through = face.through.as_ref().filter(|_| update.is_some());
         let visible = through.map_or(Vec::new(), |through| through.visible());
-        Ok(Conflict { arbiters, update, visible })
+        Ok(Conflict { arbiters, late, update, visible })
     }
 
     fn returning(&mut self, list: &[AstTarget], scope: &Scope<'_>, params: &mut Params) -> Result<Returning> {

@@ -1,7 +1,6 @@
 //! Plans FROM: lays out the slots of a level's rows, builds the tree of its joins, and hands conditions down into that tree.
 
 use super::access;
-use super::arrange::handed_down;
 use super::cost::Figures;
 use super::joined::join_node;
 use super::leaf::{derived_leaf, named, note_origin};
@@ -107,7 +106,11 @@ impl FromContext<'_> {
     /// The locking clauses that lock the rows inside of a query or view of this name.
     fn locking_of(&self, name: &str) -> Vec<Locking> {
         let names = |l: &&Locking| l.of.is_empty() || l.of.iter().any(|of| of.name() == name);
-        self.locking.iter().filter(names).map(|l| Locking { of: Vec::new(), ..l.clone() }).collect()
+        self.locking
+            .iter()
+            .filter(names)
+            .map(|l| Locking { of: Vec::new(), is_handed_down: true, ..l.clone() })
+            .collect()
     }
 
     fn inside(&self, t: &TableRef) -> Vec<Locking> {
@@ -269,16 +272,6 @@ impl Layout {
     pub(super) fn empty() -> Layout {
         let (tables, others, queries, joins) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Layout { item: one(0), columns: Vec::new(), tables, others, joins, queries, width: 0, decimals: false }
-    }
-
-    /// Hands conditions down in the order of the text; what has to stay above is given back with the tree.
-    pub(super) fn finish(
-        self,
-        conditions: Vec<Bound>,
-        figures: &Figures<'_>,
-        subplans: &[Subplan],
-    ) -> (Arc<Node>, Option<Bound>) {
-        handed_down(self.item, conditions, figures, subplans)
     }
 }
 

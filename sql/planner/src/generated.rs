@@ -4,7 +4,7 @@
 use super::Planner;
 use clearway_context::deferred::Timing;
 use clearway_context::immutable::is_immutable;
-use clearway_engine::catalog::{Column, Index, Relation};
+use clearway_engine::catalog::{Column, Index, Oid, Relation};
 use clearway_syntax::ast::{Expr, ExprKind, QueryBody};
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_syntax::stmt::Insert;
@@ -67,9 +67,13 @@ impl Planner<'_> {
         late.iter().find(same).map_or(Ok(()), |u| Err(late_arbiter(&u.name)))
     }
 
-    /// ON CONFLICT DO NOTHING without a target is about all unique constraints: one that is checked late can't be among them.
-    pub(super) fn any_arbiter(&self, relation: &Relation) -> Result<Vec<clearway_engine::catalog::Oid>> {
-        self.late_uniques(relation).first().map_or(Ok(Vec::new()), |u| Err(late_arbiter(&u.name)))
+    /// ON CONFLICT DO NOTHING without a target is about all unique indexes in the order of their oids, as in PostgreSQL: those before the first one
+    /// that is checked late, and that one's name, which is an error for a row that conflicts with none of them. Without such a one: any index.
+    pub(super) fn any_arbiter(&self, relation: &Relation) -> (Vec<Oid>, Option<String>) {
+        let late = self.late_uniques(relation);
+        let Some(first) = late.iter().min_by_key(|u| u.index) else { return (Vec::new(), None) };
+        let before = self.env.catalog.indexes(relation.oid).filter(|i| i.unique && i.oid < first.index);
+        (before.map(|i| i.oid).collect(), Some(first.name.clone()))
     }
 
     /// The default of a column, as it may be written: not with a subquery.
@@ -263,7 +267,7 @@ pub fn without_table(text: &str, table: &str) -> String {
 }
 
 /// 55000: a unique constraint that is checked late is to decide a conflict.
-pub(super) fn late_arbiter(constraint: &str) -> SqlError {
+pub fn late_arbiter(constraint: &str) -> SqlError {
     let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
     SqlError::new("55000", message).constraint(constraint)
 }

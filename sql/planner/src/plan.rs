@@ -547,6 +547,8 @@ pub enum InsertValue {
 pub struct Conflict {
     /// Oids of the unique indexes that arbitrate; empty: any.
     pub arbiters: Vec<Oid>,
+    /// A unique constraint that is checked late, and so can't arbitrate: an error for a row that conflicts by none of `arbiters`, which may then be empty.
+    pub late: Option<String>,
     /// DO UPDATE: assignments over the existing row at slot 0 and the excluded one behind its key; and its WHERE.
     pub update: Option<ConflictUpdate>,
     /// DO UPDATE through views: what the existing row must meet to be seen through them, by the views' names.

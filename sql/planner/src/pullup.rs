@@ -19,12 +19,15 @@
 //!   row or more say nothing, as in PostgreSQL's `simplify_EXISTS_query`. What is kept of such a query serves EXISTS alone.
 //! - PUL-7: a selection is not moved into a level if a subquery anywhere within the selection would be changed by that and stays in use as it was: in a
 //!   level whose rows may be judged again, which keeps its conditions as they were bound, and of an expression of WITH, to which other levels may refer.
+//! - PUL-9: a query whose rows only a locking clause of the level around it locks is pulled up into that level, and so is a lateral query of such a
+//!   level, also one without FROM: as in PostgreSQL, a row is locked if the whole level's conditions leave it, and what is computed from a row that has changed is
+//!   computed anew. A query with a locking clause of its own locks its rows first, and stays.
 //! - PUL-8: a level that has [`ITEMS_MAX`] items takes in no further selection: expressions of WITH that are planned at each reference to them would
 //!   double a level each time that one names the one before twice, and a join of so many items takes more stack than there is.
 
 use super::Planner;
 use super::from::{Item, Layout, Leaf, Written};
-use super::plan::{Body, Grouping, JoinType, KeptRows, OutputColumn, Query, Subplan};
+use super::plan::{Body, Grouping, JoinType, KeptRows, OutputColumn, Query, RowLock, Subplan};
 use super::rewrite::Rewriter;
 use super::select::written_count;
 use super::walk;
@@ -46,6 +49,10 @@ pub(super) struct Raw {
     pub width: usize,
     /// The statement's subqueries at that time (PUL-4).
     pub subqueries: Vec<Arc<Query>>,
+    /// The rows of its own tables that it locks (PUL-9).
+    pub locks: Vec<RowLock>,
+    /// A locking clause around it locks its rows, those of its own tables or of queries in its FROM.
+    pub is_locked: bool,
     /// PUL-6
     pub for_exists: bool,
     /// Whether a query in its FROM has a correlated subquery, once it was asked: levels that take in each other's selections ask each time.
@@ -66,22 +73,42 @@ impl Raw {
             targets,
             width: layout.width,
             subqueries,
+            locks: Vec::new(),
+            is_locked: false,
             for_exists: false,
             has_below: OnceLock::new(),
         }
     }
 
-    /// What is kept of a query whose source is still to come; none: it is no selection, and EXISTS needs more of it than that.
-    pub fn of(query: &Query, layout: &Layout, conditions: &[Bound], subplans: &[Subplan]) -> Option<Raw> {
+    /// Whether it has no FROM.
+    fn is_one(&self) -> bool {
+        matches!(self.item, Item::Leaf { kind: Leaf::One, .. })
+    }
+
+    /// What is kept of a query whose source is still to come; none: it is no selection, and EXISTS needs more of it than that, or it has a locking clause
+    /// of its own (PUL-9).
+    pub fn of(
+        query: &Query,
+        layout: &Layout,
+        conditions: &[Bound],
+        text: &clearway_syntax::ast::Query,
+        subplans: &[Subplan],
+    ) -> Option<Raw> {
+        if !text.locking.iter().all(|l| l.is_handed_down) {
+            return None;
+        }
         let Body::Select(select) = &query.body else { return None };
         let is_limited = query.limit.is_some() || query.offset.is_some();
         let is_plain = select.grouping.is_none() && select.distinct.is_none() && query.sort.is_empty() && !is_limited;
-        let (windows, sets, locks) = (select.windows.len(), select.sets.is_some(), select.locks.len());
-        if windows > 0 || sets || locks > 0 {
+        if !select.windows.is_empty() || select.sets.is_some() {
             return None;
         }
         if is_plain {
-            return Some(Raw::new(layout, conditions, &select.targets, subplans));
+            let (locks, is_locked) = (select.locks.clone(), !text.locking.is_empty());
+            return Some(Raw { locks, is_locked, ..Raw::new(layout, conditions, &select.targets, subplans) });
+        }
+        if !text.locking.is_empty() {
+            return None;
         }
         // PUL-6
         let gives_rows = select.grouping.as_ref().is_none_or(Grouping::gives_each_key);
@@ -150,6 +177,18 @@ pub(super) struct Level {
     pub items: usize,
     /// Its rows may be judged again by subqueries, which must stay as they are: nothing is taken in whose move would change one (PUL-7).
     pub is_rechecked: bool,
+    /// A level that locks rows, and what it has taken in locks (PUL-9).
+    pub locks: Option<Vec<RowLock>>,
+}
+
+impl Level {
+    /// PUL-9. Where nothing is locked, a query without FROM stays: it is one row.
+    fn wants(&self, raw: &Raw, lateral: bool, nullable: bool) -> bool {
+        match &self.locks {
+            Some(_) => (lateral || raw.is_locked) && !nullable,
+            None => !raw.is_one() && !raw.is_locked,
+        }
+    }
 }
 
 fn is_plain_column(e: &Bound) -> bool {
@@ -287,9 +326,7 @@ impl Item {
 impl Planner<'_> {
     /// Keeps a selection until the level around it is arranged.
     pub(super) fn keep_raw(&mut self, query: &Arc<Query>) {
-        if let Some(raw) = self.raw.take()
-            && !matches!(raw.item, Item::Leaf { kind: Leaf::One, .. })
-        {
+        if let Some(raw) = self.raw.take() {
             self.raws.insert(Arc::as_ptr(query) as usize, (query.clone(), Arc::new(raw)));
         }
     }
@@ -342,6 +379,7 @@ impl Planner<'_> {
         rewriter.item(&mut raw.item);
         raw.conditions.iter_mut().chain(&mut raw.targets).for_each(|e| rewriter.expr(e, 0));
         raw.item.place(&mut |base, _| base + offset);
+        raw.locks.iter_mut().for_each(|lock| lock.table.base += offset);
         raw
     }
 
@@ -375,13 +413,15 @@ impl Planner<'_> {
             Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters } => {
                 let raw = self.raw_of(&query).filter(|raw| self.may_be_pulled(raw, kept.as_deref(), nullable, level));
                 let raw = raw.filter(|raw| !lateral || !self.keeps_correlated(raw));
+                let raw = raw.filter(|raw| level.wants(raw, lateral, nullable));
                 let Some(raw) = raw else {
                     return Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end, filters };
                 };
                 let offset = level.width;
                 level.width += raw.width;
                 level.items += raw.item.size() - 1;
-                let Raw { mut item, conditions, targets, .. } = self.moved(&raw, offset, lateral);
+                let Raw { mut item, conditions, targets, locks, .. } = self.moved(&raw, offset, lateral);
+                level.locks.iter_mut().for_each(|all| all.extend(locks.iter().cloned()));
                 if lateral {
                     item.become_lateral(&self.subplans);
                 }
@@ -483,7 +523,7 @@ impl Planner<'_> {
         let Raw { item, mut conditions, targets, .. } = self.moved(&raw, offset, true);
         conditions.extend(compared.into_iter().zip(targets).map(|(arg, target)| equal(arg, target)));
         let Level { width, items, is_rechecked, .. } = *level;
-        let mut inner = Level { item, conditions, width, items, is_rechecked };
+        let mut inner = Level { item, conditions, width, items, is_rechecked, locks: None };
         self.pull_queries_up(&mut inner, &mut |_| {});
         stack::deeper(|| self.join_subqueries_inside(&mut inner));
         (level.width, level.items) = (inner.width, inner.items);
@@ -527,6 +567,8 @@ impl Planner<'_> {
     fn may_be_joined(&self, raw: &Raw, level: &Level, compared: usize) -> bool {
         let all = || raw.conditions.iter().chain(raw.targets.iter().take(compared));
         if level.items >= ITEMS_MAX
+            || raw.is_one()
+            || raw.is_locked
             || all().any(|e| e.any(&|e| matches!(&e.kind, BoundKind::Host { .. })))
             || (level.is_rechecked && raw.moves_subquery(&self.subplans))
         {

@@ -17,7 +17,8 @@ pub(super) fn into_locked(query: &mut Arc<Query>, base: usize, filters: &mut Vec
     if !barrier && !locks_rows(query) {
         return;
     }
-    let Some(query) = Arc::get_mut(query) else { return };
+    // What is kept of a query around it (`pullup`) may have it, too.
+    let query = Arc::make_mut(query);
     let Body::Select(select) = &mut query.body else { return };
     if select.makes_groups()
         || select.sets.is_some()
@@ -84,8 +85,8 @@ fn add_conditions(select: &mut Select, conditions: Vec<Bound>, figures: &Figures
     if !select.locks.is_empty() {
         select.recheck = conjunction(select.recheck.take().into_iter().chain(conditions.clone()).collect());
     }
-    match Arc::get_mut(&mut select.source) {
-        Some(Node::Derived(d)) => {
+    match Arc::make_mut(&mut select.source) {
+        Node::Derived(d) => {
             let mut filters: Vec<Bound> = d.filter.take().map(split).unwrap_or_default();
             filters.extend(conditions);
             if d.kept.is_none() && !d.lateral {
@@ -93,19 +94,17 @@ fn add_conditions(select: &mut Select, conditions: Vec<Bound>, figures: &Figures
             }
             d.filter = conjunction(filters);
         }
-        Some(node) => match node {
-            Node::Scan(scan) if reads_all(scan) && scan.order.is_none() => {
-                let mut filters = scan.filter.take().map(split).unwrap_or_default();
-                filters.extend(conditions);
-                let (base, wanted) = (scan.table.base, scan.wanted.take());
-                *node = leaf_node(Leaf::Table(scan.table.clone()), base, filters, figures);
-                if let Node::Scan(scan) = node {
-                    scan.wanted = wanted;
-                    covering::cover(scan, None, figures);
-                }
+        Node::Scan(scan) if reads_all(scan) && scan.order.is_none() => {
+            let mut filters = scan.filter.take().map(split).unwrap_or_default();
+            filters.extend(conditions);
+            let (base, wanted) = (scan.table.base, scan.wanted.take());
+            let mut node = leaf_node(Leaf::Table(scan.table.clone()), base, filters, figures);
+            if let Node::Scan(scan) = &mut node {
+                scan.wanted = wanted;
+                covering::cover(scan, None, figures);
             }
-            _ => select.filter = conjunction(select.filter.take().into_iter().chain(conditions).collect()),
-        },
-        None => select.filter = conjunction(select.filter.take().into_iter().chain(conditions).collect()),
+            select.source = Arc::new(node);
+        }
+        _ => select.filter = conjunction(select.filter.take().into_iter().chain(conditions).collect()),
     }
 }

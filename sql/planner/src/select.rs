@@ -131,7 +131,7 @@ impl Planner<'_> {
         let plain = Select::plain(Arc::new(Node::One), layout.width, targets);
         let body = Select { grouping, windows, sets, locks, recheck, outer, distinct, ..plain };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, ties: q.ties, columns };
-        let raw = if self.level > 1 { Raw::of(&query, &layout, &conditions, &self.subplans) } else { None };
+        let raw = if self.level > 1 { Raw::of(&query, &layout, &conditions, q, &self.subplans) } else { None };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);
         super::ties::give_keys(&mut query);

@@ -67,7 +67,7 @@ impl Begun {
             Reading::Alone(terms) => engine.open_alone(table, version, terms.relaxed, self.at_ns),
             Reading::InTransaction => {
                 let is_locked = engine.begin_short(short.text, table, LockMode::AccessShare, self.at_ns);
-                if !is_locked || !engine.sees_catalog(version) {
+                if !is_locked || !engine.sees_catalog(version) || super::short::is_moved(engine, table) {
                     return None;
                 }
                 let durable = self.durable || engine.options().read_only;

@@ -8,7 +8,7 @@ use super::fresh::same_columns;
 pub use super::planned::{Cached, may_run, plan, plan_shown};
 use super::planned::{Purpose, Unplanned, permitted, plan_or_locks};
 use crate::context::core::{Core, now};
-use crate::context::errors::from_engine;
+use crate::context::errors::{concurrent, from_engine};
 use crate::context::names::CatalogNames;
 use crate::context::steering::Steering;
 use crate::error::{Result, SqlError};
@@ -214,6 +214,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         };
         let of_caller = request.body.and_then(|body| body.view);
         let opened = Opened { core: core.clone(), statement: Some(statement), of_caller };
+        sees_rows(core, &fresh.plan, request.latest)?;
         // REINDEX lets readers be: what it committed before the snapshot, the plan must know.
         if is_fresh(core, &fresh) {
             break (fresh, opened, read_only);
@@ -237,6 +238,18 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         transaction_started: request.transaction_started,
         count: 0,
     })
+}
+
+/// An error where the snapshot that a transaction keeps does not see the rows of the tables that a statement reads where they stand now (DB-3). A statement
+/// that reads what is the latest has a snapshot of its own.
+fn sees_rows(core: &Core, plan: &Plan, latest: bool) -> Result<()> {
+    // An insertion reads nothing of the table that gets the rows.
+    let inserts = matches!(plan.action, Action::Insert(_));
+    let mut read = plan.locks.iter().filter(|lock| !inserts || lock.mode != LockMode::RowExclusive);
+    match !latest && read.any(|lock| core.engine.take().is_older_than_rows(lock.oid)) {
+        true => Err(concurrent(false)),
+        false => Ok(()),
+    }
 }
 
 /// PSO-1, once.

@@ -405,6 +405,11 @@ pub(super) fn close(core: &Core, statement: clearway_engine::session::Statement)
     engine.used().examined()
 }
 
+/// DB-3
+pub(super) fn is_moved(engine: &mut clearway_engine::session::Session, table: &LockTag) -> bool {
+    matches!(table, LockTag::Relation { relation, .. } if engine.is_older_than_rows(*relation as u32))
+}
+
 /// Takes the table's lock and the snapshot.
 pub(super) fn begin(
     core: &Core,
@@ -416,7 +421,8 @@ pub(super) fn begin(
     if engine.options().read_only || !engine.begin_short(short.text, &change.lock, LockMode::RowExclusive, began_ns) {
         return None;
     }
-    if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
+    if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) || is_moved(&mut engine, &change.lock)
+    {
         return None; // PNT-2
     }
     Some(engine.open_short(StatementMode::Write, began_ns))

@@ -494,6 +494,8 @@ pub struct Locking {
     pub wait: LockWait,
     /// Where it stands.
     pub pos: Pos,
+    /// It comes from the query around, which locks the rows of a query in its FROM.
+    pub is_handed_down: bool,
 }
 
 /// The four strengths of row locks, weakest first.

@@ -443,3 +443,31 @@ fn columns_of_a_tables_rows_keep_the_table() {
         assert_eq!(writer.value("SELECT r FROM holds ORDER BY id LIMIT 1").await, "(1,0,)");
     });
 }
+
+/// DB-3: the rows stand in a tree that the snapshot sees as empty. PostgreSQL moves no rows for it, and reads them.
+#[test]
+fn a_snapshot_reads_no_table_as_empty_whose_key_has_changed() {
+    scene(|[mut old, mut ddl, _, _]| async move {
+        ddl.value("CREATE TABLE o (id int); INSERT INTO o VALUES (1)").await;
+        let statements = [
+            "SELECT * FROM t",
+            "SELECT v FROM t WHERE id = 1",
+            "UPDATE t SET v = 1 WHERE id = 1",
+            "DELETE FROM t WHERE id = 1",
+            "INSERT INTO o SELECT id FROM t",
+            "MERGE INTO t USING o ON t.id = o.id WHEN NOT MATCHED THEN INSERT VALUES (o.id, 0)",
+        ];
+        for statement in statements {
+            old.value("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM o").await;
+            ddl.value("ALTER TABLE t DROP CONSTRAINT t_pkey").await;
+            let refused = old.run(statement).await.expect_err(statement);
+            assert_eq!(refused.code(), "40001", "{statement}");
+            old.value("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM o").await;
+            ddl.value("ALTER TABLE t ADD CONSTRAINT t_pkey PRIMARY KEY (id)").await;
+            let refused = old.run(statement).await.expect_err(statement);
+            assert_eq!(refused.code(), "40001", "{statement}");
+            old.value("ROLLBACK").await;
+        }
+        assert_eq!(old.value("SELECT count(*) FROM t").await, "4");
+    });
+}

@@ -15,6 +15,13 @@ begin; declare c cursor for select * from in_use_v; drop view in_use_v; fetch 1 
 -- Other tables, and what changes no rows' form.
 begin; declare c cursor for select * from in_use; alter table in_use_o add column d int; truncate in_use_o; alter table in_use rename to in_used; fetch 1 from c; rollback;
 begin; declare c cursor for select * from in_use; insert into in_use values (2000, 'y', 1); delete from in_use where id = 1; lock table in_use; fetch 1 from c; rollback;
+-- A materialized view that is filled anew.
+create materialized view in_use_m as select id, b from in_use;
+create unique index on in_use_m (id);
+begin; declare c cursor for select * from in_use_m; fetch 1 from c; refresh materialized view in_use_m; rollback;
+begin; declare c cursor for select * from in_use_m; refresh materialized view concurrently in_use_m; rollback;
+begin; declare c cursor for select * from in_use; refresh materialized view in_use_m; rollback;
+begin; declare c cursor for select * from in_use_m; close c; refresh materialized view in_use_m; rollback;
 -- Once it is closed, has kept its rows, or has gone with a savepoint.
 begin; declare c cursor for select * from in_use; close c; alter table in_use add column d int default 7; rollback;
 begin; savepoint a; declare c cursor for select * from in_use; rollback to a; alter table in_use add column d int default 7; rollback;

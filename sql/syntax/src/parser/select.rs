@@ -414,7 +414,7 @@ impl Parser<'_> {
         } else {
             LockWait::Wait
         };
-        Ok(Locking { strength, of, wait, pos })
+        Ok(Locking { strength, of, wait, pos, is_handed_down: false })
     }
 }
 
