@@ -133,7 +133,7 @@ impl Binder<'_> {
             K::Subscript { arg, index } => self.subscript(arg, index, pos),
             K::Row(items) => self.row(items, pos),
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
-            K::Field { arg, name } => self.field(arg, name).or_else(|missing| self.call_by_field(arg, name, missing)),
+            K::Field { arg, name } => self.field_or_call(arg, name),
             K::AllFields(arg) => self.all_as_one(arg, pos),
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }

@@ -151,7 +151,11 @@ impl Binder<'_> {
     }
 
     /// `(row).f`, the same.
-    pub(super) fn call_by_field(&mut self, row: &Expr, function: &str, missing: SqlError) -> Result<Bound> {
+    pub(super) fn field_or_call(&mut self, row: &Expr, name: &str) -> Result<Bound> {
+        self.field(row, name).or_else(|missing| self.call_by_field(row, name, missing))
+    }
+
+    fn call_by_field(&mut self, row: &Expr, function: &str, missing: SqlError) -> Result<Bound> {
         if missing.code() != code::UNDEFINED_COLUMN || routine::named(None, function)?.is_empty() {
             return Err(missing);
         }
