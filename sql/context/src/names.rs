@@ -96,9 +96,8 @@ impl CatalogNames {
 }
 
 impl Names for CatalogNames {
-    fn relation(&self, name: &str) -> Result<Option<Oid>> {
-        let parts = split_name(name);
-        let (schema, last) = match parts.as_slice() {
+    fn relation(&self, parts: &[String]) -> Result<Option<Oid>> {
+        let (schema, last) = match parts {
             [last] => (None, last),
             [schema, last] => (Some(schema.as_str()), last),
             [database, schema, last] => {

@@ -11,7 +11,7 @@ use super::operators;
 use super::types::schema_name;
 use clearway_engine::catalog::{ArgumentMode, Catalog, Language, Object, Routine, RoutineKind, Volatility};
 use clearway_syntax::error::{Result, SqlError, code};
-use clearway_syntax::lexer::{Tok, tokens};
+use clearway_syntax::lexer::{Tok, Token, tokens};
 use clearway_txn::mvcc::book::View;
 use clearway_values::builtin::procs_named;
 use clearway_values::types::datum::RowShape;
@@ -19,7 +19,7 @@ use clearway_values::types::operator::UserOperator;
 use clearway_values::types::routine::{Input, Routines, Signature};
 use clearway_values::types::text::Names as _;
 use clearway_values::types::user::DefinitionPath;
-use clearway_values::types::{Datum, Oid, SqlType, oid};
+use clearway_values::types::{Datum, Oid, SqlType, oid, user};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,15 +100,22 @@ pub fn settle<'t>(
     if !catalog.has_routines() {
         return;
     }
-    let mut called: Vec<String> = Vec::new();
+    let (mut called, mut fields): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for text in texts {
         let list = tokens(text).unwrap_or_default();
-        called.extend(list.windows(2).filter_map(|pair| match &pair[0].kind {
-            Tok::Word(name) | Tok::Quoted(name) if pair[1].kind == Tok::Punct(b'(') => Some(name.to_string()),
+        let name = |kind: &Tok| match kind {
+            Tok::Word(name) | Tok::Quoted(name) => Some(name.to_string()),
             _ => None,
-        }));
+        };
+        let before = |pair: &[Token<'_>]| name(&pair[0].kind).filter(|_| pair[1].kind == Tok::Punct(b'('));
+        let behind = |pair: &[Token<'_>]| name(&pair[1].kind).filter(|_| pair[0].kind == Tok::Punct(b'.'));
+        called.extend(list.windows(2).filter_map(before));
+        fields.extend(list.windows(2).filter_map(behind));
     }
-    let known = catalog.routines().filter(|r| r.database == database && called.contains(&r.name));
+    // `t.f` may call a function of the row.
+    let takes_row = |r: &Routine| r.inputs().count() == 1 && r.inputs().all(|a| user::is_composite(a.type_oid));
+    let is_called = |r: &Routine| called.contains(&r.name) || fields.contains(&r.name) && takes_row(r);
+    let known = catalog.routines().filter(|r| r.database == database && is_called(r));
     path.extend(known.map(|r| r.oid));
 }
 

@@ -372,7 +372,7 @@ impl Cx<'_> {
 
     /// to_regclass and its variants: NULL where nothing has the name. A malformed name is an error.
     fn by_name(self, ty: Oid, name: &str) -> Result<Datum> {
-        if name.bytes().all(|b| b.is_ascii_digit()) {
+        if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) {
             // A number is an oid, which these functions do not take.
             return Ok(Datum::Null);
         }

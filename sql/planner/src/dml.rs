@@ -320,13 +320,7 @@ impl Planner<'_> {
     pub(super) fn check_identity(&self, relation: &Relation, column: usize, e: &Expr, s: &stmt::Insert) -> Result<()> {
         let c = &relation.columns[column];
         super::generated::check_given(c, e)?;
-        if c.identity == Some('a') && s.overriding_system.is_none() && !matches!(&*e.kind, ExprKind::Default) {
-            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
-            return Err(SqlError::new("428C9", message)
-                .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", c.name))
-                .hint("Use OVERRIDING SYSTEM VALUE to override."));
-        }
-        Ok(())
+        if matches!(&*e.kind, ExprKind::Default) { Ok(()) } else { super::generated::check_identity(c, s) }
     }
 
     #[allow(clippy::too_many_arguments)]

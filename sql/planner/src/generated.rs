@@ -200,23 +200,33 @@ pub(super) fn check_given(c: &Column, e: &Expr) -> Result<()> {
     if !c.generated || matches!(&*e.kind, ExprKind::Default) {
         return Ok(());
     }
-    let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
-    Err(SqlError::new("428C9", message).detail(is_generated(c)))
+    Err(non_default(c).detail(is_generated(c)))
 }
 
-/// A query gives no values to generated columns.
+/// A query gives no values to generated columns, nor to those GENERATED ALWAYS AS IDENTITY without OVERRIDING.
 pub(super) fn check_source(relation: &Relation, given: &[usize], s: &Insert) -> Result<()> {
     let Some(source) = &s.source else { return Ok(()) };
     if matches!(source.body, QueryBody::Values(_)) {
         return Ok(());
     }
-    match given.iter().map(|c| &relation.columns[*c]).find(|c| c.generated) {
-        Some(c) => {
-            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
-            Err(SqlError::new("428C9", message).detail(is_generated(c)))
-        }
-        None => Ok(()),
+    given.iter().map(|c| &relation.columns[*c]).try_for_each(|c| match c.generated {
+        true => Err(non_default(c).detail(is_generated(c))),
+        false => check_identity(c, s),
+    })
+}
+
+/// A column GENERATED ALWAYS AS IDENTITY takes a value only where the statement overrides the sequence.
+pub(super) fn check_identity(c: &Column, s: &Insert) -> Result<()> {
+    if c.identity != Some('a') || s.overriding_system.is_some() {
+        return Ok(());
     }
+    Err(non_default(c)
+        .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", c.name))
+        .hint("Use OVERRIDING SYSTEM VALUE to override."))
+}
+
+fn non_default(c: &Column) -> SqlError {
+    SqlError::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name))
 }
 
 /// UPDATE sets a generated column to nothing but DEFAULT.

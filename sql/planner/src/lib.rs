@@ -112,7 +112,7 @@ use clearway_syntax::stmt::Statement;
 use clearway_txn::lockmgr::LockMode;
 use clearway_values::expr::collect::Collected;
 use clearway_values::expr::{Binder, Bound, BoundKind, HostFunction, Params, Reads, Scope, Subqueries};
-use clearway_values::types::{SqlType, oid};
+use clearway_values::types::SqlType;
 use plan::{Action, Columns, OutputColumn, Plan, Subplan, TableLock, WithChange};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -280,15 +280,7 @@ impl<'a> Planner<'a> {
             let message = format!("target lists can have at most {COLUMNS_MAX} entries");
             return Err(SqlError::new("54011", message));
         }
-        let types = params.types.iter().enumerate();
-        let types = types
-            .map(|(i, t)| {
-                t.filter(|t| *t != oid::UNKNOWN).ok_or_else(|| {
-                    let message = format!("could not determine data type of parameter ${}", i + 1);
-                    SqlError::new(code::INDETERMINATE_DATATYPE, message)
-                })
-            })
-            .collect::<Result<_>>()?;
+        let types = params.settled()?;
         let read_only =
             self.read_only && matches!(action, Action::Select(_) | Action::Settings(_)) && self.changes.is_empty();
         let (changes, subqueries, locks) = (self.changes, self.subplans, self.locks);
@@ -357,9 +349,10 @@ impl<'a> Planner<'a> {
         f: impl FnOnce(&mut Binder<'_>) -> Result<T>,
     ) -> Result<T> {
         let conversion = self.env.conversion;
-        let mut binder =
-            Binder { scope, params, collected, subqueries: Some(self), conversion, place, in_aggregate: false };
-        f(&mut binder)
+        params.in_clause(|params| {
+            let subqueries: Option<&mut dyn Subqueries> = Some(self);
+            f(&mut Binder { scope, params, collected, subqueries, conversion, place, in_aggregate: false })
+        })
     }
 
     /// Binds a condition and notes what it calls.

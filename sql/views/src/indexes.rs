@@ -20,9 +20,7 @@ pub const PICKED: &[PickedOf] = &[("pg_index", pg_index)];
 
 /// An oidvector or int2vector: an array whose first element is number 0.
 pub(super) fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
-    let mut array = Array::one_dimensional(element, values.collect());
-    array.dims.iter_mut().for_each(|d| d.1 = 0);
-    Datum::Array(array.into())
+    Datum::Array(Array::vector(element, values.collect()).into())
 }
 
 /// The types of the columns of an index's key.

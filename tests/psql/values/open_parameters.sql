@@ -23,3 +23,14 @@ insert into open_t values ('abcd');
 drop table open_t;
 drop domain open_e, open_d, open_n;
 deallocate all;
+-- A place that takes any type gives none.
+\set VERBOSITY terse
+prepare open_8 as select $1 is null;
+prepare open_9 (int) as select $1 is null, $2 is not null;
+prepare open_10 as select $1 is null or 1 = $1;
+prepare open_11 as select 1 = $1 or $1 is null;
+prepare open_12 (unknown) as select $1 is null;
+prepare open_13 as select $1::int where $1 is null;
+select name, parameter_types from pg_prepared_statements where name like 'open%' order by 1;
+deallocate all;
+\set VERBOSITY default

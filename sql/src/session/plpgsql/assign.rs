@@ -6,6 +6,7 @@ use super::frame::Frame;
 use crate::error::{Result, SqlError, code};
 use crate::exec::Row;
 use crate::expr::array_assign::{with_element, with_slice};
+use crate::expr::json_assign::with_member;
 use crate::planner::plan::OutputColumn;
 use crate::syntax::plpgsql::names::Slot;
 use crate::syntax::plpgsql::tree::{Part, Target};
@@ -15,12 +16,15 @@ use crate::types::text::{self, Conversion};
 use crate::types::{Datum, SqlType, element_of, format_type, oid, user};
 use std::sync::Arc;
 
+/// A subscript with its type: what it may be depends on what stands before it.
+type Subscript = (Datum, SqlType);
+
 /// A part of a variable with its subscripts evaluated.
 enum Step {
     Field(String),
-    Elements(Vec<Datum>),
+    Elements(Vec<Subscript>),
     /// Which bounds are given, and the bounds.
-    Slice(Vec<Datum>, Vec<Datum>),
+    Slice(Vec<Datum>, Vec<Subscript>),
 }
 
 impl Frame<'_> {
@@ -81,12 +85,12 @@ impl Frame<'_> {
             match part {
                 Part::Field(name) => steps.push(Step::Field(name.clone())),
                 Part::Element(f) => {
-                    let at = self.subscript(f).await?;
+                    let at = self.evaluate(f).await?;
                     match steps.last_mut() {
                         Some(Step::Elements(list)) => list.push(at),
                         Some(Step::Slice(given, bounds)) => {
                             given.extend([Datum::Bool(true), Datum::Bool(true)]);
-                            bounds.extend([Datum::Int4(1), at]);
+                            bounds.extend([(Datum::Int4(1), oid::INT4.into()), at]);
                         }
                         _ => steps.push(Step::Elements(vec![at])),
                     }
@@ -96,8 +100,8 @@ impl Frame<'_> {
                     for bound in [low, high] {
                         given.push(Datum::Bool(bound.is_some()));
                         bounds.push(match bound {
-                            Some(f) => self.subscript(f).await?,
-                            None => Datum::Null,
+                            Some(f) => self.evaluate(f).await?,
+                            None => (Datum::Null, oid::INT4.into()),
                         });
                     }
                     match steps.pop() {
@@ -126,12 +130,32 @@ impl Frame<'_> {
         Ok(())
     }
 
-    async fn subscript(&mut self, f: &crate::syntax::plpgsql::tree::Fragment) -> Result<Datum> {
-        let (value, ty) = self.evaluate(f).await?;
+    /// A subscript of an array.
+    fn place(&self, (value, ty): &Subscript) -> Result<Datum> {
         if value.is_null() {
             return Err(SqlError::new("22004", "array subscript in assignment must not be null"));
         }
-        self.converted(value, ty, oid::INT4.into())
+        self.converted(value.clone(), *ty, oid::INT4.into())
+    }
+
+    /// A jsonb document with another value at some subscripts.
+    fn with_member(&self, whole: Datum, at: &[Subscript], value: Datum, from: SqlType) -> Result<Datum> {
+        let mut args = vec![whole, self.converted(value, from, oid::JSONB.into())?];
+        for (key, ty) in at {
+            let base = user::base(*ty).oid;
+            args.push(match base {
+                oid::INT2 | oid::INT4 | oid::INT8 => self.converted(key.clone(), *ty, oid::INT4.into())?,
+                oid::UNKNOWN | oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => {
+                    self.converted(key.clone(), *ty, oid::TEXT.into())?
+                }
+                _ => {
+                    let message = format!("subscript type {} is not supported", format_type(*ty));
+                    let hint = "jsonb subscript must be coercible to either integer or text.";
+                    return Err(SqlError::new(code::DATATYPE_MISMATCH, message).hint(hint));
+                }
+            });
+        }
+        with_member(&args)
     }
 
     fn with_steps(
@@ -149,8 +173,15 @@ impl Frame<'_> {
             return self.with_field(whole, below, (name, rest), value, from, slot);
         }
         let Some(element) = element_of(below.oid) else {
-            if below.oid == oid::JSONB {
-                return Err(SqlError::unsupported("an assignment to a part of a jsonb variable"));
+            match step {
+                Step::Elements(at) if below.oid == oid::JSONB && rest.is_empty() => {
+                    return self.with_member(whole, at, value, from);
+                }
+                Step::Slice(..) if below.oid == oid::JSONB => {
+                    let message = "jsonb subscript does not support slices";
+                    return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
+                }
+                _ => {}
             }
             let message = format!("cannot subscript type {} because it does not support subscripting", format_type(ty));
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
@@ -158,19 +189,24 @@ impl Frame<'_> {
         let element_type = SqlType { oid: element, modifier: below.modifier };
         match step {
             Step::Elements(at) => {
+                let at = at.iter().map(|at| self.place(at)).collect::<Result<Vec<Datum>>>()?;
                 let new = match rest.is_empty() {
                     true => self.converted(value, from, element_type)?,
-                    false => self.with_steps(element_at(&whole, at), element_type, rest, value, from, slot)?,
+                    false => self.with_steps(element_at(&whole, &at), element_type, rest, value, from, slot)?,
                 };
                 let mut args = vec![whole, new, Datum::Oid(element)];
-                args.extend(at.iter().cloned());
+                args.extend(at);
                 with_element(&args)
             }
             Step::Slice(given, bounds) => {
                 let new = self.converted(value, from, below)?;
+                let mut places = Vec::with_capacity(bounds.len());
+                for (bound, is_given) in bounds.iter().zip(given) {
+                    places.push(if matches!(is_given, Datum::Bool(true)) { self.place(bound)? } else { Datum::Null });
+                }
                 let given = Datum::Array(Array::one_dimensional(oid::BOOL, given.clone()).into());
                 let mut args = vec![whole, new, Datum::Oid(element), given];
-                args.extend(bounds.iter().cloned());
+                args.extend(places);
                 with_slice(&args)
             }
             Step::Field(_) => Err(SqlError::internal("a field that is no field")),

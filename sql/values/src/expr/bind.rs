@@ -120,6 +120,18 @@ impl Binder<'_> {
         Ok(self.coerce(bound.clone(), oid::TEXT.into(), Context::Implicit)?.unwrap_or(bound))
     }
 
+    /// The same, but a parameter stays without a type in a place that takes any.
+    pub(super) fn bind_untold(&mut self, e: &Expr) -> Result<Bound> {
+        let bound = self.node(e)?;
+        match bound.kind {
+            BoundKind::Param(n) if bound.ty.oid == oid::UNKNOWN => {
+                self.params.untold.push((n, bound.pos));
+                Ok(bound)
+            }
+            _ => self.settle(bound),
+        }
+    }
+
     /// Casts where a cast is needed and allowed; none: there is no such cast.
     pub fn coerce(&mut self, mut bound: Bound, to: SqlType, allowed: Context) -> Result<Option<Bound>> {
         let from = bound.ty.oid;
@@ -502,7 +514,7 @@ impl Binder<'_> {
     /// The one node kind whose binding needs no other: a dispatcher kept apart.
     pub(crate) fn node(&mut self, e: &Expr) -> Result<Bound> {
         match &*e.kind {
-            ExprKind::Column(name) => self.column(name),
+            ExprKind::Column(name) => self.column(name).or_else(|missing| self.call_by_column(name, missing)),
             ExprKind::Param(n) => self.param(*n, e.pos),
             ExprKind::Call(call) => stack::deeper(|| self.call_node(call, e.pos)),
             _ => stack::deeper(|| self.other_node(e)),

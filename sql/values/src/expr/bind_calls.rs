@@ -77,11 +77,11 @@ impl Binder<'_> {
             let by_place = bind_named::positional(call)?.ok_or_else(|| self.no_named(call, pos))?;
             return self.call(&by_place, pos);
         }
-        if let Some(over) = &call.over {
-            return self.window_call(call, over, pos);
-        }
         if in_catalog && matches!(name, "range_agg" | "range_intersect_agg") && call.args.len() == 1 {
             return self.range_aggregate(call, pos);
+        }
+        if let Some(over) = &call.over {
+            return self.window_call(call, over, pos);
         }
         let ordered_set = call.within_group && aggregate::hypothetical(name).is_some();
         if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count") || ordered_set) {
@@ -327,11 +327,14 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// range_agg and range_intersect_agg: a function of the array of the values.
+    /// range_agg and range_intersect_agg, of groups and of windows: a function of the array of the values.
     fn range_aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
         let mut collected = call.clone();
         collected.name.parts = vec!["array_agg".to_owned()];
-        let array = self.aggregate(&collected, pos)?;
+        let array = match &call.over {
+            Some(over) => self.window_call(&collected, over, pos)?,
+            None => self.aggregate(&collected, pos)?,
+        };
         let ty = element_of(array.ty.oid).unwrap_or(oid::UNKNOWN);
         let kind = range_functions::kind_of(ty).ok_or_else(|| no_function(call.name.name(), &[ty], pos))?;
         let of_type = Bound::constant(Datum::Oid(ty), oid::OID, pos);

@@ -63,7 +63,7 @@ impl Binder<'_> {
                 Ok(node(BoundKind::Not(Box::new(arg)), oid::BOOL, pos))
             }
             K::IsNull { arg, negated } => {
-                let (arg, negated) = (Box::new(self.bind(arg)?), *negated);
+                let (arg, negated) = (Box::new(self.bind_untold(arg)?), *negated);
                 Ok(node(BoundKind::IsNull { arg, negated }, oid::BOOL, pos))
             }
             K::IsTruth { arg, truth, negated } => {
@@ -133,7 +133,7 @@ impl Binder<'_> {
             K::Subscript { arg, index } => self.subscript(arg, index, pos),
             K::Row(items) => self.row(items, pos),
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
-            K::Field { arg, name } => self.field(arg, name),
+            K::Field { arg, name } => self.field_or_call(arg, name),
             K::AllFields(arg) => self.all_as_one(arg, pos),
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }

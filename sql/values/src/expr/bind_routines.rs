@@ -13,7 +13,7 @@ use super::resolve::{self, Choice};
 use super::sets::{SetCall, SetFunction};
 use crate::builtin;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::syntax::ast::{Call, Expr, Query, QueryBody, Target};
+use crate::syntax::ast::{Call, Expr, ExprKind, QualName, Query, QueryBody, Target};
 use crate::syntax::routine_statements;
 use crate::syntax::stmt::Statement;
 use crate::types::cast::Context;
@@ -142,6 +142,30 @@ impl Binder<'_> {
         self.result_of(called, pos).map(Some)
     }
 
+    /// `t.f` where `t` has no column `f`: the function `f` of the whole row, as PostgreSQL reads it; else the error.
+    pub(super) fn call_by_column(&mut self, name: &QualName, missing: SqlError) -> Result<Bound> {
+        let Some(relation) = name.schema() else { return Err(missing) };
+        let relation = QualName { parts: vec![relation.to_owned()], pos: name.pos };
+        let row = Expr { kind: Box::new(ExprKind::Column(relation)), pos: name.pos, height: 1 };
+        self.call_by_field(&row, name.name(), missing)
+    }
+
+    /// `(row).f`, the same.
+    pub(super) fn field_or_call(&mut self, row: &Expr, name: &str) -> Result<Bound> {
+        self.field(row, name).or_else(|missing| self.call_by_field(row, name, missing))
+    }
+
+    fn call_by_field(&mut self, row: &Expr, function: &str, missing: SqlError) -> Result<Bound> {
+        if missing.code() != code::UNDEFINED_COLUMN || routine::named(None, function)?.is_empty() {
+            return Err(missing);
+        }
+        let name = QualName { parts: vec![function.to_owned()], pos: row.pos };
+        match self.user_call(&Call::new(name, vec![row.clone()]), row.pos) {
+            Ok(Some(bound)) => Ok(bound),
+            _ => Err(missing),
+        }
+    }
+
     fn result_of(&mut self, called: Called, pos: Pos) -> Result<Bound> {
         if called.signature.gives_rows {
             return self.user_set(called, pos);
@@ -228,18 +252,16 @@ impl Binder<'_> {
 
     fn called(&mut self, chosen: &Candidate, args: Vec<Bound>, types: &[Oid], pos: Pos) -> Result<Called> {
         let signature = &chosen.signature;
-        let mismatch = || {
-            let message = "could not determine polymorphic type because input has type unknown";
-            SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
-        };
         let result = signature.result;
-        let polymorphic = chosen.types.iter().any(|t| resolve::is_polymorphic(*t));
-        if polymorphic
-            && chosen.types.iter().zip(types).all(|(t, given)| !resolve::is_polymorphic(*t) || *given == oid::UNKNOWN)
-        {
-            return Err(mismatch());
+        // What is anycompatible is a text where nothing is known; any other polymorphic type must be known from an argument.
+        let told = |t: Oid| resolve::is_polymorphic(t) && !matches!(t, oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLEARRAY);
+        let mut told_by = chosen.types.iter().zip(types).filter(|(t, _)| told(**t)).map(|(_, given)| *given).peekable();
+        if told_by.peek().is_some() && told_by.all(|given| given == oid::UNKNOWN) {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
         }
-        let (wanted, result) = resolve::solve(&chosen.types, types, result).ok_or_else(mismatch)?;
+        let solved = resolve::solve(&chosen.types, types, result);
+        let (wanted, result) = solved.ok_or_else(|| super::bind_calls::no_function(&signature.name, types, pos))?;
         let mut slots: Vec<Option<Bound>> = signature.inputs.iter().map(|_| None).collect();
         let mut repeated = Vec::new();
         let fixed = if chosen.spread { signature.inputs.len() - 1 } else { usize::MAX };

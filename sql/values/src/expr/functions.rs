@@ -38,7 +38,7 @@ impl std::fmt::Debug for Function {
 }
 
 use oid::{
-    BOOL, BPCHAR, BYTEA, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, OIDVECTOR, REGTYPE, TEXT, TIMESTAMP,
+    BOOL, BPCHAR, BYTEA, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, OIDVECTOR, REGTYPE, TEXT, TIMESTAMP,
     TIMESTAMPTZ, VOID,
 };
 const ANY: Oid = resolve::ANY;
@@ -148,7 +148,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "format"(TEXT, ANY) TEXT variadic super::format::format; "format"(TEXT) TEXT lenient super::format::format;
     "like_escape"(TEXT, TEXT) TEXT strict t::like_escape; "like_escape"(BYTEA, BYTEA) BYTEA strict t::like_escape_bytes;
     "abs"(INT2) INT2 strict abs; "abs"(INT4) INT4 strict abs; "abs"(INT8) INT8 strict abs;
-    "abs"(FLOAT8) FLOAT8 strict abs; "abs"(NUMERIC) NUMERIC strict abs;
+    "abs"(FLOAT4) FLOAT4 strict abs; "abs"(FLOAT8) FLOAT8 strict abs; "abs"(NUMERIC) NUMERIC strict abs;
     "mod"(INT2, INT2) INT2 strict modulo; "mod"(INT4, INT4) INT4 strict modulo; "mod"(INT8, INT8) INT8 strict modulo;
     "mod"(NUMERIC, NUMERIC) NUMERIC strict modulo; "div"(NUMERIC, NUMERIC) NUMERIC strict div;
     "round"(FLOAT8) FLOAT8 strict round; "round"(NUMERIC) NUMERIC strict round; "round"(NUMERIC, INT4) NUMERIC strict round;

@@ -30,7 +30,7 @@ pub static OPERATORS: &[Function] = table! {
     "<<"(INET, INET) BOOL strict |a, _| within(a, 1, 0, true); "<<="(INET, INET) BOOL strict |a, _| within(a, 1, 0, false);
     ">>"(INET, INET) BOOL strict |a, _| within(a, 0, 1, true); ">>="(INET, INET) BOOL strict |a, _| within(a, 0, 1, false);
     "&&"(INET, INET) BOOL strict overlap; "~"(INET) INET strict not;
-    "&"(INET, INET) INET strict |a, _| both(a, |x, y| x & y); "|"(INET, INET) INET strict |a, _| both(a, |x, y| x | y);
+    "&"(INET, INET) INET strict |a, _| both(a, "AND", |x, y| x & y); "|"(INET, INET) INET strict |a, _| both(a, "OR", |x, y| x | y);
     "+"(INET, INT8) INET strict |a, _| moved(a, 0, i128::from(i(a, 1))); "+"(INT8, INET) INET strict |a, _| moved(a, 1, i128::from(i(a, 0)));
     "-"(INET, INT8) INET strict |a, _| moved(a, 0, -i128::from(i(a, 1))); "-"(INET, INET) INT8 strict difference;
 };
@@ -99,10 +99,10 @@ fn not(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Inet::new(&bytes, v.bits).map_or(Datum::Null, |v| Datum::Inet(v, false)))
 }
 
-fn both(a: &[Datum], of: fn(u8, u8) -> u8) -> Result<Datum> {
+fn both(a: &[Datum], name: &str, of: fn(u8, u8) -> u8) -> Result<Datum> {
     let ((x, _), (y, _)) = (inet(a, 0)?, inet(a, 1)?);
     if x.v6 != y.v6 {
-        let message = "cannot AND or OR inet values of different sizes";
+        let message = format!("cannot {name} inet values of different sizes");
         return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
     }
     let bytes: Vec<u8> = x.address().iter().zip(y.address()).map(|(p, q)| of(*p, *q)).collect();

@@ -1,7 +1,6 @@
 //! Assignment to a member or element of a jsonb document, as UPDATE does it: `document[a][b] = value`.
 
 use super::bind_assign::JSON_SET;
-use super::eval::Env;
 use super::functions::Function;
 use crate::error::{Result, SqlError, code};
 use crate::types::json::{Json, name_order};
@@ -11,13 +10,25 @@ use clearway_base::{breath, memory, stack};
 /// (document, value, one subscript for each level, integer or text).
 pub static SET: Function = {
     const ARGS: &[Oid] = &[oid::JSONB, oid::JSONB];
-    Function { name: JSON_SET, args: ARGS, result: oid::JSONB, strict: false, variadic: false, volatile: false, body }
+    Function {
+        name: JSON_SET,
+        args: ARGS,
+        result: oid::JSONB,
+        strict: false,
+        variadic: false,
+        volatile: false,
+        body: |a, _| with_member(a),
+    }
 };
 
 /// The most elements that an assignment behind an array's end adds.
 const ELEMENTS_MAX: i64 = (1 << 27) - 1;
 
-fn body(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+/// A document with another value at some subscripts: (document, value, one subscript for each level, integer or text).
+///
+/// # Errors
+/// 22004 for a subscript that is NULL, 22P02 and 22023 for one that the document can't have, 54000.
+pub fn with_member(a: &[Datum]) -> Result<Datum> {
     let key = |d: &Datum| match d {
         Datum::Null => Err(SqlError::new("22004", "jsonb subscript in assignment must not be null")),
         d => Ok(d.as_str().map_or_else(|| d.as_i64().unwrap_or(0).to_string(), str::to_owned)),

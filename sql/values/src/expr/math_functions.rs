@@ -17,13 +17,12 @@ pub static FUNCTIONS: &[Function] = table! {
     "sind"(FLOAT8) FLOAT8 strict |a, _| finite(a, sind); "cosd"(FLOAT8) FLOAT8 strict |a, _| finite(a, cosd);
     "tand"(FLOAT8) FLOAT8 strict |a, _| finite(a, |v| zero_is_positive(sind(v) / cosd(v)));
     "cotd"(FLOAT8) FLOAT8 strict |a, _| finite(a, |v| zero_is_positive(cosd(v) / sind(v)));
-    "asind"(FLOAT8) FLOAT8 strict |a, _| unit(a, |v| exact_degrees(v.asin(), v, &[(0.5, 30.0), (1.0, 90.0), (-0.5, -30.0), (-1.0, -90.0)]));
-    "acosd"(FLOAT8) FLOAT8 strict |a, _| unit(a, |v| exact_degrees(v.acos(), v, &[(0.5, 60.0), (1.0, 0.0), (-0.5, 120.0), (-1.0, 180.0), (0.0, 90.0)]));
-    "atand"(FLOAT8) FLOAT8 strict |a, _| plain(a, |v| exact_degrees(v.atan(), v, &[(1.0, 45.0), (-1.0, -45.0)]));
-    "atan2d"(FLOAT8, FLOAT8) FLOAT8 strict atan2d;
-    "sinh"(FLOAT8) FLOAT8 strict |a, _| plain(a, f64::sinh); "cosh"(FLOAT8) FLOAT8 strict |a, _| plain(a, f64::cosh);
+    "asind"(FLOAT8) FLOAT8 strict |a, _| unit(a, asind); "acosd"(FLOAT8) FLOAT8 strict |a, _| unit(a, acosd);
+    "atand"(FLOAT8) FLOAT8 strict |a, _| plain(a, |v| v.atan() / ATAN_OF_1 * 45.0); "atan2d"(FLOAT8, FLOAT8) FLOAT8 strict atan2d;
+    "sinh"(FLOAT8) FLOAT8 strict |a, _| Ok(Datum::Float8(f(a, 0).sinh()));
+    "cosh"(FLOAT8) FLOAT8 strict |a, _| Ok(Datum::Float8(f(a, 0).cosh()));
     "tanh"(FLOAT8) FLOAT8 strict |a, _| plain(a, f64::tanh); "asinh"(FLOAT8) FLOAT8 strict |a, _| plain(a, asinh);
-    "acosh"(FLOAT8) FLOAT8 strict acosh; "atanh"(FLOAT8) FLOAT8 strict |a, _| unit(a, f64::atanh);
+    "acosh"(FLOAT8) FLOAT8 strict acosh; "atanh"(FLOAT8) FLOAT8 strict |a, _| unit(a, atanh);
     "degrees"(FLOAT8) FLOAT8 strict |a, _| plain(a, |v| v / (std::f64::consts::PI / 180.0));
     "radians"(FLOAT8) FLOAT8 strict |a, _| plain(a, |v| v * (std::f64::consts::PI / 180.0));
     "cbrt"(FLOAT8) FLOAT8 strict |a, _| plain(a, f64::cbrt); "dcbrt"(FLOAT8) FLOAT8 strict |a, _| plain(a, f64::cbrt);
@@ -76,12 +75,41 @@ fn unit(a: &[Datum], of: fn(f64) -> f64) -> Result<Datum> {
     if f(a, 0).abs() > 1.0 { Err(out_of_range()) } else { Ok(Datum::Float8(of(f(a, 0)))) }
 }
 
+/// From here on the squares of a number and of its neighbours by one are the same.
+const LARGE: f64 = 268_435_456.0;
+
+/// The steps of the C library that PostgreSQL calls: Rust's own function overflows, and differs in the last digit.
 fn asinh(v: f64) -> f64 {
-    if v == 0.0 { v } else { v.asinh() }
+    let (x, square) = (v.abs(), v * v);
+    let positive = if x > LARGE {
+        x.ln() + std::f64::consts::LN_2
+    } else if x > 2.0 {
+        (2.0 * x + 1.0 / ((square + 1.0).sqrt() + x)).ln()
+    } else {
+        (x + square / (1.0 + (1.0 + square).sqrt())).ln_1p()
+    };
+    positive.copysign(v)
+}
+
+fn atanh(v: f64) -> f64 {
+    let x = v.abs();
+    let twice = x + x;
+    let positive = if x < 0.5 { twice + twice * x / (1.0 - x) } else { twice / (1.0 - x) };
+    (0.5 * positive.ln_1p()).copysign(v)
 }
 
 fn acosh(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    if f(a, 0) < 1.0 { Err(out_of_range()) } else { Ok(Datum::Float8(f(a, 0).acosh())) }
+    let v = f(a, 0);
+    let above = v - 1.0;
+    Ok(Datum::Float8(if v < 1.0 {
+        return Err(out_of_range());
+    } else if v > LARGE {
+        v.ln() + std::f64::consts::LN_2
+    } else if v > 2.0 {
+        (2.0 * v - 1.0 / (v + (v * v - 1.0).sqrt())).ln()
+    } else {
+        (above + (2.0 * above + above * above).sqrt()).ln_1p()
+    }))
 }
 
 fn zero_is_positive(v: f64) -> f64 {
@@ -121,16 +149,29 @@ fn first_quadrant(v: f64) -> f64 {
     if v <= 30.0 { sine(v) / sine(30.0) / 2.0 } else { 1.0 - cosine(90.0 - v) / cosine(60.0) / 2.0 }
 }
 
-fn exact_degrees(radians: f64, v: f64, known: &[(f64, f64)]) -> f64 {
-    known.iter().find(|k| k.0 == v).map_or(radians / (std::f64::consts::PI / 180.0), |k| k.1)
+/// The arc tangent of 1, by which others are measured, so that they are exact at 45 degrees.
+const ATAN_OF_1: f64 = std::f64::consts::FRAC_PI_4;
+
+/// The arc sine in degrees, measured by those of one half on both sides of it, as in PostgreSQL.
+fn asind(v: f64) -> f64 {
+    let x = v.abs();
+    let positive = if x <= 0.5 { x.asin() / 0.5_f64.asin() * 30.0 } else { 90.0 - x.acos() / 0.5_f64.acos() * 60.0 };
+    if v < 0.0 { -positive } else { positive }
+}
+
+/// The arc cosine in degrees, the same.
+fn acosd(v: f64) -> f64 {
+    if v < 0.0 {
+        90.0 + asind(-v)
+    } else if v <= 0.5 {
+        90.0 - v.asin() / 0.5_f64.asin() * 30.0
+    } else {
+        v.acos() / 0.5_f64.acos() * 60.0
+    }
 }
 
 fn atan2d(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let (y, x) = (f(a, 0), f(a, 1));
-    let radians = y.atan2(x);
-    let exact = x.abs() == y.abs() && x != 0.0 && x.is_finite() || x == 0.0 || y == 0.0;
-    let degrees = radians / (std::f64::consts::PI / 180.0);
-    Ok(Datum::Float8(if exact { degrees.round() } else { degrees }))
+    Ok(Datum::Float8(f(a, 0).atan2(f(a, 1)) / ATAN_OF_1 * 45.0))
 }
 
 fn factorial(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

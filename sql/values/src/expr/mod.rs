@@ -59,7 +59,7 @@ mod inlining;
 mod inquiries;
 pub mod int_condition;
 mod json_aggregate;
-mod json_assign;
+pub mod json_assign;
 mod json_build;
 mod json_change;
 mod json_functions;

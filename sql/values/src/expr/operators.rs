@@ -389,10 +389,10 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
         }
         (Op::Sub, D::Date(a), D::Date(b)) => D::Int4(a.checked_sub(*b).ok_or_else(date_range)?),
         (Op::Add, D::Date(d), D::Interval(i)) | (Op::Add, D::Interval(i), D::Date(d)) => {
-            D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), i)?)
+            D::Timestamp(datetime::add_interval(datetime::midnight(*d)?, i)?)
         }
         (Op::Sub, D::Date(d), D::Interval(i)) => {
-            D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), &i.checked_neg()?)?)
+            D::Timestamp(datetime::add_interval(datetime::midnight(*d)?, &i.checked_neg()?)?)
         }
         (Op::Add, D::Timestamp(t), D::Interval(i)) | (Op::Add, D::Interval(i), D::Timestamp(t)) => {
             D::Timestamp(datetime::add_interval(*t, i)?)
@@ -433,12 +433,12 @@ fn times(op: Op, l: &Datum, r: &Datum) -> Result<Datum> {
         }
         (Op::Add, D::Date(d), D::Time(t)) | (Op::Add, D::Time(t), D::Date(d)) => {
             let time = crate::types::interval::Interval { micros: *t, ..Default::default() };
-            D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), &time)?)
+            D::Timestamp(datetime::add_interval(datetime::midnight(*d)?, &time)?)
         }
         (Op::Add, D::Date(d), D::TimeTz(t, west)) | (Op::Add, D::TimeTz(t, west), D::Date(d)) => {
             let micros = t + i64::from(*west) * 1_000_000;
             let time = crate::types::interval::Interval { micros, ..Default::default() };
-            D::TimestampTz(datetime::add_interval(datetime::date_to_timestamp(*d), &time)?)
+            D::TimestampTz(datetime::add_interval(datetime::midnight(*d)?, &time)?)
         }
         _ => return Err(missing(op)),
     })

@@ -285,7 +285,12 @@ pub fn chr(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if n == 0 {
         return Err(bad("null character not permitted".to_owned()));
     }
-    let c = u32::try_from(n).ok().and_then(char::from_u32);
+    let n = u32::try_from(n)
+        .map_err(|_| SqlError::new(code::INVALID_PARAMETER_VALUE, "character number must be positive"))?;
+    if n > u32::from(char::MAX) {
+        return Err(bad(format!("requested character too large for encoding: {n}")));
+    }
+    let c = char::from_u32(n);
     text(c.ok_or_else(|| bad(format!("requested character not valid for encoding: {n}")))?.to_string())
 }
 

@@ -108,19 +108,23 @@ fn in_zone(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 
 fn in_offset(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let Datum::Interval(by) = &a[0] else { return Err(SqlError::internal("timezone without an interval")) };
+    // An infinity is the same in every zone, whatever the zone.
+    match &a[1] {
+        Datum::Timestamp(t) if matches!(*t, i64::MAX | i64::MIN) => return Ok(Datum::TimestampTz(*t)),
+        Datum::TimestampTz(t) if matches!(*t, i64::MAX | i64::MIN) => return Ok(Datum::Timestamp(*t)),
+        _ => {}
+    }
     if by.months != 0 || by.days != 0 {
         let shown = by.format(crate::types::interval::IntervalStyle::Postgres);
         let message = format!("interval time zone \"{shown}\" must not include months or days");
         return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
     }
     let east = by.micros / SECOND;
-    let range = || overflow("timestamp out of range");
+    let in_range = |t: Option<i64>| t.ok_or_else(|| overflow("timestamp out of range")).and_then(datetime::check_range);
     Ok(match &a[1] {
         Datum::TimeTz(time, west) => moved(*time, *west, -(east as i32)),
-        Datum::Timestamp(t) if matches!(*t, i64::MAX | i64::MIN) => Datum::TimestampTz(*t),
-        Datum::TimestampTz(t) if matches!(*t, i64::MAX | i64::MIN) => Datum::Timestamp(*t),
-        Datum::Timestamp(t) => Datum::TimestampTz(t.checked_sub(east * SECOND).ok_or_else(range)?),
-        Datum::TimestampTz(t) => Datum::Timestamp(t.checked_add(east * SECOND).ok_or_else(range)?),
+        Datum::Timestamp(t) => Datum::TimestampTz(in_range(t.checked_sub(east * SECOND))?),
+        Datum::TimestampTz(t) => Datum::Timestamp(in_range(t.checked_add(east * SECOND))?),
         _ => Datum::Null,
     })
 }

@@ -35,7 +35,7 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
         });
     }
-    let missing = |code, what: &str| SqlError::new(code, format!("{what} \"{text}\" does not exist"));
+    let missing = |code, what: &str, name: &str| SqlError::new(code, format!("{what} \"{name}\" does not exist"));
     match ty {
         oid::REGTYPE => {
             let pseudo = builtin::pseudo_types().iter().find(|(_, name)| *name == folded(unqualified(text)));
@@ -43,18 +43,29 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             found.or_else(|e| pseudo.map(|(oid, _)| *oid).ok_or_else(|| SqlError::new(e.code(), e.message())))
         }
         oid::REGCLASS => relation(c.names, text),
-        oid::REGNAMESPACE => c.names.schema(&single(text)?).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
-        oid::REGROLE => c.names.role(&single(text)?).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
+        oid::REGNAMESPACE => {
+            let name = single(text)?;
+            c.names.schema(&name).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema", &name))
+        }
+        oid::REGROLE => {
+            let name = single(text)?;
+            c.names.role(&name).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role", &name))
+        }
         oid::REGCOLLATION => {
-            let name = folded(unqualified(text));
-            let found = COLLATIONS.iter().find(|(_, known)| *known == name);
+            let parts = name_parts(text)?;
+            let name = match parts.as_slice() {
+                [name] => Some(name),
+                [schema, name] if schema == "pg_catalog" => Some(name),
+                _ => None,
+            };
+            let found = COLLATIONS.iter().find(|(_, known)| name.is_some_and(|name| name == known));
             found.map(|(oid, _)| *oid).ok_or_else(|| {
-                let message = format!("collation \"{text}\" for encoding \"UTF8\" does not exist");
+                let message = format!("collation \"{}\" for encoding \"UTF8\" does not exist", parts.join("."));
                 SqlError::new(code::UNDEFINED_OBJECT, message)
             })
         }
         oid::REGPROC => {
-            let (schema, name) = qualified(text);
+            let (schema, name) = qualified(text)?;
             let known = builtin::procs_named(&name).iter().map(|p| p.oid);
             let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog"));
             let own = routine::named(schema.as_deref(), &name)?;
@@ -77,9 +88,12 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
 /// # Errors
 /// 42P01, 3F000 where the schema does not exist, 42501.
 pub fn relation(names: &dyn Names, text: &str) -> Result<Oid> {
-    names.relation(text)?.ok_or_else(|| {
-        let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{text}\" does not exist"));
-        user::missing_schema(qualified(text).0.as_deref()).unwrap_or_else(missing)
+    let parts = name_parts(text)?;
+    names.relation(&parts)?.ok_or_else(|| {
+        let missing =
+            || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")));
+        let schema = parts.len().checked_sub(2).map(|at| parts[at].as_str());
+        user::missing_schema(schema).unwrap_or_else(missing)
     })
 }
 
@@ -101,23 +115,64 @@ fn shown_operator(o: &UserOperator, shown: &str) -> String {
     if operator::is_visible(o) { shown.to_owned() } else { format!("{}.{shown}", quoted(&o.schema)) }
 }
 
-/// The schema, if one is written, and the name.
-fn qualified(text: &str) -> (Option<String>, String) {
-    let text = text.trim();
-    let mut quoted = false;
-    let dot = text.char_indices().find(|(_, c)| {
-        quoted ^= *c == '"';
-        *c == '.' && !quoted
-    });
-    match dot {
-        Some((at, _)) => (Some(folded(&text[..at])), folded(&text[at + 1..])),
-        None => (None, folded(text)),
+/// The names of `a . "B c".d`, what is not quoted in lower case, as PostgreSQL reads them.
+///
+/// # Errors
+/// 42602 for a text that is no such list: a name that is missing or not closed, blanks inside a name that is not quoted.
+pub fn name_parts(text: &str) -> Result<Vec<String>> {
+    let invalid = || SqlError::new(code::INVALID_NAME, "invalid name syntax");
+    let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}');
+    let mut parts = Vec::new();
+    let mut rest = text.trim_start_matches(blank);
+    loop {
+        let (name, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_name(quoted).ok_or_else(invalid)?,
+            None => {
+                let end = rest.find(|c| c == '.' || blank(c)).unwrap_or(rest.len());
+                (rest[..end].to_lowercase(), &rest[end..])
+            }
+        };
+        // A name between quotes may be empty.
+        if name.is_empty() && !rest.starts_with('"') {
+            return Err(invalid());
+        }
+        parts.push(name);
+        rest = behind.trim_start_matches(blank);
+        match rest.strip_prefix('.') {
+            Some(next) => rest = next.trim_start_matches(blank),
+            None if rest.is_empty() => return Ok(parts),
+            None => return Err(invalid()),
+        }
     }
+}
+
+/// A name up to the quote that closes it, and what stands behind; a quote within it is written twice.
+fn quoted_name(text: &str) -> Option<(String, &str)> {
+    let mut name = String::new();
+    let mut rest = text;
+    loop {
+        let (before, behind) = rest.split_once('"')?;
+        name.push_str(before);
+        match behind.strip_prefix('"') {
+            Some(next) => {
+                name.push('"');
+                rest = next;
+            }
+            None => return Some((name, behind)),
+        }
+    }
+}
+
+/// The schema, if one is written, and the name.
+fn qualified(text: &str) -> Result<(Option<String>, String)> {
+    let mut parts = name_parts(text)?;
+    let name = parts.pop().unwrap_or_default();
+    Ok((parts.pop(), name))
 }
 
 /// A name that stands alone.
 fn single(text: &str) -> Result<String> {
-    match qualified(text) {
+    match qualified(text)? {
         (None, name) => Ok(name),
         _ => Err(SqlError::new(code::INVALID_NAME, "invalid name syntax")),
     }
@@ -200,7 +255,7 @@ fn signature<'t>(text: &'t str, ty: &str) -> Result<(&'t str, Vec<Oid>)> {
 
 fn procedure(text: &str) -> Result<Oid> {
     let (name, types) = signature(text, "function")?;
-    let (schema, name) = qualified(name);
+    let (schema, name) = qualified(name)?;
     let known = builtin::procs_named(&name).iter().find(|p| p.arguments == types);
     let known = known.filter(|_| schema.as_deref().is_none_or(|s| s == "pg_catalog")).map(|p| p.oid);
     let own = routine::named(schema.as_deref(), &name)?.iter().find(|s| s.types() == types).map(|s| s.oid);

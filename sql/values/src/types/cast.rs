@@ -128,8 +128,8 @@ fn int_to(v: i64, to: Oid) -> Result<Datum> {
         oid::NUMERIC => Datum::numeric(Numeric::from(v)),
         oid::BOOL => Datum::Bool(v != 0),
         _ => {
-            let oid = u32::try_from(v).or_else(|_| i32::try_from(v).map(|v| v as u32));
-            Datum::Oid(oid.map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range"))?)
+            let message = "OID out of range";
+            Datum::Oid(u32::try_from(v).map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message))?)
         }
     })
 }
@@ -222,14 +222,14 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
     let text_target = matches!(to.oid, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR);
     let is_number = matches!(to.oid, oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC);
     let is_oid = matches!(to.oid, oid::OID | oid::XID | oid::CID) || super::aliases::is_alias(to.oid);
+    if let Some(same) = same_bytes(&value, to.oid, is_oid) {
+        return Ok(same);
+    }
     Ok(match (&value, to.oid) {
-        (D::Bool(b), _) if text_target => D::text(if *b { "true" } else { "false" }),
+        // For a name there is no such cast: it is made of the value's own text.
+        (D::Bool(b), t) if text_target && t != oid::NAME => D::text(if *b { "true" } else { "false" }),
         (D::Bool(b), oid::INT4) => D::Int4(i32::from(*b)),
-        (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), oid::CHAR) => {
-            let v = value.as_i64().unwrap_or(0);
-            super::byte_char::of_byte(i8::try_from(v).map_err(|_| char_range())? as u8)
-        }
-        (D::Oid(v), _) if is_oid => D::Oid(*v),
+        (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), oid::CHAR) => char_of(value.as_i64().unwrap_or(0))?,
         (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), t) if is_number || is_oid || t == oid::BOOL => {
             int_to(value.as_i64().unwrap_or(0), t)?
         }
@@ -251,7 +251,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Time(t), oid::INTERVAL) => D::Interval(super::interval::Interval { months: 0, days: 0, micros: *t }),
         (D::Inet(v, _), oid::CIDR) => D::Inet(v.masked(false), true),
         (D::Inet(v, _), oid::INET) => D::Inet(*v, false),
-        (D::Inet(v, _), _) if text_target => text::input(SqlType::new(to.oid), &v.text(true), c)?,
+        (D::Inet(v, _), t) if text_target && t != oid::NAME => text::input(SqlType::new(to.oid), &v.text(true), c)?,
         (D::Word(..), t) | (_, t @ oid::MONEY) if word::converts(&value, t) => word::convert(&value, t)?,
         (D::Row(_), oid::RECORD) => value,
         (D::Bits(_), oid::BIT | oid::VARBIT) => value,
@@ -293,8 +293,21 @@ fn hstore_to_json(value: &super::hstore::Hstore, to: SqlType) -> Result<Datum> {
     Ok(if to.oid == oid::JSON { Datum::Json(json.into()) } else { Datum::Jsonb(super::json::parse(&json)?.into()) })
 }
 
-fn char_range() -> SqlError {
-    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range")
+/// An integer of four bytes or less as an oid, or an oid as an integer: they have the same bytes.
+fn same_bytes(value: &Datum, to: Oid, is_oid: bool) -> Option<Datum> {
+    match value {
+        Datum::Oid(v) if is_oid => Some(Datum::Oid(*v)),
+        Datum::Oid(v) if to == oid::INT4 => Some(Datum::Int4(*v as i32)),
+        Datum::Int4(v) if is_oid => Some(Datum::Oid(*v as u32)),
+        Datum::Int2(v) if is_oid => Some(Datum::Oid(i32::from(*v) as u32)),
+        _ => None,
+    }
+}
+
+/// A number as a "char".
+fn char_of(v: i64) -> Result<Datum> {
+    let range = || SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range");
+    Ok(super::byte_char::of_byte(i8::try_from(v).map_err(|_| range())? as u8))
 }
 
 /// Between bit strings and numbers. Without a length a bit string has one bit.

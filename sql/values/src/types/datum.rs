@@ -150,6 +150,12 @@ impl Array {
         let dims = if values.is_empty() { Vec::new() } else { vec![(values.len() as i32, 1)] };
         Self { element, dims, values }
     }
+    /// An int2vector or oidvector, whose elements are counted from 0.
+    pub fn vector(element: super::Oid, values: Vec<Datum>) -> Self {
+        let mut array = Self::one_dimensional(element, values);
+        array.dims.iter_mut().for_each(|d| d.1 = 0);
+        array
+    }
 }
 
 impl Datum {

@@ -34,14 +34,122 @@ fn special(v: f64) -> Option<&'static str> {
     }
 }
 
+/// A float as a whole number of units of a power of two.
+#[derive(Clone, Copy)]
+struct Parts {
+    units: u64,
+    power: i32,
+    /// Whether the next float towards zero is half as far away as the one on the other side.
+    is_lowest: bool,
+}
+
+impl Parts {
+    fn of(bits: u64, mantissa_bits: i32, bias: i32) -> Parts {
+        let (fraction, raised) = (bits & ((1 << mantissa_bits) - 1), (bits >> mantissa_bits) as i32);
+        let units = if raised == 0 { fraction } else { fraction | 1 << mantissa_bits };
+        let power = raised.max(1) - bias - mantissa_bits;
+        Parts { units, power, is_lowest: fraction == 0 && raised > 1 }
+    }
+
+    /// Whether a number lies halfway between the float and one of its neighbours.
+    fn is_halfway(&self, decimal: Decimal) -> bool {
+        if self.units == 0 {
+            return false;
+        }
+        let below =
+            if self.is_lowest { (4 * self.units - 1, self.power - 2) } else { (2 * self.units - 1, self.power - 1) };
+        decimal.is(2 * self.units + 1, self.power - 1) || decimal.is(below.0, below.1)
+    }
+}
+
+/// A number as digits and a power of ten.
+#[derive(Clone, Copy)]
+struct Decimal {
+    digits: u64,
+    power: i32,
+}
+
+impl Decimal {
+    /// The number that `{:e}` has written, without its sign.
+    fn of(scientific: &str) -> Option<Decimal> {
+        let (mantissa, exponent) = scientific.trim_start_matches('-').split_once('e')?;
+        let (head, tail) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let power = exponent.parse::<i32>().ok()? - tail.len() as i32;
+        let digits = tail.bytes().fold(head.parse::<u64>().ok()?, |n, b| n * 10 + u64::from(b - b'0'));
+        Some(Decimal { digits, power })
+    }
+
+    /// Whether it is exactly so many units of a power of two. The units have at most 55 bits, hence no divisor 5^24.
+    fn is(self, units: u64, power: i32) -> bool {
+        if units == 0 || self.digits == 0 || !(-27..24).contains(&self.power) {
+            return false;
+        }
+        let fives = 5_u128.pow(self.power.unsigned_abs());
+        let own = match (self.power >= 0, u128::from(self.digits)) {
+            (true, digits) => digits * fives,
+            (false, digits) if digits % fives == 0 => digits / fives,
+            _ => return false,
+        };
+        let (own_twos, twos) = (own.trailing_zeros() as i32, units.trailing_zeros() as i32);
+        own >> own_twos == u128::from(units >> twos) && self.power + own_twos == power + twos
+    }
+
+    fn written(self, sign: &str) -> String {
+        let digits = self.digits.to_string();
+        let exponent = self.power + digits.len() as i32 - 1;
+        let (head, tail) = digits.split_at(1);
+        let tail = tail.trim_end_matches('0');
+        format!("{sign}{head}{}{tail}e{exponent}", if tail.is_empty() { "" } else { "." })
+    }
+}
+
+/// The digits that PostgreSQL's algorithm (Ryu) shows for a float of which `shortest` are the shortest that read back. They differ in two
+/// cases: it does not take digits that lie halfway to the next float, though they read back here, and of two that are equally near it takes the
+/// even ones.
+fn as_ryu(
+    shortest: String,
+    parts: Parts,
+    longest: usize,
+    written: impl Fn(usize) -> String,
+    same: impl Fn(&str) -> bool,
+) -> String {
+    let Some(decimal) = Decimal::of(&shortest) else { return shortest };
+    let sign = if shortest.starts_with('-') { "-" } else { "" };
+    if parts.is_halfway(decimal) {
+        let length = decimal.digits.to_string().len();
+        let inside = (length..=longest).find_map(|length| {
+            let near = Decimal::of(&written(length))?;
+            let around =
+                [near.digits, near.digits + 1, near.digits.saturating_sub(1)].map(|digits| Decimal { digits, ..near });
+            let is_inside = |d: &Decimal| !parts.is_halfway(*d) && same(&d.written(sign));
+            around.into_iter().find(is_inside)
+        });
+        return inside.map_or(shortest, |d| d.written(sign));
+    }
+    let between = Decimal { digits: decimal.digits.wrapping_mul(10).wrapping_sub(5), power: decimal.power - 1 };
+    let lower = Decimal { digits: decimal.digits.wrapping_sub(1), ..decimal };
+    let is_even = decimal.digits % 2 == 1 && between.is(parts.units, parts.power);
+    if is_even && !parts.is_halfway(lower) && same(&lower.written(sign)) { lower.written(sign) } else { shortest }
+}
+
 /// double precision to text.
 pub fn format8(v: f64) -> String {
-    special(v).map_or_else(|| layout(&format!("{v:e}"), 15), str::to_owned)
+    if let Some(text) = special(v) {
+        return text.to_owned();
+    }
+    let parts = Parts::of(v.abs().to_bits(), 52, 1023);
+    let written = |length: usize| format!("{v:.*e}", length - 1);
+    layout(&as_ryu(format!("{v:e}"), parts, 17, written, |text| text.parse() == Ok(v)), 15)
 }
 
 /// real to text.
 pub fn format4(v: f32) -> String {
-    special(f64::from(v)).map_or_else(|| layout(&format!("{v:e}"), 6), str::to_owned)
+    if let Some(text) = special(f64::from(v)) {
+        return text.to_owned();
+    }
+    let parts = Parts::of(u64::from(v.abs().to_bits()), 23, 127);
+    let written = |length: usize| format!("{v:.*e}", length - 1);
+    layout(&as_ryu(format!("{v:e}"), parts, 9, written, |text| text.parse() == Ok(v)), 6)
 }
 
 /// double precision to text by `extra_float_digits`.

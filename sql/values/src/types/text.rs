@@ -20,7 +20,7 @@ pub trait Names {
     ///
     /// # Errors
     /// 42501 where the session's role may not look into the schema.
-    fn relation(&self, name: &str) -> Result<Option<Oid>>;
+    fn relation(&self, parts: &[String]) -> Result<Option<Oid>>;
     /// The name of a relation.
     fn relation_name(&self, oid: Oid) -> Option<String>;
     /// The oid of a schema.
@@ -68,7 +68,7 @@ pub struct CatalogRows {
 pub struct NoNames;
 
 impl Names for NoNames {
-    fn relation(&self, _: &str) -> Result<Option<Oid>> {
+    fn relation(&self, _: &[String]) -> Result<Option<Oid>> {
         Ok(None)
     }
     fn relation_name(&self, _: Oid) -> Option<String> {
@@ -241,7 +241,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::INT2VECTOR | oid::OIDVECTOR => {
             let element = if ty == oid::INT2VECTOR { oid::INT2 } else { oid::OID };
             let values: Result<Vec<Datum>> = text.split_whitespace().map(|w| input_plain(element, w, c)).collect();
-            Datum::Array(super::datum::Array::one_dimensional(element, values?).into())
+            Datum::Array(super::datum::Array::vector(element, values?).into())
         }
         _ if super::user::is_enum(ty) => super::user::label(ty, text)?,
         _ if super::user::is_domain(ty) => {
