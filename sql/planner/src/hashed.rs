@@ -47,7 +47,8 @@ impl Planner<'_> {
         if !has && !rest.query.as_deref().is_some_and(|q| exprs_of(q).any(has_exists)) {
             return;
         }
-        let rows = Joins::new(self.figures(), &self.subplans).estimate(&level.item, &[]).rows;
+        let known: Vec<Bound> = level.conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
+        let rows = Joins::new(self.figures(), &self.subplans).estimate(&level.item, &known).rows;
         let mut looked = Looked { rows, known: HashMap::new() };
         level.conditions.iter_mut().for_each(|e| self.hash_in(e, &mut looked));
         each_of_item(&mut level.item, &mut |e| self.hash_in(e, &mut looked));

@@ -84,7 +84,7 @@ pub fn outer_columns(q: &Query, depth: u16, subplans: &[Subplan], f: &mut dyn Fn
 /// A walk over the expressions of queries. An expression of WITH that several items refer to, and a subquery that stands at several places, is
 /// walked once for each number of levels around it: a chain of them, each of which names the one before twice, has 2^n ways through it.
 struct Walk<'a> {
-    /// Whether queries in FROM that are not lateral are walked.
+    /// Whether queries in FROM that are not lateral are walked. Below a query that sees the level all of them are.
     all: bool,
     /// Subqueries; none: they are not walked.
     subplans: &'a [Subplan],
@@ -115,12 +115,18 @@ impl<'a> Walk<'a> {
     /// A query that may be met again.
     fn shared(&mut self, q: &Query, depth: u16) {
         if self.walked.insert((std::ptr::from_ref(q), depth)) {
-            self.query(q, depth);
+            self.query_below(q, depth);
         }
     }
 
     fn query(&mut self, q: &Query, depth: u16) {
         stack::deeper(|| self.query_here(q, depth));
+    }
+
+    fn query_below(&mut self, q: &Query, depth: u16) {
+        let all = std::mem::replace(&mut self.all, true);
+        self.query(q, depth);
+        self.all = all;
     }
 
     fn query_here(&mut self, q: &Query, depth: u16) {
@@ -129,12 +135,12 @@ impl<'a> Walk<'a> {
         match &q.body {
             Body::Values(rows) => rows.iter().flatten().for_each(|e| self.expr(e, depth)),
             Body::SetOp { left, right, .. } => {
-                self.query(left, depth);
-                self.query(right, depth);
+                self.query_below(left, depth);
+                self.query_below(right, depth);
             }
             Body::Recursive { anchor, step, .. } => {
-                self.query(anchor, depth);
-                self.query(step, depth);
+                self.query_below(anchor, depth);
+                self.query_below(step, depth);
             }
             Body::Select(s) => {
                 self.node(&s.source, depth);
@@ -164,7 +170,7 @@ impl<'a> Walk<'a> {
                 match &d.kept {
                     _ if !self.all && !d.lateral => {}
                     Some(_) => self.shared(&d.query, below),
-                    None => self.query(&d.query, below),
+                    None => self.query_below(&d.query, below),
                 }
             }
             Node::Join(j) => {

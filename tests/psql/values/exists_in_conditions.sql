@@ -1,4 +1,6 @@
 -- EXISTS that can't become a join: in OR, CASE, targets, grouping, windows, conditions of joins and of changes; its rows may be read once.
+create schema ev;
+set search_path = ev;
 create table d(id int primary key, owner text);
 create table s(doc int, usr int, big bigint, nm text);
 insert into d select i, 'o'||i%100 from generate_series(1,2000) i;
@@ -49,3 +51,5 @@ execute e (6, null);
 begin;
 select count(*) from (select from k where a = 7 or exists (select from l where l.a = k.a and l.b = 'b3') for update) s;
 rollback;
+set client_min_messages = warning;
+drop schema ev cascade;
