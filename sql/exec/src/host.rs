@@ -1,7 +1,7 @@
 //! Answers what expressions ask of the session: facts that are known at once, and calls that may wait.
 
-use super::Cx;
 use super::query::QueryRows;
+use super::{Cx, SubqueryRows};
 use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::sleep;
 use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
@@ -11,6 +11,7 @@ use clearway_context::names::own_path;
 use clearway_context::privileges::{self, Judge};
 use clearway_context::routines::qualified_of;
 use clearway_engine::catalog::{Catalog, Object, Sequence};
+use clearway_planner::plan::Subplan;
 use clearway_syntax::error::{Result, SqlError, code};
 use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
 use clearway_values::expr::bound::SubqueryUse;
@@ -112,31 +113,8 @@ impl Host for CxHost<'_> {
             let sub = plan.get(id).ok_or_else(|| SqlError::internal("a subquery without a plan"))?;
             let outer: Vec<&[Datum]> = std::iter::once(row).chain(self.cx.outer.iter().copied()).collect();
             let cx = Cx { run: self.cx.run, outer: &outer };
-            let rows = match (sub.correlated, self.cx.run.state.get(id)) {
-                (false, Some(rows)) => rows,
-                _ => {
-                    let mut source = QueryRows::new(sub.query.clone());
-                    let enough = match usage {
-                        SubqueryUse::Exists => 1,
-                        SubqueryUse::Scalar | SubqueryUse::Row { .. } | SubqueryUse::Fields { .. } => 2,
-                        SubqueryUse::Array | SubqueryUse::Quantified { .. } => usize::MAX,
-                    };
-                    let mut rows = Vec::new();
-                    let mut held = Held::new(Kind::Subqueries);
-                    while rows.len() < enough {
-                        let Some(row) = source.next(cx).await? else { break };
-                        rows.push(row);
-                        held.grow()?;
-                    }
-                    let rows = Arc::new(super::SubqueryRows::new(rows, held));
-                    if !sub.correlated {
-                        self.cx.run.state.put(id, rows.clone());
-                    }
-                    rows
-                }
-            };
+            let kept = cx.subquery_rows(id, sub, usage, self.cx.run.state.get(id)).await?;
             let first = |r: &Vec<Datum>| r.first().cloned().unwrap_or(Datum::Null);
-            let kept = &rows;
             let rows = &kept.rows;
             match usage {
                 SubqueryUse::Exists => Ok(Datum::Bool(!rows.is_empty())),
@@ -190,6 +168,37 @@ impl Host for CxHost<'_> {
 }
 
 impl Cx<'_> {
+    /// The rows of a subquery, as many as its use asks for: those that are kept if it depends on nothing.
+    async fn subquery_rows(
+        self,
+        id: usize,
+        sub: &Subplan,
+        usage: &SubqueryUse,
+        kept: Option<Arc<SubqueryRows>>,
+    ) -> Result<Arc<SubqueryRows>> {
+        if let (false, Some(rows)) = (sub.correlated, kept) {
+            return Ok(rows);
+        }
+        let mut source = QueryRows::new(sub.query.clone());
+        let enough = match usage {
+            SubqueryUse::Exists => 1,
+            SubqueryUse::Scalar | SubqueryUse::Row { .. } | SubqueryUse::Fields { .. } => 2,
+            SubqueryUse::Array | SubqueryUse::Quantified { .. } => usize::MAX,
+        };
+        let mut rows = Vec::new();
+        let mut held = Held::new(Kind::Subqueries);
+        while rows.len() < enough {
+            let Some(row) = source.next(self).await? else { break };
+            rows.push(row);
+            held.grow()?;
+        }
+        let rows = Arc::new(SubqueryRows::new(rows, held));
+        if !sub.correlated {
+            self.run.state.put(id, rows.clone());
+        }
+        Ok(rows)
+    }
+
     /// A condition with the values of its subqueries in their place, where all of them depend on nothing and have been evaluated; none: it must
     /// still be awaited.
     pub(super) fn known(self, condition: &Bound) -> Option<Bound> {

@@ -10,7 +10,11 @@ use clearway_sql::session::Backends;
 const QUERIES: [(&str, bool, &str); 8] = [
     ("SELECT count(*) FROM d WHERE o = 1 OR EXISTS (SELECT FROM s WHERE s.x = d.id AND s.y = 3)", true, "203"),
     ("SELECT count(*) FROM d WHERE o = 1 OR NOT EXISTS (SELECT FROM s WHERE s.x = d.id AND s.z = d.o)", true, "1324"),
-    ("SELECT count(*) FROM d WHERE CASE WHEN EXISTS (SELECT FROM s WHERE s.x = d.id) THEN true ELSE o = 1 END", true, "1499"),
+    (
+        "SELECT count(*) FROM d WHERE CASE WHEN EXISTS (SELECT FROM s WHERE s.x = d.id) THEN true ELSE o = 1 END",
+        true,
+        "1499",
+    ),
     (
         "SELECT count(*) FROM d WHERE EXISTS (SELECT FROM s WHERE s.x = d.id AND (s.y = 3 OR EXISTS (SELECT FROM s t WHERE t.z = s.y)))",
         true,
