@@ -32,6 +32,9 @@ const ROWS_MAX: f64 = 1_000_000.0;
 /// What a subquery became: the query whose rows are kept, and the expressions that are looked for in them.
 type Hashed = Option<(usize, Vec<Bound>)>;
 
+/// The pairs of expressions that a subquery compares, inside and outside, and its conditions on the inside alone.
+type Apart = (Vec<(Bound, Bound)>, Vec<Bound>);
+
 /// The subqueries of a level that were looked at.
 struct Looked {
     /// How many rows the level may have.
@@ -96,8 +99,8 @@ impl Planner<'_> {
     }
 
     /// The pairs of expressions, inside and outside, that must be equal, and the conditions on the inside alone; none: there is more to it (HSE-2).
-    fn apart(&self, raw: &Raw) -> Option<(Vec<(Bound, Bound)>, Vec<Bound>)> {
-        if !raw.is_closed(&self.subplans) || raw.keeps_subqueries() || names_beyond(&raw.item) {
+    fn apart(&self, raw: &Raw) -> Option<Apart> {
+        if raw.is_locked || !raw.is_closed(&self.subplans) || raw.keeps_subqueries() || names_beyond(&raw.item) {
             return None;
         }
         let (mut pairs, mut conditions) = (Vec::new(), Vec::new());

@@ -10,3 +10,8 @@ select array[[1]] || 2;
 select 1 || array[[1]];
 select array_append(array[[1]], 2);
 select null::int[] || array[[1,2]];
+select array[[[[[[[1]]]]]]];
+select array[array[array[array[array[array[array[1]]]]]]]::int[];
+select array_agg(a) from (values (array[[[[[[1]]]]]]), (array[[[[[[2]]]]]])) v(a);
+select array_dims(array_agg(a)) from (values (array[[[[[1]]]]]), (array[[[[[2]]]]])) v(a);
+select array(select array[[[[[[1]]]]]]);

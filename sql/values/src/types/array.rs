@@ -18,7 +18,7 @@ fn delimiter(element: super::Oid) -> char {
 }
 
 /// The most dimensions of an array.
-const DIMENSIONS_MAX: usize = 6;
+pub(super) const DIMENSIONS_MAX: usize = 6;
 
 /// Reads an array, each element by `element`.
 pub fn parse(text: &str, oid: super::Oid, mut element: impl FnMut(&str) -> Result<Datum>) -> Result<Array> {
@@ -85,7 +85,7 @@ fn bounds<'a>(text: &str, body: &'a str) -> Result<(Option<Vec<(i32, i32)>>, &'a
     Ok((Some(dims), rest.trim_start_matches(is_blank)))
 }
 
-fn too_many(dimensions: usize) -> SqlError {
+pub(super) fn too_many(dimensions: usize) -> SqlError {
     let message = format!("number of array dimensions ({dimensions}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
     SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message)
 }

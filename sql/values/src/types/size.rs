@@ -51,8 +51,11 @@ impl Record {
 /// An array as a value (SIZ-1).
 ///
 /// # Errors
-/// 54000 if it is too large.
+/// 54000 if it is too large, or has too many dimensions.
 pub fn array(array: Array) -> Result<Datum> {
+    if array.dims.len() > super::array::DIMENSIONS_MAX {
+        return Err(super::array::too_many(array.dims.len()));
+    }
     if array.values.iter().map(bytes_of).fold(0, u64::saturating_add) > BYTES_MAX {
         let message = format!("array size exceeds the maximum allowed ({})", BYTES_MAX - 1);
         return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message));
