@@ -3,6 +3,8 @@
 //! The parser bounds the depth of a recursion over a statement (SYN-2: the height of a syntax tree); this module provides the stack for
 //! that depth. So a thread's own stack need not be large enough for the deepest statement.
 //!
+//! tests/recursion.py looks for recursions that do not ask, in the machine code.
+//!
 //! # Invariants
 //! - STK-1: a recursive function calls [`deeper`] at every level, and takes less than [`SPARE_BYTES`] of stack between two calls. Code that
 //!   cannot call it, such as the compiler's own code that drops a tree, needs less than that for the highest tree.

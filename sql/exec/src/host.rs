@@ -113,7 +113,7 @@ impl Host for CxHost<'_> {
             let sub = plan.get(id).ok_or_else(|| SqlError::internal("a subquery without a plan"))?;
             let outer: Vec<&[Datum]> = std::iter::once(row).chain(self.cx.outer.iter().copied()).collect();
             let cx = Cx { run: self.cx.run, outer: &outer };
-            let kept = cx.subquery_rows(id, sub, usage, self.cx.run.state.get(id)).await?;
+            let kept = cx.subquery_rows(id, sub, usage).await?;
             let first = |r: &Vec<Datum>| r.first().cloned().unwrap_or(Datum::Null);
             let rows = &kept.rows;
             match usage {
@@ -169,14 +169,8 @@ impl Host for CxHost<'_> {
 
 impl Cx<'_> {
     /// The rows of a subquery, as many as its use asks for: those that are kept if it depends on nothing.
-    async fn subquery_rows(
-        self,
-        id: usize,
-        sub: &Subplan,
-        usage: &SubqueryUse,
-        kept: Option<Arc<SubqueryRows>>,
-    ) -> Result<Arc<SubqueryRows>> {
-        if let (false, Some(rows)) = (sub.correlated, kept) {
+    async fn subquery_rows(self, id: usize, sub: &Subplan, usage: &SubqueryUse) -> Result<Arc<SubqueryRows>> {
+        if let (false, Some(rows)) = (sub.correlated, self.run.state.get(id)) {
             return Ok(rows);
         }
         let mut source = QueryRows::new(sub.query.clone());

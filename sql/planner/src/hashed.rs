@@ -47,7 +47,10 @@ impl Planner<'_> {
     pub(super) fn hash_subqueries(&mut self, level: &mut Level, rest: &mut Rest<'_>) {
         let mut has = level.conditions.iter().any(has_exists);
         each_of_item(&mut level.item, &mut |e| has |= has_exists(e));
-        if !has && !rest.query.as_deref().is_some_and(|q| exprs_of(q).any(has_exists)) {
+        if let Some(query) = &mut rest.query {
+            each_expr(query, &mut |e| has |= has_exists(e));
+        }
+        if !has {
             return;
         }
         let known: Vec<Bound> = level.conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
@@ -100,7 +103,9 @@ impl Planner<'_> {
 
     /// The pairs of expressions, inside and outside, that must be equal, and the conditions on the inside alone; none: there is more to it (HSE-2).
     fn apart(&self, raw: &Raw) -> Option<Apart> {
-        if raw.is_locked || !raw.is_closed(&self.subplans) || raw.keeps_subqueries() || names_beyond(&raw.item) {
+        // Subqueries in its FROM may have been changed since it was kept (PUL-4).
+        let is_apart = raw.is_closed(&self.subplans) && !raw.has_correlated_below() && !names_beyond(&raw.item);
+        if raw.is_locked || !is_apart {
             return None;
         }
         let (mut pairs, mut conditions) = (Vec::new(), Vec::new());
@@ -119,16 +124,7 @@ impl Planner<'_> {
     fn selection(&mut self, raw: &Raw, conditions: Vec<Bound>, targets: Vec<Bound>) -> Option<Query> {
         let column = |e: &Bound| OutputColumn { name: "?column?".to_owned(), ty: e.ty, origin: (0, 0), shape: None };
         let columns = targets.iter().map(column).collect();
-        let layout = Layout {
-            item: raw.item.clone(),
-            width: raw.width,
-            columns: Vec::new(),
-            tables: Vec::new(),
-            others: Vec::new(),
-            joins: Vec::new(),
-            queries: Vec::new(),
-            decimals: false,
-        };
+        let layout = Layout { item: raw.item.clone(), width: raw.width, ..Layout::empty() };
         let body = Body::Select(Box::new(Select::plain(Arc::new(Node::One), raw.width, targets)));
         let mut query = Query { body, sort: Vec::new(), limit: None, offset: None, ties: false, columns };
         self.level += 1;
@@ -145,21 +141,6 @@ fn has_exists(e: &Bound) -> bool {
 }
 
 /// The expressions of a level above its source but for those that judge changed rows again (HSE-3).
-fn exprs_of(q: &Query) -> impl Iterator<Item = &Bound> {
-    let Body::Select(select) = &q.body else { return Vec::new().into_iter() };
-    let mut all: Vec<&Bound> = q.sort.iter().map(|key| &key.expr).chain(&select.targets).collect();
-    if let Some(grouping) = &select.grouping {
-        all.extend(grouping.keys.iter().chain(&grouping.having));
-        all.extend(grouping.calls.iter().flat_map(|call| call.exprs()));
-    }
-    all.extend(select.windows.iter().flat_map(super::plan::WindowStage::exprs));
-    if let Some(Distinct::On(keys)) = &select.distinct {
-        all.extend(keys);
-    }
-    all.into_iter()
-}
-
-/// The same to change them.
 fn each_expr(q: &mut Query, f: &mut dyn FnMut(&mut Bound)) {
     let Body::Select(select) = &mut q.body else { return };
     q.sort.iter_mut().for_each(|key| f(&mut key.expr));

@@ -123,7 +123,7 @@ impl Raw {
     }
 
     /// The same of the queries in its FROM.
-    fn has_correlated_below(&self) -> bool {
+    pub fn has_correlated_below(&self) -> bool {
         *self.has_below.get_or_init(|| self.has_correlated_in(|_, _| true))
     }
 
@@ -144,11 +144,6 @@ impl Raw {
     fn moves_subquery(&self, subplans: &[Subplan]) -> bool {
         let moves = |query: &Arc<Query>, lateral| lateral || walk::is_correlated(query, subplans);
         self.has_own_correlated() || (self.has_correlated_below() && self.has_correlated_in(moves))
-    }
-
-    /// Whether it has subqueries that were kept as they were (PUL-4).
-    pub fn keeps_subqueries(&self) -> bool {
-        self.has_own_correlated() || self.has_correlated_below()
     }
 
     /// Whether no subquery and no query in FROM looks out of it (PUL-5).
